@@ -15,10 +15,8 @@ from app.battles.queue import provide_battle_queue
 from app.database.engine import Database
 from app.guard.back_off import provide_back_off
 from app.guard.bodies import BodyGate
-from app.guard.compression import Compression
-from app.guard.cross_origin import CrossOrigin
 from app.guard.limits import provide_limits
-from app.guard.middleware import RequestLogMiddleware
+from app.guard.middleware import CrossOrigin, RequestLogMiddleware
 from app.guard.process_metrics import provide_gauges
 from app.guard.stopping import provide_open_answers
 from app.leaderboard.newest import provide_newest_state
@@ -81,7 +79,6 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     install_problem_handlers(app, problem_page)
     install_openapi(app, public_leaderboard=settings.public_leaderboard, bodies=BODIES)
     app.add_middleware(BodyGate, settings=settings)
-    app.add_middleware(Compression)
     app.add_middleware(RequestLogMiddleware, hide_keys=settings.pseudonym_key is not None)
     app.add_middleware(CrossOrigin, origins=settings.server.cors_origins, public=settings.public_leaderboard)
     return app

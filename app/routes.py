@@ -2,14 +2,13 @@
 
 from fastapi import Depends, FastAPI
 
+from app.admin import endpoints as admin
 from app.annotators import endpoints as annotators
-from app.api.dependencies import require_json
-from app.audit import endpoints as audit
-from app.auth import endpoints as auth
 from app.battles import endpoints as battles
 from app.battles.schemas import NewBattle
 from app.exports import endpoints as exports
-from app.guard.paths import PREFIX
+from app.guard.bodies import require_json
+from app.guard.refusals import PREFIX
 from app.imports import endpoints as imports
 from app.leaderboard import endpoints as leaderboard
 from app.models import endpoints as models
@@ -43,6 +42,7 @@ from app.review.groups import endpoints as review_groups
 from app.review.own import endpoints as own
 from app.snapshots import endpoints as snapshots
 from app.votes import endpoints as votes
+from app.votes.retractions import endpoints as retractions
 from app.votes.schemas import SealedVoteBody, Vote, VoteBatch
 from app.webhooks import endpoints as webhooks
 
@@ -56,7 +56,7 @@ def install_routes(app: FastAPI) -> None:
     for quick in (votes.router, battles.quick_router):
         app.router.routes.extend(quick.routes)
     for router in (
-        votes.retractions_router,
+        retractions.router,
         battles.router,
         battles.exposure_router,
         refits.router,
@@ -68,10 +68,10 @@ def install_routes(app: FastAPI) -> None:
         annotators.router,
         review_groups.router,
         review.router,  # after annotators, for the same reason
-        audit.router,
+        admin.audit_router,
         policy.router,
         review.policy_router,
-        auth.router,
+        admin.keys_router,
         exports.router,
         webhooks.router,
     ):

@@ -73,10 +73,7 @@ def on_a_long_tail() -> Iterator[Row]:
 
 
 def rate_a_file() -> Iterator[Row]:
-    """Time the command from its start to its end, less reading the file: arena-rank begins with votes in memory.
-
-    Reading is timed by itself: the command loads its solver meanwhile, and what that adds to reading counts.
-    """
+    """Time the command from its start to its end, less reading the file: arena-rank begins with votes in memory."""
     votes = long_tail()
     frame = arena_rank_frame(votes)
     theirs = seconds(lambda: arena_rank(frame))

@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 
 pytest_plugins = [
     "tests.fixtures.database",
+    "tests.fixtures.environment",
     "tests.fixtures.application",
     "tests.fixtures.refits",
     "tests.fixtures.snapshots",

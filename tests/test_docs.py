@@ -21,7 +21,21 @@ DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md",
 REFERENCE = (DOCS / "reference.md").read_text(encoding="utf-8")
 ARCHITECTURE = (DOCS / "architecture.md").read_text(encoding="utf-8")
 CODE = [path for folder in ("app", "migrations") for path in sorted((ROOT / folder).rglob("*.py"))]
+PYTHON_FILES = [
+    path.relative_to(ROOT).as_posix()
+    for folder in ("app", "benchmarks", "clients", "docs", "examples", "lab", "migrations", "tests")
+    for path in (ROOT / folder).rglob("*.py")
+]
 ODD_WORDS = re.compile(r"(?<![\"`])\b(nobody|whoever|whom|lest)\b", re.IGNORECASE)  # `nobody` is a user of Unix
+
+
+def anchors(page: Path) -> set[str]:
+    """What a link may name after the #: headings, as GitHub and the site spell them, and ids."""
+    text = page.read_text(encoding="utf-8")
+    headings = re.findall(r"^#+ (.+)", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings} | set(
+        re.findall(r'<a id="([^"]+)"', text)
+    )
 
 
 def first_cells(heading: str) -> set[str]:
@@ -48,8 +62,10 @@ def test_every_event_is_documented() -> None:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_links_and_make_targets_exist(document: Path) -> None:
     text = document.read_text(encoding="utf-8")
-    for target in re.findall(r"\]\(([^)#]+)", text):
-        assert (document.parent / target).exists(), target
+    for target, anchor in re.findall(r"\]\(([^)#]*)(?:#([^)]+))?\)", text):
+        linked = document.parent / target if target else document
+        assert linked.exists(), target
+        assert not anchor or anchor in anchors(linked), f"{target}#{anchor}"
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for name in re.findall(r"(?:`|^)make ([a-z]+)", text, re.MULTILINE):
         assert re.search(rf"^{name}:", makefile, re.MULTILINE), name
@@ -121,6 +137,11 @@ def test_the_map_shows_every_room_and_nothing_else() -> None:
     assert shown == rooms
 
 
-def test_the_page_of_the_architecture_names_files_that_exist() -> None:
-    for name in re.findall(r"`((?:app|tests|migrations|docs)/[\w/.]+)`", ARCHITECTURE):
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_files_that_a_document_names_exist(document: Path) -> None:
+    """A Python file may be named by the end of its path: `votes/queries.py`, `queries.py`."""
+    text = document.read_text(encoding="utf-8")
+    for name in re.findall(r"[`=]((?:app|benchmarks|clients|docs|examples|lab|migrations|tests)/[\w/.]+)", text):
         assert (ROOT / name).exists(), name
+    for name in re.findall(r"[\w/]+\.py\b", text):
+        assert any(f"/{path}".endswith(f"/{name}") for path in PYTHON_FILES), name

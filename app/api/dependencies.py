@@ -1,13 +1,12 @@
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, suppress
 from difflib import get_close_matches
 from typing import Annotated, Any, Protocol
 
-from fastapi import Depends, Request, Security
+from fastapi import Depends, Request
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import BaseModel
 from sqlalchemy import Connection
 
@@ -15,20 +14,13 @@ from app.api.problems import invalid_input
 from app.auth.callers import Caller, KnownCallers, Scope
 from app.database.engine import Database
 from app.database.errors import DatabaseBusyError
-from app.errors import FieldError, NotAuthenticatedError, ScopeMissingError, UnavailableError
-from app.guard.admission import Admission
+from app.errors import FieldError, NotAuthenticatedError, UnavailableError
+from app.guard.admission import authorise, bearer_secret, key_dependency
 from app.guard.back_off import BackOff
-from app.guard.errors import MediaTypeError, RateLimitedError
+from app.guard.errors import RateLimitedError
 from app.guard.limits import RateLimits
 from app.settings import Settings
 from app.state import Part, ProcessState, state_of
-
-_bearer = HTTPBearer(
-    scheme_name="apiKey",
-    description="An API key, as `Authorization: Bearer sa_…`. `stable-arena keys create` makes one.",
-    auto_error=False,
-)
-Credentials = Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]
 
 
 def held(kind: type[Part]) -> Any:
@@ -60,21 +52,6 @@ def place_of(kind: type[Places]) -> Any:
             yield
 
     return Depends(take_place)
-
-
-async def require_json(request: Request) -> None:
-    """Refuse a body whose media type is not JSON. A request without a body passes.
-
-    Raises
-    ------
-    MediaTypeError
-    """
-    headers = request.headers
-    if headers.get("content-length", "0") == "0" and "transfer-encoding" not in headers:
-        return
-    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
-        raise MediaTypeError("send the body as JSON: Content-Type: application/json")
 
 
 class RequestSlots(asyncio.Semaphore):
@@ -140,53 +117,6 @@ def require(*scopes: Scope, tokens: bool = False) -> Any:
     return key_dependency(authorised, *scopes)
 
 
-def key_dependency(decide: Callable[[Request], Awaitable[Any]], *scopes: Scope) -> Any:
-    """Return a dependency that decides by the key of a request; FastAPI describes these scopes."""
-    return Security(_KeyAdmission(decide), scopes=list(scopes))
-
-
-class _KeyAdmission(Admission[Any]):
-    async def __call__(self, request: Request, _: Credentials = None) -> Any:
-        return await super().__call__(request)
-
-
-async def authorise(request: Request, *scopes: Scope, tokens: bool = False) -> Caller:
-    """Return the holder of the request's key and require one of these scopes.
-
-    Raises
-    ------
-    NotAuthenticatedError, ScopeMissingError, RateLimitedError
-    """
-    caller = await _identify(request, tokens=tokens)
-    if not any(map(caller.may, scopes)):
-        raise ScopeMissingError(f"this needs a key with the scope {' or '.join(scopes)}")
-    return caller
-
-
-async def _identify(request: Request, *, tokens: bool) -> Caller:
-    """Return the holder of the request's key and count the request towards the caller's limit."""
-    state, secret = state_of(request.scope), bearer_secret(request)
-    limits = state[RateLimits]
-    if secret is None:
-        limits.count_anonymous(request.scope)
-        raise NotAuthenticatedError("send an API key: Authorization: Bearer sa_…")
-    try:
-        caller = await state[KnownCallers].identify(secret)
-    except NotAuthenticatedError:
-        limits.count_anonymous(request.scope)  # guessing keys must be slow
-        raise
-    limits.count_caller(request.scope, caller)
-    if caller.token_id is not None and not tokens:
-        raise ScopeMissingError("an ingest token may only post votes")
-    return caller
-
-
-def bearer_secret(request: Request) -> str | None:
-    """Return the key that a request has, or None, as FastAPI's HTTPBearer does."""
-    scheme, _, secret = request.headers.get("authorization", "").partition(" ")
-    return secret.strip() or None if scheme.lower() == "bearer" else None
-
-
 async def _optional_read(request: Request) -> Caller | None:
     """Return the reader. Where the leaderboard is public anyone may read: None for a request without a valid key."""
     state = state_of(request.scope)
@@ -219,7 +149,7 @@ async def count_stranger(request: Request) -> None:
 
 
 # None where the leaderboard is public and the request has no valid key.
-OptionalReader = Annotated[Caller | None, Security(_KeyAdmission(_optional_read))]
+OptionalReader = Annotated[Caller | None, key_dependency(_optional_read)]
 
 
 async def refuse_unknown_parameters(request: Request) -> None:

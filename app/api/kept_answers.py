@@ -17,7 +17,6 @@ from fastapi import Request, Response
 from starlette.datastructures import MutableHeaders
 
 from app.api.blanks import Blank, Blanks, begin_blanks, deflate, end_blanks, fill_in, gzip_filled
-from app.api.entity_tags import names_tag
 from app.errors import NotFoundError, UnavailableError
 from app.guard.compression import GZIP_LEVEL, LEAST_BYTES, Encoding, choose_encoding, compress_zstd
 from app.guard.lanes import Lane, TooManyReadersError
@@ -229,3 +228,9 @@ def _take(request: Request, response: Response, blanks: Blanks, state: State | N
     if encoding is not None:
         made.encode(encoding)
     return made
+
+
+def names_tag(header: str, tag: str) -> bool:
+    """Whether an `If-Match` or `If-None-Match` header names the tag. Proxies may have marked either as weak."""
+    named = {part.strip().removeprefix("W/") for part in header.split(",")}
+    return tag.removeprefix("W/") in named or "*" in named

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from app.api.problems import Problem, problem_responses
-from app.guard.paths import PREFIX
+from app.guard.refusals import PREFIX
 
 _FRAMEWORKS_OWN = ("HTTPValidationError", "ValidationError")
 

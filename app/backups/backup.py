@@ -1,7 +1,3 @@
-import os
-import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,6 +8,7 @@ from app.backups import queries as store
 from app.backups.archive import ArchiveWriter, Manifest, open_archive
 from app.database.engine import Database
 from app.database.schema import SchemaBehindError, current_revision, known_revisions
+from app.drafts import draft_of
 from app.errors import BadInputError
 from app.snapshots.vote_sets import holds_foreign_rows
 
@@ -37,7 +34,7 @@ def write_backup(database: Database, target: Path) -> tuple[Path, Manifest]:
         The database has no schema, or one that this version does not know.
     """
     path = _place(target)
-    with _draft(path) as draft, database.read() as conn:
+    with draft_of(path.absolute(), private=True) as draft, database.read() as conn:
         manifest = _write(conn, draft)
         with open_archive(draft) as archive:
             archive.check()
@@ -86,18 +83,3 @@ def _place(target: Path) -> Path:
     if not path.absolute().parent.is_dir():
         raise BadInputError(f"the folder {path.absolute().parent} does not exist")
     return path
-
-
-@contextmanager
-def _draft(path: Path) -> Iterator[Path]:
-    """Yield a path beside this one; the file there takes its name at the end, once the disk has it."""
-    draft = path.absolute().with_name(f".{path.name[:100]}.{secrets.token_hex(8)}")
-    draft.touch(mode=0o600)
-    try:
-        yield draft
-        with draft.open("rb+") as file:
-            os.fsync(file.fileno())
-        draft.rename(path)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise

@@ -7,12 +7,11 @@ from pydantic import TypeAdapter
 from pydantic_core import to_json
 
 from app.api.dependencies import ReadView, Transaction, require
-from app.api.direct_route import direct_router
 from app.api.idempotency import HEADER, documented_key, read_claim
 from app.api.openapi import documented_body
 from app.api.pagination import Cursor, Name, Page, PageSize, paginate, read_cursor
 from app.api.problems import problem_responses
-from app.api.token_requests import WITHOUT_KEY, OptionalKey, refuse_anonymous, verify_battle_token
+from app.api.submissions import WITHOUT_KEY, OptionalKey, direct_router, refuse_anonymous, verify_battle_token
 from app.auth.battle_tokens import BattleTokens
 from app.auth.callers import Caller
 from app.battles import service

@@ -6,10 +6,10 @@ Then add its line to `COMMANDS`; a package of its own, such as the laboratory, i
 raises what went wrong; `app.cli.failures` prints it and sets the exit code.
 """
 
-import gc
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, ClassVar, NamedTuple
 
@@ -19,10 +19,8 @@ from typer.main import get_command
 
 import app
 from app.cli.failures import run_guarded
-from app.cli.importing import import_at_once
 from app.errors import BadInputError
 
-OBJECTS_BEFORE_COLLECTION = 100_000
 PLUGIN = "plugin"  # in the place of a command's module: the entry point of its name in the group below
 PLUGINS = "stable_arena.commands"
 
@@ -118,7 +116,7 @@ class LazyGroup(TyperGroup):
 def load_command(name: str, listed: Listed) -> Any:
     """Import a command: a function, or a `typer.Typer` with a family of them."""
     module, _, attribute = (find_plugin(name) if listed.place == PLUGIN else listed.place).partition(":")
-    found = getattr(import_at_once(module), attribute)
+    found = getattr(import_module(module), attribute)
     if not isinstance(found, typer.Typer):
         single = typer.Typer(add_completion=False)
         single.command(name)(found)
@@ -175,8 +173,4 @@ def run() -> None:
     # Fits use one thread of the linear algebra library (`app.rating.threads`). Its other threads would spin from
     # the import of numpy on, which took a fifth of the time of a short command.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    gc.set_threshold(OBJECTS_BEFORE_COLLECTION)
-    try:
-        application()
-    finally:
-        gc.freeze()  # the last search of all
+    application()

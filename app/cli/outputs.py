@@ -1,7 +1,5 @@
 """Where a command's result goes, and in which format: standard output, or a file that is replaced as a whole."""
 
-import os
-import secrets
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
@@ -12,6 +10,7 @@ from pydantic_core import to_json
 from rich.console import RenderableType
 
 from app.cli.tables import render
+from app.drafts import draft_of
 from app.errors import BadInputError
 
 Format = TypeVar("Format", bound=str)
@@ -99,14 +98,8 @@ def write_output(content: bytes, path: Path | None) -> None:
     if _is_device(path):
         path.write_bytes(content)
         return
-    target = path.resolve()
-    draft = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}")
-    try:
+    with draft_of(path.resolve()) as draft:
         draft.write_bytes(content)
-        _replace(target, draft)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
 
 
 def move_output(file: Path, path: Path | None) -> None:
@@ -118,22 +111,10 @@ def move_output(file: Path, path: Path | None) -> None:
     elif _is_device(path):
         shutil.copyfile(file, path)
     else:
-        _replace(path.resolve(), file)
+        with draft_of(path.resolve()) as draft:
+            file.replace(draft)
 
 
 def _is_device(path: Path) -> bool:
     """Return whether the path is a device or a pipe, which cannot be replaced."""
     return path.exists() and not path.is_file()
-
-
-def _replace(target: Path, draft: Path) -> None:
-    with draft.open("rb+") as file:
-        os.fsync(file.fileno())
-    draft.chmod(target.stat().st_mode & 0o7777 if target.exists() else 0o666 & ~_umask())
-    draft.replace(target)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -4,9 +4,10 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
 
 
 @dataclass(frozen=True)
@@ -26,13 +27,17 @@ def showing_stages() -> Iterator[Stages]:
     if not sys.stderr.isatty():
         yield Stages(stage=lambda _: None, share=None)
         return
+    # for a terminal alone
+    from rich.console import Console  # noqa: PLC0415
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("", total=None)
         yield Stages(stage=_namer(progress, task), share=lambda done: progress.update(task, completed=done, total=1.0))
 
 
-def _namer(progress: Progress, task: TaskID) -> Callable[[str], None]:
+def _namer(progress: "Progress", task: "TaskID") -> Callable[[str], None]:
     def name(stage: str) -> None:
         progress.reset(task, total=None, description=stage)
 

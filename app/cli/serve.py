@@ -66,15 +66,15 @@ def _shared_metrics(settings: Settings) -> Iterator[None]:
     if settings.server.workers == 1:
         yield
         return
-    _remove_old_metrics()
+    remove_old_metrics(Path(tempfile.gettempdir()))
     with tempfile.TemporaryDirectory(prefix=f"{_METRICS}{os.getpid()}-") as folder:
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder  # for the servers, which import prometheus_client later
         yield
 
 
-def _remove_old_metrics() -> None:
-    """Remove the metrics of services that were killed."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{_METRICS}*"):
+def remove_old_metrics(temporary: Path) -> None:
+    """Remove the metrics of services that were killed from the folder of temporary files."""
+    for folder in temporary.glob(f"{_METRICS}*"):
         process = folder.name.removeprefix(_METRICS).partition("-")[0]
         if process.isdecimal() and not Path("/proc", process).exists() and Path("/proc/self").exists():
             shutil.rmtree(folder, ignore_errors=True)  # another user's folder stays

@@ -4,6 +4,7 @@ from functools import partial
 from threading import Lock
 from typing import Any, Self, cast
 
+import psycopg
 from sqlalchemy import URL, Connection, create_engine, event, func, make_url, select
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
@@ -16,12 +17,11 @@ from app.database.errors import (
     DatabaseUrlError,
     as_unavailable,
     first_line,
-    translated,
 )
 
 OLDEST_SERVER = 15
 _DRIVER = "postgresql+psycopg"
-_SETTINGS = {
+SESSION_SETTINGS = {
     # A transaction that waits longer for a lock waits for one that hangs, so it fails. A process that freezes inside a
     # transaction keeps its locks, so the server ends the transaction after a time.
     "lock_timeout": "20s",
@@ -68,7 +68,7 @@ class Database:
         self._revive = revive
         self._reviving = Lock()
         self._revivals = 0
-        self._engine = create_engine(
+        self.engine = create_engine(
             self.url,
             pool_size=pool_size,
             max_overflow=0,
@@ -83,12 +83,12 @@ class Database:
                 **({"prepare_threshold": None} if transaction_pooler else {}),
             },
         )
-        event.listen(self._engine, "connect", _refuse_old_server)
+        event.listen(self.engine, "connect", refuse_old_server)
         if transaction_pooler:
-            event.listen(self._engine, "begin", _set_up_transaction)
+            event.listen(self.engine, "begin", _set_up_transaction)
         else:
-            event.listen(self._engine, "connect", _set_up_connection)
-        event.listen(self._engine, "checkin", _restore_write_default)
+            event.listen(self.engine, "connect", _set_up_connection)
+        event.listen(self.engine, "checkin", _restore_write_default)
 
     def __reduce__(self) -> tuple[Callable[[], Self], tuple[()]]:
         """Pickle how to open it, without `revive`: one process starts a server again."""
@@ -97,13 +97,13 @@ class Database:
     @contextmanager
     def begin(self) -> Iterator[Connection]:
         """Run a READ COMMITTED transaction, which is committed when the block ends and rolled back if it raises."""
-        with self._connect() as conn, translated(writing=True), conn.begin():
+        with self._connect() as conn, _translated(writing=True), conn.begin():
             yield conn
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """Run a read-only REPEATABLE READ transaction: all its statements see the same state."""
-        with self._connect() as conn, translated():
+        with self._connect() as conn, _translated():
             view = conn.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
             with view.begin():
                 yield view
@@ -111,7 +111,7 @@ class Database:
     @contextmanager
     def statements(self) -> Iterator[Connection]:
         """Run statements that each commit by themselves."""
-        with self._connect() as conn, translated(writing=True):
+        with self._connect() as conn, _translated(writing=True):
             yield conn.execution_options(isolation_level="AUTOCOMMIT")
 
     def _connect(self) -> Connection:
@@ -132,7 +132,7 @@ class Database:
 
     def _connect_once(self) -> Connection:
         try:
-            return self._engine.connect()
+            return self.engine.connect()
         except PoolTimeoutError as error:
             raise DatabaseBusyError("every database connection of this process is in use") from error
         except DBAPIError as error:
@@ -141,27 +141,40 @@ class Database:
     @property
     def connections_in_use(self) -> int:
         """Number of connections in use."""
-        return self._pool.checkedout()
+        return self.pool.checkedout()
 
     @property
     def pool_size(self) -> int:
         """Greatest number of connections."""
-        return self._pool.size()
+        return self.pool.size()
 
     @property
-    def _pool(self) -> QueuePool:
-        return cast("QueuePool", self._engine.pool)
+    def pool(self) -> QueuePool:
+        """The connections."""
+        return cast("QueuePool", self.engine.pool)
 
     def close(self) -> None:
         """Close the idle connections now, and the others when they are given back."""
-        event.listen(self._pool, "checkin", lambda _connection, record: record.close())
-        self._engine.dispose()
+        event.listen(self.pool, "checkin", lambda _connection, record: record.close())
+        self.engine.dispose()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+@contextmanager
+def _translated(*, writing: bool = False) -> Iterator[None]:
+    """Raise failures of the server inside the block as one of our errors."""
+    try:
+        yield
+    except (DBAPIError, psycopg.Error) as error:  # COPY does not use SQLAlchemy
+        unavailable = as_unavailable(error, writing=writing)
+        if unavailable is None:
+            raise
+        raise unavailable from error
 
 
 def parse_url(url: str) -> URL:
@@ -185,7 +198,13 @@ def parse_url(url: str) -> URL:
     return parsed.set(drivername=_DRIVER)
 
 
-def _refuse_old_server(connection: Any, _record: object) -> None:
+def refuse_old_server(connection: Any, _record: object) -> None:
+    """Refuse a new connection to a server that is older than the statements need.
+
+    Raises
+    ------
+    DatabaseTooOldError
+    """
     major = connection.info.server_version // 10_000
     if major < OLDEST_SERVER:
         raise DatabaseTooOldError(f"the server is PostgreSQL {major}; {OLDEST_SERVER} or newer is needed")
@@ -201,12 +220,12 @@ def _restore_write_default(connection: Any, _record: object) -> None:
 
 
 def _set_up_transaction(connection: Connection) -> None:
-    connection.execute(select(*(func.set_config(name, value, True) for name, value in _SETTINGS.items())))
+    connection.execute(select(*(func.set_config(name, value, True) for name, value in SESSION_SETTINGS.items())))
 
 
 def _set_up_connection(connection: Any, _record: object) -> None:
     # Statements, because some poolers refuse connection options.
     with connection.cursor() as cursor:
-        for name, value in _SETTINGS.items():
+        for name, value in SESSION_SETTINGS.items():
             cursor.execute("SELECT set_config(%s, %s, false)", (name, value))
     connection.commit()

@@ -1,8 +1,5 @@
 """Failures of the database server as errors of the service."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import psycopg
 from sqlalchemy.exc import DBAPIError
 
@@ -55,18 +52,6 @@ class DatabaseTooOldError(UnavailableError):
 
     code = "database-too-old"
     title = "The database server is too old"
-
-
-@contextmanager
-def translated(*, writing: bool = False) -> Iterator[None]:
-    """Raise failures of the server inside the block as one of our errors."""
-    try:
-        yield
-    except (DBAPIError, psycopg.Error) as error:  # COPY does not use SQLAlchemy
-        unavailable = as_unavailable(error, writing=writing)
-        if unavailable is None:
-            raise
-        raise unavailable from error
 
 
 def as_unavailable(error: DBAPIError | psycopg.Error, *, writing: bool = False) -> UnavailableError | None:

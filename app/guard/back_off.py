@@ -33,31 +33,46 @@ class BackOff:
     ----------
     per_minute : answers that an address, of IPv6 the network of a subscriber, gets at once; None for any number
     size : addresses that are remembered; the one that was silent longest is forgotten
+    seconds : an answer waits so long on average
+    most_waiting : more answers than these do not wait
+
+    Attributes
+    ----------
+    waiting : answers that wait now
     """
 
-    def __init__(self, per_minute: int | None, *, size: int = 10_000) -> None:
+    def __init__(
+        self,
+        per_minute: int | None,
+        *,
+        size: int = 10_000,
+        seconds: float = SECONDS,
+        most_waiting: int = MOST_WAITING,
+    ) -> None:
         self._per_minute = per_minute
         self._buckets: LRUCache[Any, Bucket] = LRUCache(size)
-        self._waiting = 0
+        self.seconds = seconds
+        self._most_waiting = most_waiting
+        self.waiting = 0
         self._stopped = asyncio.Event()
 
     async def wait(self, scope: Scope) -> None:
         """Wait before this request is refused, if its address had too many refusals."""
         if self._per_minute is None or self._has_one_left(caller_network(scope), self._per_minute):
             return
-        if self._waiting >= MOST_WAITING:
+        if self.waiting >= self._most_waiting:
             return
         leave = scope["state"].pop(IN_PROGRESS, None)
         if leave is not None:
             leave()
-        self._waiting += 1
+        self.waiting += 1
         began = time.perf_counter()
         try:
             with suppress(TimeoutError):
-                seconds = random.uniform(0.5, 1.5) * SECONDS  # noqa: S311  keeps no secret
+                seconds = random.uniform(0.5, 1.5) * self.seconds  # noqa: S311  keeps no secret
                 await asyncio.wait_for(self._stopped.wait(), seconds)
         finally:
-            self._waiting -= 1
+            self.waiting -= 1
             scope["state"][WAITED] = time.perf_counter() - began
 
     def stop(self) -> None:

@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.errors import StableArenaError
 from app.guard.admission import Admission, admissions_of
 from app.guard.back_off import BackOff
+from app.guard.compression import Compression
 from app.guard.errors import BodyTooLargeError, BodyTooSlowError, MediaTypeError, TooManyBodiesError
 from app.guard.limits import RateLimits
 from app.guard.refusals import problem_response
@@ -58,6 +59,21 @@ async def parse_body(parse: Callable[[bytes], Parsed], body: bytes) -> Parsed:
     return parse(body) if len(body) <= SMALL else await run_in_threadpool(parse, body)
 
 
+async def require_json(request: Request) -> None:
+    """Refuse a body whose media type is not JSON. A request without a body passes.
+
+    Raises
+    ------
+    MediaTypeError
+    """
+    headers = request.headers
+    if headers.get("content-length", "0") == "0" and "transfer-encoding" not in headers:
+        return
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
+        raise MediaTypeError("send the body as JSON: Content-Type: application/json")
+
+
 class BodyGate:
     """Lets a body in once its sender is admitted, and only as much of it as its route and the process' memory allow.
 
@@ -70,10 +86,13 @@ class BodyGate:
     caller who sends a byte now and then does not. The limits also hold for bodies without Content-Length. All bodies
     together may have `bodies_bytes`, of which a quarter is for those of at most `SMALL` bytes; one alone is always
     taken.
+
+    A request without a body goes on to `Compression`, which is for what is read.
     """
 
     def __init__(self, app: ASGIApp, settings: Settings, body_seconds: float = BODY_SECONDS) -> None:
         self._app = app
+        self._without_body = Compression(app)
         self.settings = settings
         self.body_seconds = body_seconds
         self.held = 0
@@ -87,7 +106,7 @@ class BodyGate:
         headers = dict(scope["headers"])
         declared = headers.get(b"content-length", b"0")
         if declared == b"0" and b"transfer-encoding" not in headers:
-            await self._app(scope, receive, send)
+            await self._without_body(scope, receive, send)
             return
         body = _Body(self, scope, receive, send, int(declared) if b"content-length" in headers else None)
         try:

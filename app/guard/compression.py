@@ -8,7 +8,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware, IdentityResponder
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.guard.paths import PREFIX
+from app.guard.refusals import PREFIX
 
 if sys.version_info >= (3, 14):
     from compression.zstd import ZstdCompressor

@@ -1,4 +1,8 @@
-"""Connections to a server process: how many there may be, how large their heads, and how much they may not read."""
+"""Connections to a server process: how many there may be, how large their heads, and how much they may not read.
+
+uvicorn offers no limits on heads, hence a subclass of its protocol. Without it, callers who sent 15,000 headers a
+request raised the 99th percentile of votes from 11 to 138 ms, and the memory of the process to 2 GB.
+"""
 
 import asyncio
 import ipaddress

@@ -1,11 +1,16 @@
+"""What every request passes first and its answer last: an id, the log, the counts, and what browsers may read."""
+
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, TypeVar
+from uuid import UUID
 
 import structlog
 from prometheus_client import Counter, Histogram
+from starlette.datastructures import Headers
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -13,9 +18,8 @@ from app.database.ids import new_id
 from app.errors import StableArenaError
 from app.guard.back_off import WAITED
 from app.guard.limits import IN_PROGRESS, RATE_LIMIT_HEADERS
-from app.guard.paths import template_of, without_keys
 from app.guard.process_metrics import DURATIONS, REQUESTS
-from app.guard.refusals import problem_response
+from app.guard.refusals import PREFIX, problem_response
 
 log = structlog.get_logger()
 
@@ -24,6 +28,12 @@ _COUNT = "count_answer"
 _FIRST_SERVER_ERROR = 500
 _CLIENT_CLOSED_REQUEST = 499  # what proxies log if the client disconnected before the answer
 _ID_FORM = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_BEFORE_KEYS = "/annotators/"
+_HIDDEN = "-"  # stands for an annotator's key in paths that are logged
+_PUBLIC = re.compile(rf"{PREFIX}/(leaderboard|matchups|snapshots|openapi\.json)(/.*)?")
+_READING = frozenset({"GET", "HEAD"})
+_EXPOSED = ["ETag", "Idempotency-Replayed", "Location", "RateLimit", "RateLimit-Policy", "Retry-After", "X-Request-ID"]
+_CORS_SECONDS = 600  # that a browser remembers the answer
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 
@@ -52,7 +62,7 @@ class RequestLogMiddleware:
         method, status = scope["method"], 0
         given_id = dict(scope["headers"]).get(b"x-request-id", b"").decode("latin-1")
         request_id = given_id if _ID_FORM.fullmatch(given_id) else new_id().hex
-        path = without_keys(scope["path"])
+        path = _without_keys(scope["path"])
         state = scope.setdefault("state", {})
         state["request_id"], state["shown_path"] = request_id, path if self._hide_keys else scope["path"]
 
@@ -107,7 +117,7 @@ def count_request(scope: Scope, status: int, seconds: float) -> None:
     method: str = scope["method"]
     if method not in _METHODS:
         method = "other"  # callers may invent methods
-    requests, durations = _labelled(method, template_of(scope), int(status))
+    requests, durations = _labelled(method, _template_of(scope), int(status))
     requests.inc()
     durations.observe(seconds)
     count = getattr(getattr(scope.get("route"), "endpoint", None), _COUNT, None)
@@ -118,3 +128,86 @@ def count_request(scope: Scope, status: int, seconds: float) -> None:
 @cache  # methods, routes and statuses are few; `labels` takes as long as the counting
 def _labelled(method: str, route: str, status: int) -> tuple[Counter, Histogram]:
     return REQUESTS.labels(method, route, str(status)), DURATIONS.labels(method, route)
+
+
+def _template_of(scope: Scope) -> str:
+    """Return the path of the request's route, with its parameters' names; "none" if no route was found."""
+    route: Any = scope.get("route")
+    if route is None:
+        return "none"
+    path: str = route.path_format  # as the API description has it
+    # A route of an included router has its path without the router's prefix.
+    return path if path.startswith(PREFIX) or not scope["path"].startswith(PREFIX) else PREFIX + path
+
+
+def _without_keys(path: str) -> str:
+    """Return a request's path with a dash in place of an annotator's key; ids stay.
+
+    For example, `/annotators/ann@example.org/history` becomes `/annotators/-/history`.
+    """
+    before, found, rest = path.partition(_BEFORE_KEYS)
+    if not found:
+        return path
+    reference, slash, tail = rest.rpartition("/")
+    if not slash or not tail.isalpha() or _is_id(rest):
+        # The whole rest is the key, with its slashes, unless a plain word such as /history follows it.
+        reference, slash, tail = rest, "", ""
+    return f"{before}{found}{reference if _is_id(reference) else _HIDDEN}{slash}{tail}"
+
+
+def _is_id(text: str) -> bool:
+    try:
+        UUID(text)
+    except ValueError:
+        return False
+    return True
+
+
+class CrossOrigin:
+    """Lets pages of every origin read what is public, and pages of the named origins call everything.
+
+    Credentials stay off: callers show keys and tokens, not cookies.
+    """
+
+    def __init__(self, app: ASGIApp, *, origins: Sequence[str], public: bool) -> None:
+        self._public = public
+        self._readers = CORSMiddleware(
+            app,
+            allow_origins=["*"],
+            allow_methods=["GET"],
+            allow_headers=["Authorization", "If-None-Match", "Last-Event-ID", "X-Request-ID"],
+            expose_headers=_EXPOSED,
+            max_age=_CORS_SECONDS,
+        )
+        self._callers: ASGIApp = app
+        if origins:
+            self._callers = CORSMiddleware(
+                app,
+                allow_origins=origins,
+                allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
+                allow_headers=[
+                    "Authorization",
+                    "Content-Type",
+                    "Idempotency-Key",
+                    "If-Match",
+                    "If-None-Match",
+                    "X-Request-ID",
+                ],
+                expose_headers=_EXPOSED,
+                max_age=_CORS_SECONDS,
+            )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        reads = (
+            self._public and scope["type"] == "http" and _PUBLIC.fullmatch(scope["path"]) and _intent(scope) in _READING
+        )
+        await (self._readers if reads else self._callers)(scope, receive, send)
+
+
+def _intent(scope: Scope) -> str:
+    """Return the request's method; of a browser's question before a request, the method that it asks for."""
+    method: str = scope["method"]
+    if method != "OPTIONS":
+        return method
+    return Headers(scope=scope).get("access-control-request-method", "")

@@ -37,8 +37,9 @@ from app.guard.errors import (
     MethodNotAllowedError,
     RateLimitedError,
 )
-from app.guard.paths import PREFIX
 
+PREFIX = "/api/v1"
+"""Of the paths of the API, where an error is never a page."""
 MEDIA_TYPE = "application/problem+json"
 RETRY_SECONDS = 2
 _SHOWN_ERRORS = 100

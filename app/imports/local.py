@@ -85,7 +85,7 @@ def import_file(
         are on record and neither `new_rows_only` nor `allow_repeats` is on.
     """
     stage("Reading")
-    reader = VoteReader(path, options.reading())
+    reader = VoteReader(path, options)
     if options.dry_run:
         return _tried(_surveyed(database, reader, options, progress))
     sha256 = file_sha256(path)
@@ -118,8 +118,8 @@ def _import(
     if found["state"] == "done":
         return ImportReceipt(found["id"], ImportCounts(**found["counts"]), already_imported=True)
     began = ImportOptions.stored(found["options"])
-    if began.reading() != options.reading():
-        reader = VoteReader(reader.path, began.reading())
+    if began != options:
+        reader = VoteReader(reader.path, began)
     load = ImportLoad(database, found["id"], progress=progress)
     if found["rows_total"] is None:
         if survey is None:

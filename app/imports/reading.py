@@ -114,7 +114,7 @@ def forget_claims(database: Database, import_id: UUID) -> None:
 def _import(database: Database, row: Mapping[str, Any], path: Path, stopped: Callable[[], bool]) -> bool:
     """Check the file and record its votes; False if the runner was stopped on the way."""
     options = ImportOptions.stored(row["options"])
-    reader = VoteReader(path, options.reading(), ending=row["options"]["suffix"])
+    reader = VoteReader(path, options, ending=row["options"]["suffix"])
     load = ImportLoad(database, row["id"], stopped=stopped)
     if row["rows_total"] is not None:
         again = options.new_rows_only

@@ -37,6 +37,13 @@ LEAST_IMPORT = 20
 """A smaller import may be contained in another file by chance."""
 
 
+class AlreadyRecordedError(BadInputError):
+    """Most of a file, or of an earlier import, would count twice."""
+
+    code = "already-recorded"
+    title = "The votes are on record already"
+
+
 @dataclass(frozen=True)
 class Recognised:
     """The votes of a file that are on record already.
@@ -233,7 +240,7 @@ def refuse_recorded(database: Database, called: str, found: Recognised) -> None:
 
     Raises
     ------
-    BadInputError
+    AlreadyRecordedError
     """
     repeated = found.by_content.height
     with database.read() as conn:
@@ -241,7 +248,7 @@ def refuse_recorded(database: Database, called: str, found: Recognised) -> None:
             return
         earlier = store.read_imports(conn, list(found.of_imports))
     most = max(earlier, key=lambda one: found.of_imports[one["id"]], default=None)
-    raise BadInputError(
+    raise AlreadyRecordedError(
         f"{called}: {repeated:,} of its {found.votes:,} votes are on record already, with the same annotator, models, "
         f"verdict and time{_origin(most, found) if most else ''}. Record only the other {found.votes - repeated:,} "
         "(--new-rows-only; over HTTP new_rows_only=true), or all of them as further votes (--allow-repeats; "

@@ -13,7 +13,6 @@ from app.errors import BadInputError, NotFoundError
 from app.imports import queries as store
 from app.imports.formats import ReadOptions
 from app.imports.formats.schemas import find_schema, read_columns
-from app.imports.formats.timestamps import DayOrder
 from app.imports.schemas import Import, ImportDetails, ImportFault
 from app.leaderboard.row_files import rows_csv
 from app.naming.names import name_error
@@ -24,12 +23,11 @@ _PAGE = 5_000
 
 
 @dataclass(frozen=True)
-class ImportOptions:
-    """The options of an import.
+class ImportOptions(ReadOptions):
+    """The options of an import: how its file is read, and what is done with the votes.
 
     Attributes
     ----------
-    schema, annotator_column, pool_annotators, columns, annotator_prefix, dates : see `app.imports.formats.ReadOptions`.
     skip_invalid : leave out invalid records instead of refusing the file.
     again : import the file even if it was imported before.
     new_rows_only : leave out the votes that are on record already, instead of refusing a file that has many of them.
@@ -37,17 +35,11 @@ class ImportOptions:
     dry_run : check and count the records, store nothing.
     """
 
-    schema: str | None = None
-    annotator_column: str | None = None
-    pool_annotators: bool = False
     skip_invalid: bool = False
     again: bool = False
     dry_run: bool = False
     new_rows_only: bool = False
     allow_repeats: bool = False
-    columns: str | None = None
-    annotator_prefix: str = ""
-    dates: DayOrder | None = None
 
     def __post_init__(self) -> None:
         """Refuse options that no file can be read by, or that exclude each other."""
@@ -72,12 +64,6 @@ class ImportOptions:
     def known_again(self) -> "ImportOptions":
         """Return the options for a file that is imported once more on purpose: all its votes are repeats."""
         return self if self.new_rows_only else replace(self, allow_repeats=True)
-
-    def reading(self) -> ReadOptions:
-        """Return the options of the reader."""
-        return ReadOptions(
-            self.schema, self.annotator_column, self.pool_annotators, self.columns, self.annotator_prefix, self.dates
-        )
 
 
 OF_THE_RECORD = ("duplicates", "retracted", "conflicts")

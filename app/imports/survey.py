@@ -9,6 +9,7 @@ import polars as pl
 from app.database.engine import Database
 from app.errors import BadInputError, FieldError
 from app.imports.formats import VoteReader
+from app.imports.formats.errors import NoVotesError
 from app.imports.names import check_models
 from app.imports.recognition import Recogniser, refuse_recorded
 from app.imports.service import MAX_FAULTS_STORED, ImportOptions
@@ -123,11 +124,9 @@ def _refuse_faulty(survey: Survey, called: str, *, skip_invalid: bool) -> None:
     faults = tuple(fault for _, fault in survey.faults)
     if survey.rejected and not skip_invalid:
         message = f"{called}: {survey.rejected:,} of {survey.rows:,} records are not valid votes"
-    elif survey.rejected + survey.skipped >= survey.rows:
-        message = f"{called}: no record is a valid vote"
-    else:
-        return
-    raise BadInputError(message, faults, n_errors=survey.rejected)
+        raise BadInputError(message, faults, n_errors=survey.rejected)
+    if survey.rejected + survey.skipped >= survey.rows:
+        raise NoVotesError(f"{called}: no record is a valid vote", faults, n_errors=survey.rejected)
 
 
 def fault_row(record: int, place: str, detail: str, kind: str = "invalid") -> dict[str, Any]:

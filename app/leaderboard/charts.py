@@ -126,7 +126,7 @@ def draw_newest(database: Database, interruption: Interruption | None = None) ->
     charts = []
     for name, spec, description in plans:
         interruption.wait(0)
-        charts.append(Chart(name, _draw(spec), description))
+        charts.append(Chart(name, draw(spec), description))
     with database.begin() as conn:
         insert_charts(conn, snapshot["id"], charts)
     log.info("charts_drawn", snapshot=str(snapshot["id"]), count=len(charts))
@@ -146,7 +146,8 @@ def plan_charts(conn: Connection, snapshot_id: UUID, settings: Mapping[str, Any]
     ]
 
 
-def _draw(spec: Spec) -> str:
+def draw(spec: Spec) -> str:
+    """Return the chart as SVG."""
     # The library brings a JavaScript engine: only the process that draws loads it, and not before it draws.
     import vl_convert  # noqa: PLC0415  for the reason above
 

@@ -103,7 +103,7 @@ class NoConfidenceError(NotFoundError):
 
 
 @dataclass(frozen=True)
-class _Board:
+class _Leaderboard:
     """A leaderboard's models, best first, and how sure their order is."""
 
     places: Sequence[RowMapping]
@@ -124,22 +124,22 @@ def describe_confidence(
         An old snapshot, a leaderboard without intervals, or too few or too many models.
     """
     check_leaderboard(conn, snapshot, "am-elo", tag=tag)
-    board = _read_board(conn, snapshot, tag or "")
-    n = len(board.places)
+    leaderboard = _read_leaderboard(conn, snapshot, tag or "")
+    n = len(leaderboard.places)
     if not 1 <= k <= min(MOST_RANKS, n - 1):
         most = min(MOST_RANKS, n - 1)
         raise BadInputError(f"k must be from 1 to {most}", (FieldError("/k", f"must be from 1 to {most}"),))
-    known, decision = board.known, board.known.decide(k)
-    more = None if decision.verdict != "not-yet" else _more_votes(known.forecasts[k - 1])
-    leaders = [row["model"] for row in board.places[:k]]
+    known, verdict = leaderboard.known, leaderboard.known.decide(k)
+    more = None if verdict.verdict != "not-yet" else _more_votes(known.forecasts[k - 1])
+    leaders = [row["model"] for row in leaderboard.places[:k]]
     return LeaderboardConfidence(
         snapshot=snapshot,
         tag=tag,
         k=k,
         confidence=known.rule.confidence,
         margin=known.rule.margin,
-        verdict=decision.verdict,
-        sentence=describe_decision(decision, known, leaders, more),
+        verdict=verdict.verdict,
+        sentence=describe_verdict(verdict, known, leaders, more),
         leaders=leaders,
         votes=round(known.votes),
         more_votes=more,
@@ -147,26 +147,26 @@ def describe_confidence(
         provisional=known.unscored.provisional,
         models=[
             ModelConfidence(**row, p_best=within[0], p_top_k=within[k - 1])
-            for row, within in zip(board.places, known.within.tolist(), strict=True)
+            for row, within in zip(leaderboard.places, known.within.tolist(), strict=True)
             if not row["archived"]
         ],
-        undecided_pairs=int(decision.open.sum()),
-        undecided=_undecided(board, decision),
+        undecided_pairs=int(verdict.open.sum()),
+        undecided=_undecided(leaderboard, verdict),
     )
 
 
 def find_sentence(conn: Connection, snapshot: SnapshotHead, tag: str | None = None) -> str | None:
     """Say in words whether the best model is decided; None where the snapshot does not have it."""
     try:
-        board = _read_board(conn, snapshot, tag or "")
+        leaderboard = _read_leaderboard(conn, snapshot, tag or "")
     except NoConfidenceError:
         return None
-    decision = board.known.decide(1)
-    more = _more_votes(board.known.forecasts[0])
-    return describe_decision(decision, board.known, [board.places[0]["model"]], more)
+    verdict = leaderboard.known.decide(1)
+    more = _more_votes(leaderboard.known.forecasts[0])
+    return describe_verdict(verdict, leaderboard.known, [leaderboard.places[0]["model"]], more)
 
 
-def _read_board(conn: Connection, snapshot: SnapshotHead, tag: str) -> _Board:
+def _read_leaderboard(conn: Connection, snapshot: SnapshotHead, tag: str) -> _Leaderboard:
     known = find_confidence(conn, snapshot.id, tag)
     if known is None:
         raise NoConfidenceError(
@@ -175,31 +175,31 @@ def _read_board(conn: Connection, snapshot: SnapshotHead, tag: str) -> _Board:
         )
     model_ids = known.joint.models.tolist()
     places = {row["model_id"]: row for row in list_placed_models(conn, snapshot.id, tag=tag, with_archived=True)}
-    return _Board([places[model_id] for model_id in model_ids], known)
+    return _Leaderboard([places[model_id] for model_id in model_ids], known)
 
 
-def _undecided(board: _Board, decision: LeadersVerdict) -> list[UndecidedPair]:
+def _undecided(leaderboard: _Leaderboard, verdict: LeadersVerdict) -> list[UndecidedPair]:
     """Return the pairs that are not certain, the closest first, each with its own forecast."""
-    known, k, n = board.known, decision.k, len(board.places)
-    i, j = np.nonzero(decision.open)
-    order = np.argsort((decision.gap / np.maximum(decision.half, np.finfo(float).tiny))[i, j], kind="stable")[:_LISTED]
+    known, k, n = leaderboard.known, verdict.k, len(leaderboard.places)
+    i, j = np.nonzero(verdict.open)
+    order = np.argsort((verdict.gap / np.maximum(verdict.half, np.finfo(float).tiny))[i, j], kind="stable")[:_LISTED]
     i, j = i[order], j[order]
     pair = (i, j + k)
     models = n + known.unscored.count
     costs = order_cost(known.rule, k, models), equality_cost(known.rule, n + known.unscored.provisional)
     ahead = forecast_pairs(
-        decision.gap[i, j], known.joint.errors[pair], known.doubled[pair], known.joint.contrast_freedom[pair],
+        verdict.gap[i, j], known.joint.errors[pair], known.doubled[pair], known.joint.contrast_freedom[pair],
         votes=known.votes, costs=costs,
         margin=known.rule.margin,
     )  # fmt: skip
     points = np.stack([ahead.low, ahead.median, ahead.high], axis=1)
     return [
         UndecidedPair(
-            above=board.places[above]["model"],
-            below=board.places[below + k]["model"],
-            gap=decision.gap[above, below],
-            half_width=decision.half[above, below],
-            equal=decision.equal[above, below],
+            above=leaderboard.places[above]["model"],
+            below=leaderboard.places[below + k]["model"],
+            gap=verdict.gap[above, below],
+            half_width=verdict.half[above, below],
+            equal=verdict.equal[above, below],
             more_votes=_more_votes(votes),
         )
         for above, below, votes in zip(i.tolist(), j.tolist(), points, strict=True)
@@ -218,13 +218,11 @@ def _rounded(votes: float) -> int | None:
     return round(float(f"{max(votes, 1.0):.2g}"))
 
 
-def describe_decision(
-    decision: LeadersVerdict, known: Confidence, leaders: Sequence[str], more: MoreVotes | None
-) -> str:
+def describe_verdict(verdict: LeadersVerdict, known: Confidence, leaders: Sequence[str], more: MoreVotes | None) -> str:
     """Return the verdict as one or two sentences."""
-    which = "which model is the best" if decision.k == 1 else f"which are the best {decision.k} models"
-    open_pairs = counted(int(decision.open.sum()), "pair")
-    match decision.verdict:
+    which = "which model is the best" if verdict.k == 1 else f"which are the best {verdict.k} models"
+    open_pairs = counted(int(verdict.open.sum()), "pair")
+    match verdict.verdict:
         case "decided":
             return _decided(leaders, f"with {100 * known.rule.confidence:g} % confidence")
         case "equal":
@@ -232,7 +230,7 @@ def describe_decision(
                 f"It is not worth more votes to decide {which}: {open_pairs} of models may be in either order, "
                 f"but all of them are within {known.rule.margin:g} Elo points."
             )
-        case "not-yet" if decision.unscored_may_lead:
+        case "not-yet" if verdict.unscored_may_lead:
             unscored = counted(known.unscored.number, "model")
             return f"It is not decided {which}: {unscored} without a score may belong there."
         case _:

@@ -150,7 +150,7 @@ def _leaderboard(figures: ServiceFigures) -> Check:
 
 
 def _annotators(figures: ServiceFigures) -> Check:
-    """Whether the filters leave a crowd: how many annotators are flagged or excluded, and how many votes wait."""
+    """Whether the filters leave enough annotators: how many are flagged or excluded, and how many votes wait."""
     name, address, standings = "Annotators", "/console/annotators", figures.standings
     dropped = standings.get("flagged", 0) + standings.get("excluded", 0)
     rated = dropped + standings.get("active", 0) + standings.get("trusted", 0)

@@ -5,11 +5,12 @@ from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 from pydantic import BaseModel
 
-from app.api.dependencies import HeldDatabase, authorise, bearer_secret, held, key_dependency
+from app.api.dependencies import HeldDatabase, held
 from app.api.problems import problem_responses
 from app.database.schema import require_current
 from app.errors import NotAuthenticatedError, ScopeMissingError, UnavailableError
 from app.guard import process_metrics
+from app.guard.admission import authorise, bearer_secret, key_dependency
 from app.guard.process_metrics import Gauges
 from app.monitoring.cache import FiguresCache, MetricsReaders
 from app.monitoring.families import expose_figures

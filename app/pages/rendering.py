@@ -106,7 +106,7 @@ def render(
 
     Parameters
     ----------
-    template : its path below app/pages, such as `board/page.html`
+    template : its path below app/pages, such as `leaderboard/page.html`
     headers : in place of the usual ones, or beside them
     """
     nonce = leave_blank(request.scope, _NONCE) if may_have_blanks(request.scope) else _new_nonce()

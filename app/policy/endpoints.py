@@ -3,7 +3,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Response
 
 from app.api.dependencies import ReadView, Transaction, require
-from app.api.entity_tags import names_tag
+from app.api.kept_answers import names_tag
 from app.api.problems import problem_responses
 from app.auth.callers import Caller
 from app.policy.schemas import PolicyChange, PolicyVersion

@@ -162,7 +162,7 @@ class Policy(BaseModel):
             raise ValueError("an ability_cap needs a prior_sd")
         return self
 
-    def decision_rule(self) -> VerdictRule:
+    def verdict_rule(self) -> VerdictRule:
         """Return what the verdict on the leaderboard asks for."""
         return VerdictRule(self.decision_confidence, self.equal_margin)
 

@@ -5,17 +5,19 @@ from dataclasses import replace
 
 import numpy as np
 
+from app.rating.arrays import Floats, Ints
 from app.rating.detection.evidence import weigh
 from app.rating.detection.sided_cells import SidedCells
 from app.rating.fit.elo import fit_elo
-from app.rating.settings import VerdictRule
+from app.rating.settings import LoopSettings, VerdictRule
 from app.rating.uncertainty.influence import find_influence
 from app.rating.verdict.confidence import measure_confidence
 from app.rating.verdict.fragility import find_fragility
-from app.rating.verdict.loading import SETTINGS, draw_sparse, draw_votes, publish
 from app.rating.verdict.round import run_round
 from app.rating.verdict.slices import fit_slice, hold_abilities
 from app.rating.votes.cells import Cells, aggregate
+
+SETTINGS = LoopSettings(min_votes=0)
 
 
 def compile_kernels(progress: Callable[[str], None] | None = None) -> None:
@@ -36,14 +38,13 @@ def compile_kernels(progress: Callable[[str], None] | None = None) -> None:
 
 def _steps() -> Iterator[str]:
     yield "votes"
-    annotator, model_a, model_b, outcome = draw_votes(30, 8, 20)
+    annotator, model_a, model_b, outcome = _draw_votes(30, 8, 20)
     wide = annotator.astype(np.int64)  # the sparse ones have 32 bits
-    cells, sparse = aggregate(wide, model_a, model_b, outcome, n_annotators=30, n_models=8), draw_sparse()
+    cells, sparse = aggregate(wide, model_a, model_b, outcome, n_annotators=30, n_models=8), _draw_sparse()
     yield "m-ELO"
-    publish(run_round(sparse, replace(SETTINGS, method="m-elo")))
+    run_round(sparse, replace(SETTINGS, method="m-elo"))
     yield "am-ELO"
     result = run_round(cells, SETTINGS)
-    publish(result)
     yield "evidence"
     weigh(SidedCells.unknown(_draw_tastes()), np.linspace(2.0, -2.0, 8))
     yield "slices"
@@ -54,12 +55,29 @@ def _steps() -> Iterator[str]:
     find_fragility(result)
     find_influence(result).of_votes(np.zeros(8))
     yield "Elo"
-    fit_elo(*draw_votes(30, 8, 20)[1:], n_models=8, shuffles=2)
+    fit_elo(*_draw_votes(30, 8, 20)[1:], n_models=8, shuffles=2)
 
 
 def _draw_tastes() -> Cells:
     """Draw votes of annotators who each like one of eight models best."""
-    annotator, model_a, model_b, _ = draw_votes(30, 8, 200)
+    annotator, model_a, model_b, _ = _draw_votes(30, 8, 200)
     liked = annotator % 8
     outcome = np.where(model_a == liked, 1.0, np.where(model_b == liked, 0.0, 0.5 + 0.5 * np.sign(model_b - model_a)))
     return aggregate(annotator, model_a, model_b, outcome, n_annotators=30, n_models=8)
+
+
+def _draw_sparse() -> Cells:
+    """Return an arena of 40 models and 100 annotators with four votes each."""
+    return aggregate(*_draw_votes(100, 40, 4), n_annotators=100, n_models=40)
+
+
+def _draw_votes(n_annotators: int, n_models: int, votes_each: int) -> tuple[Ints, Ints, Ints, Floats]:
+    """Draw votes of neighbours in a ranking, of which 70 % follow it and a fifth are ties."""
+    generator, size = np.random.default_rng(0), n_annotators * votes_each
+    annotator = np.repeat(np.arange(n_annotators, dtype=np.int32), votes_each)
+    model_a = generator.integers(n_models, size=size, dtype=np.int32)
+    model_b = (model_a + generator.integers(1, 4, size=size, dtype=np.int32)) % np.int32(n_models)
+    follows = generator.choice([True, False], size=size, p=[0.7, 0.3])
+    outcome = np.where(follows == (model_a < model_b), 1.0, 0.0)
+    outcome[::5] = 0.5
+    return annotator, model_a, model_b, outcome

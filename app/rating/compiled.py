@@ -68,9 +68,10 @@ def _find_compiled(function: Callable[..., object], file: Path) -> list[Path]:
     locators: list[Any] = [UserProvidedCacheLocator] if config.CACHE_DIR else []
     for locator in (*locators, InTreeCacheLocator):
         folder = Path(locator(function, str(file)).get_cache_path())
+        if os.access(folder, os.W_OK):
+            continue
         with suppress(OSError):
-            found = sorted(folder.glob(f"{file.stem}.*.nb[ci]"))  # the data before the index that names it
-            if found and not os.access(folder, os.W_OK):
+            if found := sorted(folder.glob(f"{file.stem}.*.nb[ci]")):  # the data before the index that names it
                 return found
     return []
 

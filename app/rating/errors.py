@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:  # the command line imports this module to print its help
     from app.rating.arrays import Floats, Indices
@@ -15,8 +15,20 @@ class RatingError(Exception):
     """Root of the errors of `app.rating`; the message is one line for the user."""
 
 
+VotesFault = Literal["invalid", "column", "shape", "type", "value", "too-many", "no-votes"]
+
+
 class VotesError(RatingError, ValueError):
-    """The votes are malformed, or none is left to fit."""
+    """The votes are malformed, or none is left to fit.
+
+    `code` says what is wrong in a word: a column is missing; arrays differ in length, or have more dimensions than one;
+    names or numbers are of the wrong type; a value is missing, unknown or out of range; there are more annotators or
+    models than can be numbered; or no vote is left.
+    """
+
+    def __init__(self, message: str, code: VotesFault = "invalid") -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class NotFittedError(RatingError, ValueError, AttributeError):

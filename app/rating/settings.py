@@ -206,11 +206,11 @@ class VerdictRule:
     margin: float = 20.0
 
     def __post_init__(self) -> None:
-        """Raise ValueError where a value is out of range."""
+        """Raise SettingError where a value is out of range."""
         if not 0.0 < self.confidence < 1.0:
-            raise ValueError("confidence must lie between 0 and 1")
+            raise SettingError("confidence", "must lie between 0 and 1")
         if not 0.0 <= self.margin < math.inf:
-            raise ValueError("margin must not be negative, and finite")
+            raise SettingError("margin", "must not be negative, and finite")
 
 
 @dataclass(frozen=True)

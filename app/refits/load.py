@@ -185,7 +185,7 @@ def _load(
         tag_bits=None if votes.tags is None else votes.tags,
         unoffered=unoffered,
         sampling=policy.settings.sampling_settings(),
-        decision_rule=policy.settings.decision_rule(),
+        verdict_rule=policy.settings.verdict_rule(),
     )
 
 

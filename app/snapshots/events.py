@@ -79,7 +79,7 @@ class SnapshotEvents:
         try:
             while self._listeners and not self._stopped:
                 with suppress(UnavailableError):  # the next look may succeed
-                    newest = await asyncio.to_thread(self._read)
+                    newest = await asyncio.to_thread(self.read_newest)
                     if newest > self._newest:
                         self._newest = newest
                         self._wake()
@@ -87,7 +87,8 @@ class SnapshotEvents:
         finally:
             self._asking = None
 
-    def _read(self) -> int:
+    def read_newest(self) -> int:
+        """Return the newest snapshot's number on record."""
         with self._database.read() as conn:
             return newest_number(conn)
 

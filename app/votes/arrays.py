@@ -41,7 +41,7 @@ _COLUMNS = (("annotator_id", ">i4"), ("model_a_id", ">i4"), ("model_b_id", ">i4"
 _SEALED_COLUMNS = (("sealed", "?"),)
 _TAG_COLUMNS = (("tags", ">i4"),)
 _DATE_COLUMNS = (("timestamp", ">i8"), ("id", [("high", ">u8"), ("low", ">u8")]))
-_BLOCKS = 4096
+BLOCKS = 4096
 """Of the table, read by one statement: 32 MiB, with at most about 300,000 votes."""
 _NO_BLOCK = 2**32 - 1  # a table's blocks have lower numbers
 _DAY = 86_400_000_000  # microseconds, PostgreSQL's unit of time
@@ -160,7 +160,7 @@ def _read_joined(conn: Connection, statement: str, values: dict[str, str]) -> It
         cursor.execute("SELECT pg_relation_size('votes') / current_setting('block_size')::int")
         (blocks,) = cursor.fetchone() or (0,)
         # The last part has no end: the table could have been rewritten since the line before.
-        edges = [*range(0, max(blocks, 1), _BLOCKS), _NO_BLOCK]
+        edges = [*range(0, max(blocks, 1), BLOCKS), _NO_BLOCK]
         for since, until in pairwise(edges):
             part = {"since": f"({since},0)", "until": f"({until},0)"}
             cursor.execute(statement, {**values, **part}, prepare=False)

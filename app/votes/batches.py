@@ -15,12 +15,11 @@ from app.database.engine import Database
 from app.errors import FieldError, UnavailableError
 from app.guard.bodies import SMALL
 from app.guard.errors import MalformedBodyError
-from app.guard.process_metrics import Gauges
+from app.guard.process_metrics import Gauges, most_of
 from app.naming.known_names import KnownNames
 from app.settings import Settings
 from app.state import ProcessState
 from app.votes.batch_items import BatchItems
-from app.votes.metrics import BATCH_BYTES, BATCH_LIMIT
 from app.votes.rules import MAX_METADATA_VALUES, MAX_TAGS, MAX_VOTE_BYTES
 from app.votes.schemas import MAX_BATCH, Vote, VoteBatch, VoteCounts, VoteReceipt, parse_as
 from app.votes.service import look_up_names, record_votes
@@ -37,6 +36,8 @@ _TOO_LONG = (
 )
 _UNEXPLAINED = (FieldError("", f"is invalid; only the first {MAX_EXPLAINED} invalid votes of a batch say why"),)
 _LEAST_BYTES = 16 * 1024  # memory that even the smallest batch needs: a task, a thread
+_BYTES = most_of("stable_arena_batch_bytes", "Bytes of batches in work")
+_LIMIT = most_of("stable_arena_batch_limit_bytes", "Bytes of batches that may be in work; more get 503")
 _FOREIGN_ANNOTATOR = (FieldError("/annotator", "is not the annotator that the token may vote for"),)
 
 
@@ -167,8 +168,8 @@ def provide_batches(state: ProcessState) -> None:
     """Hold the batches in work."""
     settings = state[Settings]
     state[Batches] = batches = Batches(state[Database], state[KnownNames], settings)
-    state[Gauges].watch(BATCH_BYTES, lambda: batches.bytes)
-    state[Gauges].watch(BATCH_LIMIT, lambda: settings.ingest.batch_bytes)
+    state[Gauges].watch(_BYTES, lambda: batches.bytes)
+    state[Gauges].watch(_LIMIT, lambda: settings.ingest.batch_bytes)
 
 
 def _result(index: int, receipt: VoteReceipt) -> dict[str, object]:

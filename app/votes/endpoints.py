@@ -1,40 +1,30 @@
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, MutableMapping
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
+import prometheus_client
 from anyio import from_thread
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from fastapi.concurrency import run_in_threadpool
-from pydantic import TypeAdapter
 from pydantic_core import to_json
 
-from app.api.dependencies import ReadView, Transaction, database_turn, require
-from app.api.direct_route import direct_router
+from app.api.dependencies import database_turn, require
 from app.api.idempotency import HEADER, REPLAYED, documented_key, read_claim, run_once
 from app.api.openapi import documented_body
-from app.api.pagination import Cursor, Page, PageSize, paginate, read_cursor
 from app.api.problems import problem_responses
-from app.api.token_requests import WITHOUT_KEY, OptionalIngest, refuse_anonymous, verify_battle_token
+from app.api.submissions import WITHOUT_KEY, OptionalIngest, direct_router, refuse_anonymous, verify_battle_token
 from app.auth.callers import Caller
 from app.auth.tokens import ForeignAnnotatorError
 from app.errors import ConflictError
 from app.guard.bodies import parse_body, takes_body
 from app.guard.limits import RateLimits
 from app.guard.middleware import when_answered
-from app.guard.refusals import problem_response
+from app.guard.process_metrics import REGISTRY
+from app.guard.refusals import PREFIX, problem_response
 from app.state import state_of
 from app.votes.batches import Batches
-from app.votes.metrics import count_votes, note_votes
-from app.votes.retractions import service as retractions
-from app.votes.retractions.schemas import (
-    Retraction,
-    RetractionRequest,
-    RetractionWithdrawal,
-    VoteOnRecord,
-    VoteRetraction,
-)
 from app.votes.rules import MAX_VOTE_BYTES
 from app.votes.schemas import (
     BatchAnswer,
@@ -63,9 +53,45 @@ class VoteConflictError(ConflictError):
 _STATUS_ANSWERED: dict[int, Status] = {201: "created", 200: "duplicate", 409: "conflict"}
 
 router = direct_router("/votes", "votes")
-retractions_router = APIRouter(tags=["votes"])
 
-_Position = TypeAdapter(tuple[UUID])
+VOTE_ROUTES = {f"{PREFIX}/votes": "single", f"{PREFIX}/votes/batch": "batch"}
+_ANSWERED = "votes_answered"
+_FIRST_REFUSAL = 400
+_NOT_VALID = frozenset({400, 422})
+
+_votes = prometheus_client.Counter(
+    "stable_arena_votes",
+    "Votes by their result. A request that was refused before its votes were read counts as one vote.",
+    ("source", "status"),
+    registry=REGISTRY,
+)
+# All of them from the start: a rate needs a first value of 0.
+_VOTES = {
+    (source, status): _votes.labels(source, status)
+    for source in VOTE_ROUTES.values()
+    for status in ("created", "duplicate", "conflict", "invalid", "refused")
+}
+
+
+def note_votes(scope: MutableMapping[str, Any], counts: Mapping[str, int]) -> None:
+    """Remember how many of the request's votes have each status. A replayed answer has none."""
+    scope[_ANSWERED] = counts
+
+
+def count_votes(source: str) -> Callable[[MutableMapping[str, Any], int], None]:
+    """Return what counts the votes of an answer to a request with single votes, or with a batch."""
+
+    def count(scope: MutableMapping[str, Any], status: int) -> None:
+        if scope["method"] != "POST":
+            return
+        counts: Mapping[str, int] | None = scope.get(_ANSWERED)
+        if counts is not None:
+            for name, number in counts.items():
+                _VOTES[source, name].inc(number)
+        elif status >= _FIRST_REFUSAL:
+            _VOTES[source, "invalid" if status in _NOT_VALID and source == "single" else "refused"].inc()
+
+    return count
 
 
 @router.post(
@@ -184,88 +210,3 @@ def _respond(request: Request, receipt: VoteReceipt) -> Response:
     answer = RecordedVoteAnswer.model_validate(receipt, from_attributes=True)
     status = 201 if receipt.status == "created" else 200
     return Response(answer.model_dump_json(exclude_none=True), status, media_type="application/json")
-
-
-@retractions_router.get(
-    "/votes/{vote_id}", dependencies=[require("review:read")], responses=problem_responses(401, 403, 404, 422, 503)
-)
-def get_vote(vote_id: UUID, conn: ReadView) -> VoteOnRecord:
-    """Show a vote on record, and what retracted it, if it is retracted.
-
-    Needs scope `review:read`. Problems: `not-authenticated`, `scope-missing`, `not-found`.
-    """
-    return retractions.find_vote(conn, vote_id)
-
-
-@retractions_router.post(
-    "/votes/{vote_id}/retract",
-    status_code=201,
-    responses={
-        200: {"model": Retraction, "description": "The vote was retracted before, by this retraction."},
-        **problem_responses(401, 403, 404, 409, 422, 503),
-    },
-)
-def retract_vote(
-    vote_id: UUID,
-    body: VoteRetraction,
-    caller: Annotated[Caller, require("ingest", "review")],
-    conn: Transaction,
-    response: Response,
-) -> Retraction:
-    """Retract one vote.
-
-    It stays on record and does not count, from the next refit on. Its battle is free: the annotator may vote on it
-    again, on a sealed one until the battle's time is over. Retracting it again changes nothing: 200 with the first
-    retraction. Needs scope `review`; a key with scope `ingest` may retract the votes that it sent. Problems:
-    `not-authenticated`; `scope-missing`, also for a vote that another key sent; `not-found`; `conflict` for a vote that
-    its annotator has replaced; `invalid` for a blank reason.
-    """
-    retraction, new = retractions.retract_vote(conn, vote_id, caller=caller, reason=body.reason)
-    response.status_code = 201 if new else 200
-    return retraction
-
-
-@retractions_router.post("/retractions", status_code=201, responses=problem_responses(401, 403, 404, 422, 503))
-def post_retraction(
-    body: RetractionRequest, caller: Annotated[Caller, require("review")], conn: Transaction
-) -> Retraction:
-    """Retract one vote, or the votes of a battle, a model or an annotator.
-
-    The votes that are on record now stay there and do not count, from the next refit on. Votes that come later count.
-    `votes` is the number that this request retracted: 0 if it is sent again. Needs scope `review`. Problems:
-    `not-authenticated`, `scope-missing`; `not-found` for a vote, battle, model or annotator that is not on record;
-    `invalid` for an unknown target or a blank reason.
-    """
-    return retractions.retract_votes(conn, body.target, body.id, reason=body.reason, retracted_by=caller.name)
-
-
-@retractions_router.post(
-    "/retractions/{retraction_id}/withdraw", responses=problem_responses(401, 403, 404, 409, 422, 503)
-)
-def withdraw_retraction(
-    retraction_id: UUID,
-    body: RetractionWithdrawal,
-    caller: Annotated[Caller, require("review")],
-    conn: Transaction,
-) -> Retraction:
-    """Take back a retraction.
-
-    Its votes count again, from the next refit on, except those that another retraction covers or a later verdict
-    replaced. Both acts stay on record; snapshots from between are reproduced without the votes. Withdrawing it again
-    changes nothing. Needs scope `review`. Problems: `not-authenticated`, `scope-missing`, `not-found`; `battle-taken`,
-    with the `id` of the vote, if the annotator has voted anew on a battle; `invalid` for a blank reason.
-    """
-    return retractions.withdraw_retraction(conn, retraction_id, reason=body.reason, withdrawn_by=caller.name)
-
-
-@retractions_router.get(
-    "/retractions", dependencies=[require("review:read")], responses=problem_responses(401, 403, 422, 503)
-)
-def list_retractions(conn: ReadView, limit: PageSize = 50, cursor: Cursor = None) -> Page[Retraction]:
-    """List retractions, the newest first.
-
-    Needs scope `review:read`. Problems: `not-authenticated`, `scope-missing`; `invalid` for an unknown cursor.
-    """
-    position = read_cursor(cursor, _Position)
-    items = retractions.list_retractions(conn, limit=limit + 1, before=position and position[0])
-    return paginate(items, limit, lambda last: (last.id,))

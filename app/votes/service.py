@@ -15,12 +15,11 @@ from app.auth.callers import Caller
 from app.database.engine import Database
 from app.database.ids import new_id
 from app.errors import StableArenaError
-from app.guard.process_metrics import Gauges
+from app.guard.process_metrics import Gauges, most_of
 from app.naming.known_names import Known, KnownNames
 from app.naming.service import resolve_annotators, resolve_models
 from app.settings import Settings
 from app.state import ProcessState
-from app.votes.metrics import QUEUE_LIMIT, QUEUED_VOTES
 from app.votes.queries import VoteRow, insert_votes
 from app.votes.repeats import receive_repeated
 from app.votes.rules import OUTCOMES, model_errors
@@ -31,6 +30,9 @@ Sent = tuple[Vote, Caller]
 """A vote and who sent it. One that a token of a key sent adds no models."""
 Queued = Sent | tuple[SealedVoteBody, UUID]
 """A vote that names its models, or a vote by the token of this battle."""
+
+QUEUED_VOTES = most_of("stable_arena_vote_queue_votes", "Single votes that wait for their commit")
+_QUEUE_LIMIT = most_of("stable_arena_vote_queue_limit_votes", "Single votes that may wait; more get 503")
 
 
 class VoteQueue(GroupCommit[Queued, VoteReceipt]):
@@ -75,7 +77,7 @@ def provide_vote_queue(state: ProcessState) -> None:
     size = state[Settings].ingest.queue_size
     state[VoteQueue] = queue = VoteQueue(state[Database], queue_size=size, names=state[KnownNames])
     state[Gauges].watch(QUEUED_VOTES, lambda: queue.waiting)
-    state[Gauges].watch(QUEUE_LIMIT, lambda: size)
+    state[Gauges].watch(_QUEUE_LIMIT, lambda: size)
     state.closing.push_async_callback(queue.close)
 
 

@@ -6,6 +6,7 @@ from app.api.pagination import paginate, read_cursor
 from app.errors import BadInputError
 from app.main import create_app
 from app.settings import Settings
+from tests.fixtures.errors import at
 
 _POSITION = TypeAdapter(tuple[int])
 
@@ -35,7 +36,7 @@ def test_a_converted_page_keeps_its_cursor() -> None:
 def test_a_cursor_of_another_list_is_refused() -> None:
     cursor = paginate(["a", "b"], 1, lambda last: (last,)).next_cursor
 
-    with pytest.raises(BadInputError, match="not one of this list"):
+    with pytest.raises(BadInputError, check=at("/cursor")):
         read_cursor(cursor, _POSITION)
 
 

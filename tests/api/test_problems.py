@@ -116,9 +116,9 @@ def test_a_commit_that_fails_is_no_success(
     def cut(conn: Any) -> None:
         conn.exec_driver_sql("SELECT pg_terminate_backend(pg_backend_pid())")
 
-    event.listen(faulty_app.state.process[Database]._engine, "commit", cut)
+    event.listen(faulty_app.state.process[Database].engine, "commit", cut)
     assert_problem(faulty.post("/write"), 503, "database-unreachable")
-    event.remove(faulty_app.state.process[Database]._engine, "commit", cut)
+    event.remove(faulty_app.state.process[Database].engine, "commit", cut)
     assert models(database) == 0
 
 

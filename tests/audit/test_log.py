@@ -3,6 +3,7 @@ from sqlalchemy import Connection, text
 
 from app.audit.queries import Head
 from app.audit.service import TamperedAuditLogError, VerifiedLog, audit_head, list_entries, record, verify_log
+from tests.fixtures.errors import naming
 
 
 @pytest.fixture
@@ -33,14 +34,14 @@ def test_what_was_written_verifies(log: Connection) -> None:
         ("UPDATE audit_log SET detail = '{}' WHERE number = 1", "entry 1"),
         ("UPDATE audit_log SET happened_at = happened_at + interval '1 microsecond' WHERE number = 5", "entry 5"),
         ("UPDATE audit_log SET hash = previous_hash WHERE number = 2", "entry 2"),
-        ("DELETE FROM audit_log WHERE number = 2", "entry 2 is missing"),
-        ("DELETE FROM audit_log WHERE number = 1", "entry 1 is missing"),
-        ("UPDATE audit_log SET number = number + 10 WHERE number > 3", "entry 4 is missing"),
+        ("DELETE FROM audit_log WHERE number = 2", "entry 2"),
+        ("DELETE FROM audit_log WHERE number = 1", "entry 1"),
+        ("UPDATE audit_log SET number = number + 10 WHERE number > 3", "entry 4"),
     ],
 )
 def test_tampering_is_found(log: Connection, tampering: str, place: str) -> None:
     log.execute(text(tampering))
-    with pytest.raises(TamperedAuditLogError, match=place):
+    with pytest.raises(TamperedAuditLogError, check=naming(place)):
         verify_log(log)
 
 
@@ -51,8 +52,8 @@ def test_a_noted_head_shows_that_the_end_was_cut_off(log: Connection) -> None:
     verify_log(log, noted)
     log.execute(text("DELETE FROM audit_log WHERE number = 5"))
     assert verify_log(log).entries == 4
-    with pytest.raises(TamperedAuditLogError, match="ends at entry 4, but the noted head knows entry 5"):
+    with pytest.raises(TamperedAuditLogError, check=naming("the noted head", 4, 5)):
         verify_log(log, noted)
     record(log, actor="ann", action="policy.set", subject="9", detail={})
-    with pytest.raises(TamperedAuditLogError, match="entry 5 has another hash than the noted head knows"):
+    with pytest.raises(TamperedAuditLogError, check=naming("the noted head", 5)):
         verify_log(log, noted)

@@ -9,6 +9,7 @@ from app.auth.keys import authenticate, create_key, list_keys, revoke_key, rotat
 from app.auth.schemas import Key
 from app.auth.tokens import authenticate_token, create_token
 from app.errors import BadInputError, ConflictError, NotAuthenticatedError, NotFoundError
+from tests.fixtures.errors import naming
 
 
 def test_who_holds_a_key(connection: Connection) -> None:
@@ -67,7 +68,7 @@ def test_a_key_with_another_s_prefix(connection: Connection) -> None:
     connection.execute(text("UPDATE api_keys SET prefix = 'away' WHERE id = :id"), {"id": record.id})
     connection.execute(text("UPDATE api_keys SET prefix = :p WHERE id <> :id"), {"id": record.id, "p": record.prefix})
     for one in (secret, other):
-        with pytest.raises(NotAuthenticatedError, match="unknown, expired or revoked"):
+        with pytest.raises(NotAuthenticatedError):
             authenticate(connection, one)
 
 
@@ -79,7 +80,7 @@ def test_revoking(connection: Connection, by: str) -> None:
     revoked = revoke_key(connection, named)
     assert revoked.revoked_at is not None
     assert revoke_key(connection, named) == revoked
-    with pytest.raises(NotAuthenticatedError, match="unknown, expired or revoked"):
+    with pytest.raises(NotAuthenticatedError):
         authenticate(connection, secret)
     assert authenticate(connection, other).name == "l"
     assert {key.name: key.revoked_at is None for key in list_keys(connection)} == {"k": False, "l": True}
@@ -119,7 +120,7 @@ def test_a_key_with_a_term(connection: Connection) -> None:
     assert (record.expires_at, record.requests_per_minute) == (soon, 7)
     assert authenticate(connection, secret).requests_per_minute == 7
     pass_time(connection, "api_keys", 10)
-    with pytest.raises(NotAuthenticatedError, match="expired"):
+    with pytest.raises(NotAuthenticatedError):
         authenticate(connection, secret)
 
 
@@ -161,7 +162,7 @@ def test_what_cannot_be_rotated(connection: Connection, state: str) -> None:
         rotate_key(connection, record.prefix, overlap=HOUR)
     if state == "expired":
         pass_time(connection, "api_keys", 3600)
-    with pytest.raises(ConflictError, match=state):
+    with pytest.raises(ConflictError, check=naming(record.prefix, state)):
         rotate_key(connection, record.prefix, overlap=HOUR)
 
 

@@ -9,6 +9,7 @@ from typer.testing import CliRunner, Result
 
 from app.cli.command import application
 from app.database.engine import Database
+from tests.fixtures.environment import Configure
 
 RunCli = Callable[..., Result]
 
@@ -32,9 +33,9 @@ def run_cli() -> RunCli:
 
 
 @pytest.fixture
-def on_database(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def on_database(database: Database, configure: Configure) -> None:
     """Point the commands at the test's database."""
-    monkeypatch.setenv("STABLE_ARENA_DATABASE_URL", database.url.render_as_string(hide_password=False))
+    configure(DATABASE_URL=database.url.render_as_string(hide_password=False))
 
 
 @pytest.fixture(scope="session")

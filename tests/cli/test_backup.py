@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy import text
 
 from app.database.engine import Database
+from tests.fixtures.environment import Configure
 
 RunCli = Callable[..., Any]
 
@@ -13,15 +14,15 @@ RunCli = Callable[..., Any]
 @pytest.mark.campaign
 @pytest.mark.arena
 def test_a_backup_moves_to_another_server(
-    run_cli: RunCli, database_url: str, empty_database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run_cli: RunCli, database_url: str, empty_database_url: str, tmp_path: Path, configure: Configure
 ) -> None:
-    monkeypatch.setenv("STABLE_ARENA_DATABASE_URL", database_url)
+    configure(DATABASE_URL=database_url)
     made = run_cli("backup", tmp_path)
     assert made.exit_code == 0, made.stderr
     (path,) = tmp_path.iterdir()
     assert made.stdout.startswith(f"{path}: ")
     before = run_cli("leaderboard", "--format", "json").stdout
-    monkeypatch.setenv("STABLE_ARENA_DATABASE_URL", empty_database_url)
+    configure(DATABASE_URL=empty_database_url)
     restored = run_cli("restore", path)
     assert restored.exit_code == 0, restored.stderr
     assert restored.stdout.splitlines()[1].startswith("Snapshot 4, refitted from ")
@@ -45,13 +46,13 @@ def test_a_leaderboard_that_cannot_be_made_again_is_told(
     database_url: str,
     empty_database_url: str,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    configure: Configure,
 ) -> None:
     with database.begin() as conn:
         conn.execute(text("UPDATE snapshot_models SET score = score + 1 WHERE method = 'm-elo'"))
-    monkeypatch.setenv("STABLE_ARENA_DATABASE_URL", database_url)
+    configure(DATABASE_URL=database_url)
     assert run_cli("backup", tmp_path / "b.zip").exit_code == 0
-    monkeypatch.setenv("STABLE_ARENA_DATABASE_URL", empty_database_url)
+    configure(DATABASE_URL=empty_database_url)
     restored = run_cli("restore", tmp_path / "b.zip")
     assert restored.exit_code == 1
     assert restored.stderr == (
@@ -61,21 +62,21 @@ def test_a_leaderboard_that_cannot_be_made_again_is_told(
 
 @pytest.mark.campaign
 def test_an_embedded_database_moves_to_a_server(
-    run_cli: RunCli, data_dir: Path, empty_database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run_cli: RunCli, data_dir: Path, empty_database_url: str, tmp_path: Path, configure: Configure
 ) -> None:
-    monkeypatch.setenv("STABLE_ARENA_DATA_DIR", str(data_dir))
+    configure(DATA_DIR=data_dir)
     assert run_cli("models", "add", "ant").exit_code == 0
     made = run_cli("backup", tmp_path / "arena.zip")
     assert made.exit_code == 0, made.stderr
-    monkeypatch.setenv("STABLE_ARENA_DATABASE_URL", empty_database_url)
+    configure(DATABASE_URL=empty_database_url)
     restored = run_cli("restore", tmp_path / "arena.zip")
     assert restored.exit_code == 0, restored.stderr
     assert restored.stdout.endswith("There is no snapshot to verify.\n")
     assert "ant" in run_cli("models", "list").stdout
 
 
-def test_where_there_is_nothing_to_back_up(run_cli: RunCli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("STABLE_ARENA_DATA_DIR", str(tmp_path / "none"))
+def test_where_there_is_nothing_to_back_up(run_cli: RunCli, tmp_path: Path, configure: Configure) -> None:
+    configure(DATA_DIR=tmp_path / "none")
     refused = run_cli("backup", tmp_path / "b.zip")
     assert refused.exit_code == 2
     assert refused.stderr.startswith("error: there is no database yet in ")

@@ -9,15 +9,16 @@ from sqlalchemy import text
 from app.database.engine import Database
 from app.monitoring import doctor as room
 from app.monitoring.checks import Check
+from tests.fixtures.environment import Configure
 
 RunCli = Callable[..., Any]
 Examine = Callable[[], dict[str, Any]]
 
 
 @pytest.fixture
-def examine(run_cli: RunCli, database_url: str, monkeypatch: pytest.MonkeyPatch) -> Examine:
+def examine(run_cli: RunCli, database_url: str, configure: Configure) -> Examine:
     """Run the command; returns its exit code, and each check by its name."""
-    monkeypatch.setenv("STABLE_ARENA_DATABASE_URL", database_url)
+    configure(DATABASE_URL=database_url)
 
     def run() -> dict[str, Any]:
         result = run_cli("doctor", "--format", "json")
@@ -144,8 +145,8 @@ def test_a_disk_that_is_full(examine: Examine, monkeypatch: pytest.MonkeyPatch) 
     assert found["Disk for uploads"]["words"].startswith("0.5 GiB are free")
 
 
-def test_a_schema_of_another_version(run_cli: RunCli, empty_database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("STABLE_ARENA_DATABASE_URL", empty_database_url)
+def test_a_schema_of_another_version(run_cli: RunCli, empty_database_url: str, configure: Configure) -> None:
+    configure(DATABASE_URL=empty_database_url)
     result = run_cli("doctor")
     assert result.exit_code == 1
     assert result.stdout.startswith("WRONG  Schema")
@@ -155,16 +156,16 @@ def test_a_schema_of_another_version(run_cli: RunCli, empty_database_url: str, m
 @pytest.mark.parametrize(
     ("variable", "value", "check", "words"),
     [
-        ("STABLE_ARENA_DATABASE_URL", "postgresql://u:hunter2@127.0.0.1:1/x", "Database", "onnection failed"),
-        ("STABLE_ARENA_SERVER__PORT", "70000", "Configuration", "STABLE_ARENA_SERVER__PORT"),
-        ("STABLE_ARENA_SEVER__PORT", "80", "Configuration", "the nearest is STABLE_ARENA_SERVER__PORT"),
-        ("STABLE_ARENA_DATA_DIR", "/nowhere/at/all", "Database", "here is no database yet"),
+        ("DATABASE_URL", "postgresql://u:hunter2@127.0.0.1:1/x", "Database", "onnection failed"),
+        ("SERVER__PORT", "70000", "Configuration", "STABLE_ARENA_SERVER__PORT"),
+        ("SEVER__PORT", "80", "Configuration", "the nearest is STABLE_ARENA_SERVER__PORT"),
+        ("DATA_DIR", "/nowhere/at/all", "Database", "here is no database yet"),
     ],
 )
 def test_what_cannot_be_opened(
-    run_cli: RunCli, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, check: str, words: str
+    run_cli: RunCli, configure: Configure, variable: str, value: str, check: str, words: str
 ) -> None:
-    monkeypatch.setenv(variable, value)
+    configure(**{variable: value})
     result = run_cli("doctor", "--format", "json")
     wrong = [found for found in json.loads(result.stdout)["checks"] if found["tone"] == "bad"]
     assert result.exit_code == 1

@@ -11,15 +11,15 @@ import yaml
 from app.database.engine import Database
 from app.database.schema import upgrade
 from app.leaderboard.service import choose_leaderboard, read_leaderboard
+from tests.fixtures.environment import Configure
 
 RunCli = Callable[..., Any]
 
 
 @pytest.fixture
-def use(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], None]:
+def use(configure: Configure, own_folder: Path) -> Callable[[str], None]:
     """Let commands work on this database."""
-    monkeypatch.chdir(tmp_path)
-    return lambda url: monkeypatch.setenv("STABLE_ARENA_DATABASE_URL", url)
+    return lambda url: configure(DATABASE_URL=url)
 
 
 @pytest.fixture

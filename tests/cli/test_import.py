@@ -13,9 +13,7 @@ RunCli = Callable[..., Any]
 HEADER = "annotator,model_a,model_b,winner,battle_id\n"
 
 
-@pytest.fixture(autouse=True)
-def _this_database(on_database: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("on_database", "own_folder")
 
 
 def counts(database: Database) -> dict[str, int]:

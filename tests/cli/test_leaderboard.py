@@ -9,7 +9,7 @@ import pytest
 import structlog
 
 from app.database.engine import Database
-from app.refits.fit import work_process
+from tests.fixtures.environment import Configure
 
 RunCli = Callable[..., Any]
 
@@ -46,14 +46,11 @@ def test_nothing_published_yet(arena: None, run_cli: RunCli) -> None:
 @pytest.mark.parametrize(
     "command", [["refit"], pytest.param(["policy", "preview", "min_votes=20"], marks=pytest.mark.campaign)]
 )
-def test_fits_obey_the_worker_s_limits(
-    arena: None, run_cli: RunCli, monkeypatch: pytest.MonkeyPatch, command: list[str]
-) -> None:
-    monkeypatch.setattr(work_process, "_LOOK_UP_SECONDS", 0.001)
-    monkeypatch.setenv("STABLE_ARENA_WORKER__FIT_SECONDS", "0.001")
+def test_fits_obey_the_worker_s_limits(arena: None, run_cli: RunCli, configure: Configure, command: list[str]) -> None:
+    configure(WORKER__FIT_SECONDS="0.000000001")
     result = run_cli(*command)
     assert result.exit_code == 1
-    assert "the fit took longer than 0.001 seconds" in one_error_line(result)
+    assert "the fit took longer than 1e-09 seconds" in one_error_line(result)
 
 
 @pytest.mark.campaign

@@ -7,6 +7,7 @@ import pytest
 
 from app.database.engine import Database
 from app.database.schema import needed_revision, require_current
+from tests.fixtures.environment import Configure
 
 RunCli = Callable[..., Any]
 
@@ -20,8 +21,8 @@ def _signals_as_they_were() -> Iterator[None]:
         signal.signal(name, handler)
 
 
-def test_migrating_an_empty_database(run_cli: RunCli, empty_database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("STABLE_ARENA_DATABASE_URL", empty_database_url)
+def test_migrating_an_empty_database(run_cli: RunCli, empty_database_url: str, configure: Configure) -> None:
+    configure(DATABASE_URL=empty_database_url)
     behind = run_cli("keys", "list")
     assert behind.exit_code == 1
     assert behind.stderr == (
@@ -36,8 +37,8 @@ def test_migrating_an_empty_database(run_cli: RunCli, empty_database_url: str, m
 
 
 @pytest.mark.own_database
-def test_going_back_and_forth(run_cli: RunCli, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("STABLE_ARENA_DATABASE_URL", database_url)
+def test_going_back_and_forth(run_cli: RunCli, database_url: str, configure: Configure) -> None:
+    configure(DATABASE_URL=database_url)
     for revision in ("9999", "head", "-1", "", needed_revision() + "0"):
         refused = run_cli("migrate", f"--to={revision}")
         assert (refused.exit_code, refused.stdout) == (2, "")
@@ -64,15 +65,14 @@ def test_going_back_and_forth(run_cli: RunCli, database_url: str, monkeypatch: p
 )
 def test_a_database_that_cannot_be_used(
     run_cli: RunCli,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    configure: Configure,
+    own_folder: Path,
     command: list[str],
     url: str,
     exit_code: int,
     told: str,
 ) -> None:
-    monkeypatch.setenv("STABLE_ARENA_DATABASE_URL", url)
-    monkeypatch.chdir(tmp_path)
+    configure(DATABASE_URL=url)
     Path("votes.csv").write_text("annotator,model_a,model_b,winner\nk,a,b,tie\n")
     result = run_cli(*command)
     assert (result.exit_code, result.stdout) == (exit_code, "")
@@ -82,8 +82,8 @@ def test_a_database_that_cannot_be_used(
     assert "hunter2" not in result.stderr
 
 
-def test_settings_that_are_not_valid(run_cli: RunCli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("STABLE_ARENA_SERVER__PORT", "70000")
+def test_settings_that_are_not_valid(run_cli: RunCli, configure: Configure) -> None:
+    configure(SERVER__PORT="70000")
     result = run_cli("migrate")
     assert (result.exit_code, result.stdout) == (2, "")
     assert "STABLE_ARENA_SERVER__PORT: input should be less than or equal to 65535" in result.stderr

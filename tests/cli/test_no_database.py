@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
+from tests.fixtures.environment import Configure
+
 RunCli = Callable[..., Result]
 
 
@@ -31,15 +33,11 @@ RunCli = Callable[..., Result]
     ],
     ids=" ".join,
 )
-def test_there_is_no_database_yet(
-    run_cli: RunCli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: list[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("STABLE_ARENA_DATABASE_URL", raising=False)
-    monkeypatch.setenv("STABLE_ARENA_DATA_DIR", str(tmp_path / "data"))
+def test_there_is_no_database_yet(run_cli: RunCli, configure: Configure, own_folder: Path, command: list[str]) -> None:
+    configure(DATABASE_URL=None, DATA_DIR=own_folder / "data")
     result = run_cli(*command)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == (
-        f"error: there is no database yet in {tmp_path / 'data'}: start `stable-arena serve`, or import votes\n"
+        f"error: there is no database yet in {own_folder / 'data'}: start `stable-arena serve`, or import votes\n"
     )
-    assert list(tmp_path.iterdir()) == []
+    assert list(own_folder.iterdir()) == []

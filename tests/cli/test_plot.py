@@ -12,9 +12,7 @@ import pytest
 RunCli = Callable[..., Any]
 
 
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("own_folder")
 
 
 @pytest.mark.parametrize("form", ["json", "csv", "parquet"])

@@ -4,7 +4,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -18,8 +17,8 @@ import psutil  # type: ignore[import-untyped]  # its stubs are a package of thei
 import pytest
 from sqlalchemy import text
 
-import app.cli.serve as serve_command
 from app.auth.keys import create_key
+from app.cli.serve import remove_old_metrics
 from app.database.opening import open_database
 from tests.fixtures.waiting import wait_until
 
@@ -354,9 +353,7 @@ def test_a_database_of_pseudonyms_is_not_served_without_their_secret(data_dir: P
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="who lives is looked up in /proc")
-def test_what_a_killed_service_left_of_its_metrics_is_tidied_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_killed_service_left_of_its_metrics_is_tidied_up(tmp_path: Path) -> None:
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     left, mine, other = (
@@ -365,6 +362,5 @@ def test_what_a_killed_service_left_of_its_metrics_is_tidied_up(
     for folder in (left, mine, other):
         folder.mkdir()
         (folder / "counter.db").touch()
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    serve_command._remove_old_metrics()
+    remove_old_metrics(tmp_path)
     assert [folder.exists() for folder in (left, mine, other)] == [False, True, True]

@@ -10,18 +10,18 @@ import yaml
 from app.errors import BadInputError
 from app.settings import read_settings, setting_names
 from app.settings.settings import unknown_variables
+from tests.fixtures.environment import Configure
 
 ROOT = Path(__file__).parents[2]
 RunCli = Callable[..., Any]
 
 
 @pytest.fixture
-def refused(monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+def refused(configure: Configure) -> Callable[..., str]:
     """Set variables and return how they are refused: the detail, and the places and what is wrong there."""
 
     def refuse(**variables: str) -> str:
-        for name, value in variables.items():
-            monkeypatch.setenv(f"STABLE_ARENA_{name}", value)
+        configure(**variables)
         with pytest.raises(BadInputError) as caught:
             read_settings()
         return "\n".join([caught.value.detail, *(f"{error.pointer}: {error.detail}" for error in caught.value.errors)])
@@ -61,10 +61,8 @@ def test_every_unknown_variable_is_named(refused: Callable[..., str]) -> None:
 
 
 @pytest.mark.parametrize("command", ["migrate", "serve", "worker", "refit", "leaderboard"])
-def test_every_command_refuses_an_unknown_variable(
-    run_cli: RunCli, monkeypatch: pytest.MonkeyPatch, command: str
-) -> None:
-    monkeypatch.setenv("STABLE_ARENA_DATABASEURL", "postgresql://u:hush@127.0.0.1:1/x")
+def test_every_command_refuses_an_unknown_variable(run_cli: RunCli, configure: Configure, command: str) -> None:
+    configure(DATABASEURL="postgresql://u:hush@127.0.0.1:1/x")
     result = run_cli(command)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == (
@@ -108,9 +106,9 @@ def test_values_that_are_refused(refused: Callable[..., str], name: str, value: 
     assert "hush" not in refusal
 
 
-def test_the_home_folder_is_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_home_folder_is_known(configure: Configure, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("STABLE_ARENA_DATA_DIR", "~/votes")
+    configure(DATA_DIR="~/votes")
     assert read_settings().data_dir == tmp_path / "votes"
 
 

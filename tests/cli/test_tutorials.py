@@ -12,11 +12,8 @@ RunCli = Callable[..., Any]
 TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorials" / "rate-your-own-votes.md"
 
 
-@pytest.mark.usefixtures("on_database")
-def test_every_command_says_what_the_tutorial_shows(
-    run_cli: RunCli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.usefixtures("on_database", "own_folder")
+def test_every_command_says_what_the_tutorial_shows(run_cli: RunCli) -> None:
     text = TUTORIAL.read_text(encoding="utf-8")
     (script,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     exec(script, {})  # noqa: S102  the tutorial's own

@@ -15,6 +15,7 @@ from app.database.engine import Database
 from app.leaderboard.schemas import Leaderboard
 from app.leaderboard.service import choose_leaderboard, read_leaderboard
 from app.refits.service import find_refit, list_refits, request_refit
+from tests.fixtures.environment import Configure
 from tests.fixtures.waiting import wait_until
 
 StartWorker = Callable[[], "subprocess.Popen[bytes]"]
@@ -22,10 +23,10 @@ StartWorker = Callable[[], "subprocess.Popen[bytes]"]
 
 @pytest.fixture
 def start_worker(
-    on_database: None, vote_file: Path, run_cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    on_database: None, vote_file: Path, run_cli: Callable[..., Any], configure: Configure
 ) -> Iterator[StartWorker]:
     """Start `stable-arena worker` on a database with the vote file in it."""
-    monkeypatch.setenv("STABLE_ARENA_WORKER__LEASE_SECONDS", "3")  # less is lost where processes wait for processors
+    configure(WORKER__LEASE_SECONDS=3)  # less is lost where processes wait for processors
     assert run_cli("import", vote_file).exit_code == 0
     started = []
 
@@ -100,13 +101,13 @@ def test_a_worker_killed_in_mid_fit_does_no_harm(
 def test_a_worker_logs_as_much_as_is_set_and_is_stopped(
     database: Database,
     start_worker: StartWorker,
-    monkeypatch: pytest.MonkeyPatch,
+    configure: Configure,
     capfd: pytest.CaptureFixture[str],
     how: signal.Signals,
     level: str,
     told: bool,
 ) -> None:
-    monkeypatch.setenv("STABLE_ARENA_SERVER__LOG_LEVEL", level)
+    configure(SERVER__LOG_LEVEL=level)
     worker = start_worker()
     wait_until(lambda: states(database) == ["done"])
     assert worker.poll() is None
@@ -116,10 +117,10 @@ def test_a_worker_logs_as_much_as_is_set_and_is_stopped(
 
 
 @pytest.mark.campaign
-def test_a_worker_is_stopped_while_it_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_is_stopped_while_it_starts(configure: Configure) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        monkeypatch.setenv("STABLE_ARENA_DATABASE_URL", f"postgresql://u@127.0.0.1:{silent.getsockname()[1]}/d")
-        monkeypatch.setenv("STABLE_ARENA_DATABASE__CONNECT_TIMEOUT_SECONDS", "60")
+        configure(DATABASE_URL=f"postgresql://u@127.0.0.1:{silent.getsockname()[1]}/d")
+        configure(DATABASE__CONNECT_TIMEOUT_SECONDS="60")
         with subprocess.Popen([sys.executable, "-m", "app.cli", "worker"]) as worker:
             silent.settimeout(120)
             with silent.accept()[0]:  # it waits for an answer from the database

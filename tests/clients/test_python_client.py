@@ -29,6 +29,7 @@ from stable_arena_client import (
     Vote,
 )
 from tests.fixtures.application import NO_TLS
+from tests.fixtures.errors import having
 
 Ask = Callable[..., Any]
 ROOT = Path(__file__).parents[2]
@@ -105,17 +106,17 @@ def test_what_is_final_is_not_sent_again(connect: Ask) -> None:
     assert caught.value.body["id"]
     assert caught.value.request_id
     assert len(transport.sent) == 3
-    with pytest.raises(ProblemError, match="422 invalid"):
+    with pytest.raises(ProblemError, check=having(status=422, code="invalid")):
         arena.vote(VOTE.model_copy(update={"winner": "both_good"}))
 
 
 def test_patience_has_an_end(connect: Ask) -> None:
     busy = {"status_code": 429, "headers": {"Retry-After": "61"}}
-    with pytest.raises(ProblemError, match="http-429"):
+    with pytest.raises(ProblemError, check=having(code="http-429")):
         connect("ingest", busy).vote(VOTE)
-    with pytest.raises(ProblemError, match="http-503"):
+    with pytest.raises(ProblemError, check=having(code="http-503")):
         connect("ingest", *[{"status_code": 503}] * 3, retries=Retries(attempts=3)).vote(VOTE)
-    with pytest.raises(ArenaUnreachableError, match="refused"):
+    with pytest.raises(ArenaUnreachableError):
         connect("ingest", "refused", retries=NO_RETRIES).vote(VOTE)
 
 
@@ -187,7 +188,7 @@ def test_a_file(connect: Ask, database: Database, tmp_path: Path) -> None:
     arena = connect("ingest", "lost")
     sent = arena.import_file(file)
     assert sent.state == "queued"
-    with pytest.raises(TimeoutError, match="queued"):
+    with pytest.raises(TimeoutError):
         arena.wait_for_import(sent.id, seconds=-1)
     assert runner.run_next() == sent.id
     done = arena.wait_for_import(sent.id)

@@ -34,9 +34,9 @@ def test_with_nothing_to_do_the_lease_is_given_back_at_once(database: Database) 
 
 def test_what_begins_a_job_commits_with_its_lease(database: Database) -> None:
     def begin_and_fail(_: object) -> None:
-        raise ValueError("a bug")
+        raise ZeroDivisionError
 
-    with pytest.raises(ValueError, match="a bug"):
+    with pytest.raises(ZeroDivisionError):
         LeasedJob(database, "job", 60).claim(begin_and_fail)
     with database.read() as conn:
         assert conn.execute(EXPIRES).all() == []

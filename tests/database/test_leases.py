@@ -7,6 +7,7 @@ from app.database.engine import Database
 from app.database.errors import DatabaseBusyError
 from app.database.leases import acquire_lease, lease_is_free, lock_lease, release_lease, renew_lease
 from app.database.tables import leases
+from tests.fixtures.errors import sqlstate
 
 
 def expire(conn: Connection) -> None:
@@ -98,5 +99,5 @@ def test_nobody_takes_the_lease_over_while_it_is_locked(database: Database) -> N
         acquire_lease(publisher, "refit", "a", 60)
     with database.begin() as publisher:
         assert lock_lease(publisher, "refit", 1)
-        with pytest.raises(DatabaseBusyError, match="lock timeout"):
+        with pytest.raises(DatabaseBusyError, check=sqlstate("55P03")):
             take_over_impatiently(database)

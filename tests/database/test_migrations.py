@@ -20,6 +20,7 @@ from app.database.schema import (
 from app.database.tables import Xid8, metadata, policies
 from app.policy.schemas import Policy
 from app.policy.service import current_policy
+from tests.fixtures.errors import naming
 
 
 def table_names(database: Database) -> set[str]:
@@ -83,7 +84,7 @@ def test_an_empty_database_is_behind(empty_database_url: str) -> None:
 def test_another_schema_is_not_worked_with(database: Database) -> None:
     with database.begin() as conn:
         conn.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-    with pytest.raises(SchemaBehindError, match="9999"):
+    with pytest.raises(SchemaBehindError, check=naming("9999")):
         require_current(database)
 
 
@@ -96,8 +97,10 @@ def test_what_votes_name_cannot_be_deleted(connection: Connection, table: str, h
     connection.execute(text(f"INSERT INTO api_keys (id, name, prefix, secret_hash, scopes) {key}"))
     job = "VALUES (gen_random_uuid(), 'done', 'f', '', '{}', 'k')"
     connection.execute(text(f"INSERT INTO imports (id, state, file_name, sha256, counts, requested_by) {job}"))
-    with pytest.raises(DatabaseError, match=r"never deleted: votes name them|cannot truncate"):
+    # The trigger refuses, or before it the foreign keys of other tables.
+    with pytest.raises(DatabaseError) as refused:
         connection.execute(text(f"{how} {table}"))
+    assert refused.value.orig.sqlstate in ("23001", "0A000")
 
 
 @pytest.mark.parametrize(("rule", "versions"), [("probability", 3), ("threshold", 2)])

@@ -64,7 +64,7 @@ class Countdown:
         self.around(PGDialect_psycopg, "do_commit")
         self.around(PGDialect_psycopg, "do_rollback")
         self.around(psycopg.Cursor, "copy")
-        self.around(FitProcess, "_submit")  # after it the fit is under way
+        self.around(FitProcess, "submit")  # after it the fit is under way
         self.around(FitProcess, "run")
 
 

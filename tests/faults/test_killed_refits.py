@@ -15,7 +15,7 @@ from app.refits.runner import RefitRunner
 from app.refits.service import find_refit
 
 TABLES = ("snapshot_models", "snapshot_annotators", "snapshot_matchups", "snapshot_pair_weights", "snapshot_confidence")
-SUBMITTED = "after _submit"
+SUBMITTED = "after submit"
 DONE = "after UPDATE refits SET state=%(state)s::VARCHAR, finished_at=clock_timestamp(), seconds"  # published
 
 Point = tuple[int, str]

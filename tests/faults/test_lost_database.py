@@ -49,7 +49,7 @@ def service(server: EmbeddedServer, cluster_folder: Path, start_service: Callabl
         worker=WorkerSettings(lease_seconds=2),
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(store_database._SETTINGS, "lock_timeout", "1s")
+        patch.setitem(store_database.SESSION_SETTINGS, "lock_timeout", "1s")
         with start_service(server.url, settings) as service:
             yield service
 

@@ -13,6 +13,7 @@ import pytest
 
 from app.auth.keys import create_key
 from app.database.engine import Database
+from tests.fixtures.environment import Configure
 from tests.fixtures.killed_service import Service
 
 SENDERS, HELD = 8, 200
@@ -97,9 +98,9 @@ def status_of(stranger: socket.socket) -> int:
     ("unread_bodies_per_minute", "attacks"), [("none", 10), ("60", 2)], ids=["answered at once", "answered late"]
 )
 def test_strangers_cost_no_vote(
-    database: Database, database_url: str, unread_bodies_per_minute: str, attacks: int, monkeypatch: pytest.MonkeyPatch
+    database: Database, database_url: str, unread_bodies_per_minute: str, attacks: int, configure: Configure
 ) -> None:
-    monkeypatch.setenv("STABLE_ARENA_SERVER__UNREAD_BODIES_PER_MINUTE", unread_bodies_per_minute)
+    configure(SERVER__UNREAD_BODIES_PER_MINUTE=unread_bodies_per_minute)
     with database.begin() as conn:
         key = create_key(conn, "tests", ["ingest"])[1]
     service = Service(database_url)

@@ -90,11 +90,11 @@ def test_memory_is_bounded_and_those_in_use_are_kept(clock: Clock) -> None:
     allowed(limits, caller(500), 2)
     for i in range(100, 190):
         allowed(limits, caller(i), 1)
-    assert len(limits._buckets) <= 100
+    assert limits.remembered <= 100
     assert allowed(limits, caller(500), 9) == 0, "a full memory must not lift the limit"
     for i in range(1000, 2000):
         allowed(limits, caller(i), 1)
-    assert len(limits._buckets) <= 100
+    assert limits.remembered <= 100
 
 
 @pytest.fixture

@@ -21,11 +21,17 @@ def import_runner(database: Database) -> ImportRunner:
 
 
 @pytest.fixture
-def kill(database: Database, monkeypatch: pytest.MonkeyPatch) -> Kill:
+def rows_per_chunk(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Set how many rows of a CSV file are a chunk: small files have several chunks then."""
+    return lambda rows: monkeypatch.setattr(csv, "ROWS_PER_BATCH", rows)
+
+
+@pytest.fixture
+def kill(database: Database, monkeypatch: pytest.MonkeyPatch, rows_per_chunk: Callable[[int], None]) -> Kill:
     """Run an import of so many rows a chunk, and kill it in a chunk: nothing ends in order, and its leases run out."""
 
     def kill_in(chunk: int, work: Callable[[], object], *, rows: int) -> None:
-        monkeypatch.setattr(csv, "ROWS_PER_BATCH", rows)
+        rows_per_chunk(rows)
         chunks, really = count(1), loading.load_votes
 
         def dying(*arguments: Any, **options: Any) -> Any:

@@ -15,14 +15,15 @@ from typer.testing import CliRunner
 
 from app.cli.command import application
 from app.database.engine import Database
-from app.errors import BadInputError
+from app.imports import recognition
 from app.imports.loading import import_turn
 from app.imports.local import import_file
-from app.imports.recognition import Recognised, Recogniser
+from app.imports.recognition import AlreadyRecordedError, Recognised, Recogniser
 from app.imports.runner import ImportRunner
 from app.imports.service import ImportOptions
 from app.models.schemas import NewAlias
 from app.models.service import add_alias
+from tests.fixtures.environment import Configure
 
 Post = Callable[..., Any]
 HEADER = "annotator,model_a,model_b,winner,timestamp\n"
@@ -34,9 +35,8 @@ ROWS = [
 
 
 @pytest.fixture(autouse=True)
-def _here(database: Database, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("STABLE_ARENA_DATABASE_URL", database.url.render_as_string(hide_password=False))
-    monkeypatch.chdir(tmp_path)
+def _here(database: Database, configure: Configure, own_folder: Path) -> None:
+    configure(DATABASE_URL=database.url.render_as_string(hide_password=False))
 
 
 def write(name: str, rows: list[str], header: str = HEADER) -> Path:
@@ -85,7 +85,7 @@ def test_a_file_that_grew_much_is_refused_too(database: Database) -> None:
 
 def test_a_sample_of_a_large_file_is_enough_to_suspect_it(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"SAMPLED": 2, "LEAST_SAMPLED": 1, "LEAST_CELLS": 1}.items():
-        monkeypatch.setattr(f"app.imports.recognition.{name}", value)
+        monkeypatch.setattr(recognition, name, value)
     done("import", write("day1.csv", ROWS))
     others = [row.replace("2026-01", "2026-03") for row in ROWS]
     assert "50 of its 100 votes" in run("import", write("day2.csv", ROWS + others)).stderr
@@ -188,8 +188,8 @@ def test_a_file_with_battles_after_one_without(database: Database) -> None:
     assert done("import", again)["duplicates"] == 50, "battles alone already make a vote count once"
 
 
-def test_pseudonyms_and_aliases_are_seen_through(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("STABLE_ARENA_PSEUDONYM_KEY", "a secret of the tests, with more than 32 characters")
+def test_pseudonyms_and_aliases_are_seen_through(database: Database, configure: Configure) -> None:
+    configure(PSEUDONYM_KEY="a secret of the tests, with more than 32 characters")
     done("import", write("votes.csv", ROWS))
     with database.begin() as conn:
         add_alias(conn, "m4", NewAlias(name="m4-final"), added_by="a test")
@@ -320,13 +320,13 @@ def test_files_of_the_same_votes_at_once_count_once(database: Database, monkeypa
     def load(path: Path) -> int | str:
         try:
             return import_file(database, path, ImportOptions(), requested_by="a test").counts.created
-        except BadInputError as error:
-            return error.detail
+        except AlreadyRecordedError as error:
+            return error.code
 
     with ThreadPoolExecutor(2) as pool:
         results = sorted(pool.map(load, paths), key=str)
     assert results[0] == len(ROWS)
-    assert "on record already" in str(results[1])
+    assert results[1] == "already-recorded"
     assert counting(database) == len(ROWS)
 
 

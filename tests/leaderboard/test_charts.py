@@ -86,7 +86,7 @@ def test_a_stopped_worker_leaves_the_charts_to_the_next(
     database: Database, settings: Settings, snapshot: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     worker = Worker(database, settings)
-    draw, drawn = service._draw, list[Any]()
+    draw, drawn = service.draw, list[Any]()
 
     def stop_after(spec: Any) -> str:
         worker.stop()
@@ -94,7 +94,7 @@ def test_a_stopped_worker_leaves_the_charts_to_the_next(
         return draw(spec)
 
     with monkeypatch.context() as stopping:
-        stopping.setattr(service, "_draw", stop_after)
+        stopping.setattr(service, "draw", stop_after)
         assert not worker.draw_charts()
     assert (len(drawn), charts_of(database, snapshot)) == (1, {})
     assert Worker(database, settings).draw_charts()

@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import text
 
 from app.database.engine import Database
-from app.votes.metrics import VOTE_ROUTES
+from app.votes.endpoints import VOTE_ROUTES
 
 ROOT = Path(__file__).parents[2]
 RULES = yaml.safe_load((ROOT / "monitoring" / "alerts.yml").read_text(encoding="utf-8"))["groups"][0]["rules"]

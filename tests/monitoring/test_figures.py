@@ -1,10 +1,10 @@
 """The service's figures: read once for many scrapes, which never wait for long."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Connection, event, text
 
 from app.database.engine import Database
 from app.monitoring.cache import FiguresCache
@@ -15,11 +15,16 @@ from app.refits.service import cancel_refit, request_refit
 
 
 @pytest.fixture
-def count_reads(database: Database, monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
-    began: list[int] = []
-    read = database.read
-    monkeypatch.setattr(database, "read", lambda: (began.append(1), read())[1])
-    return lambda: len(began)
+def count_reads(database: Database) -> Iterator[Callable[[], int]]:
+    """Count the transactions."""
+    began: list[Connection] = []
+
+    def note(conn: Connection) -> None:
+        began.append(conn)
+
+    event.listen(database.engine, "begin", note)
+    yield lambda: len(began)
+    event.remove(database.engine, "begin", note)
 
 
 def test_scrapes_at_the_same_time_share_one_look(database: Database, count_reads: Callable[[], int]) -> None:

@@ -201,12 +201,12 @@ def test_without_the_database_the_process_tells_of_itself(
 COUNT = """
 from app.guard import process_metrics
 from app.guard.middleware import count_request
-from app.votes import endpoints
-from app.votes.metrics import QUEUED_VOTES, note_votes
+from app.votes.endpoints import note_votes, post_vote
+from app.votes.service import QUEUED_VOTES
 
 class Route:
     path_format = "/api/v1/votes"
-    endpoint = endpoints.post_vote
+    endpoint = post_vote
 
 scope = {"method": "POST", "path": "/api/v1/votes", "route": Route}
 note_votes(scope, {"created": 1})

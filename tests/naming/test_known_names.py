@@ -24,9 +24,9 @@ def statements(database: Database) -> Iterator[list[str]]:
     def note(_conn: Any, _cursor: Any, statement: str, *_: Any) -> None:
         asked.append(statement)
 
-    event.listen(database._engine, "before_cursor_execute", note)
+    event.listen(database.engine, "before_cursor_execute", note)
     yield asked
-    event.remove(database._engine, "before_cursor_execute", note)
+    event.remove(database.engine, "before_cursor_execute", note)
 
 
 def record(database: Database, *votes: Vote) -> None:

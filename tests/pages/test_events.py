@@ -72,10 +72,10 @@ def test_all_listeners_share_one_look_and_end_when_the_server_stops(database: Da
     looks = 0
 
     class Counted(SnapshotEvents):
-        def _read(self) -> int:
+        def read_newest(self) -> int:
             nonlocal looks
             looks += 1
-            return super()._read()
+            return super().read_newest()
 
     heard: list[int] = []
 

@@ -7,6 +7,7 @@ from app.database.engine import Database
 from app.leaderboard.charts import draw_newest
 from app.pages.formatting import model_address
 from tests.fixtures.browser import PageProblems, assert_accessible, assert_fits_phone
+from tests.fixtures.waiting import wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.arena]
 

@@ -88,20 +88,20 @@ def test_what_is_too_much_work_is_left_out_once(
     assert not measure()
 
 
-def test_a_lost_process_is_not_tried_again_unless_the_worker_stopped(
-    database: Database, stored_crowd: None, run_refit: DoRefit, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def lost(*_: object, **__: object) -> None:
+class LostFitProcess(FitProcess):
+    def run(self, *_: object, **__: object) -> Any:
         raise FitProcessLostError("it was killed")
 
+
+def test_a_lost_process_is_not_tried_again_unless_the_worker_stopped(
+    database: Database, stored_crowd: None, run_refit: DoRefit
+) -> None:
     run_refit()
-    process = FitProcess()
-    monkeypatch.setattr(process, "run", lost)
-    monkeypatch.setattr(process, "_stopped", True)
-    assert not measure_newest(database, process, lease_seconds=30)
+    stopped = LostFitProcess()
+    stopped.stop()
+    assert not measure_newest(database, stopped, lease_seconds=30)
     assert stored(database) == (None, None)
-    monkeypatch.setattr(process, "_stopped", False)
-    assert measure_newest(database, process, lease_seconds=30)
+    assert measure_newest(database, LostFitProcess(), lease_seconds=30)
     assert stored(database) == ([], [])
 
 

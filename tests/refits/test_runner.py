@@ -1,9 +1,11 @@
+import os
+import signal
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from sqlalchemy import delete, func, select, text, update
@@ -23,8 +25,10 @@ from app.refits.runner import RefitRunner
 from app.refits.schemas import Refit
 from app.refits.service import find_refit, list_refits, request_refit
 from app.snapshots.service import find_snapshot
+from tests.fixtures.refits import Around
 
 DoRefit = Callable[..., Refit]
+T = TypeVar("T")
 
 
 def count_snapshots(database: Database) -> int:
@@ -81,17 +85,15 @@ def test_no_votes_past_the_minimum_is_one_line(run_refit: DoRefit) -> None:
 
 
 def test_a_publication_without_the_lease_writes_nothing(
-    database: Database, stored_crowd: None, run_refit: DoRefit, monkeypatch: pytest.MonkeyPatch
+    database: Database, stored_crowd: None, run_refit: DoRefit, around_fits: Around
 ) -> None:
-    fit_really = FitProcess.run
-
-    def lose_the_lease_meanwhile(self: FitProcess, work: Callable[[], FitOutput], **rest: Any) -> FitOutput:
+    def lose_the_lease_meanwhile(fit: Callable[[], FitOutput]) -> FitOutput:
         with database.begin() as conn:
             conn.execute(update(leases).values(expires_at=func.clock_timestamp()))
             assert acquire_lease(conn, "refit", "another worker", 60) == 2
-        return fit_really(self, work, **rest)
+        return fit()
 
-    monkeypatch.setattr(FitProcess, "run", lose_the_lease_meanwhile)
+    around_fits(lose_the_lease_meanwhile)
     ended = run_refit()
     assert ended.state == "superseded"
     assert count_snapshots(database) == 0
@@ -184,28 +186,28 @@ def test_two_camps_wait_for_an_admin(database: Database, stored_crowd: None, run
 )
 @pytest.mark.usefixtures("stored_crowd")
 def test_how_a_fit_fails_is_on_record(
-    run_refit: DoRefit, monkeypatch: pytest.MonkeyPatch, error: Exception, state: str, detail: str
+    run_refit: DoRefit, around_fits: Around, error: Exception, state: str, detail: str
 ) -> None:
-    def fail(_process: FitProcess, _work: object, **_rest: Any) -> FitOutput:
+    def fail(_fit: object) -> FitOutput:
         raise error
 
-    monkeypatch.setattr(FitProcess, "run", fail)
+    around_fits(fail)
     ended = run_refit()
     assert (ended.state, ended.detail) == (state, detail)
 
 
-def test_a_database_lost_in_mid_refit_is_the_callers_to_know(
-    database: Database, stored_crowd: None, runner: RefitRunner, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def lose(_process: FitProcess, _work: object, **_rest: Any) -> FitOutput:
+class DatabaseLostProcess(FitProcess):
+    def run(self, *_: object, **__: object) -> Any:
         raise UnavailableError("the server closed the connection")
 
+
+def test_a_database_lost_in_mid_refit_is_the_callers_to_know(
+    database: Database, stored_crowd: None, runner: RefitRunner
+) -> None:
     with database.begin() as conn:
         request_refit(conn, trigger="request", requested_by="a test")
-    with monkeypatch.context() as lost:
-        lost.setattr(FitProcess, "run", lose)
-        with pytest.raises(UnavailableError):
-            runner.run_next(scheduled=False)
+    with pytest.raises(UnavailableError):
+        RefitRunner(database, lease_seconds=30, process=DatabaseLostProcess()).run_next(scheduled=False)
     with database.begin() as conn:
         [refit] = list_refits(conn, limit=1)
         assert (refit.state, refit.detail) == ("failed", "the server closed the connection")
@@ -215,25 +217,28 @@ def test_a_database_lost_in_mid_refit_is_the_callers_to_know(
         assert [one.state for one in list_refits(conn, limit=2)] == ["done", "failed"]
 
 
-@pytest.mark.campaign
-@pytest.mark.own_child
-def test_a_killed_fit_fails_its_refit_and_the_next_one_works(
-    database: Database, stored_crowd: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    runner = RefitRunner(database, lease_seconds=30)
-    with database.begin() as conn:
-        first = request_refit(conn, trigger="request", requested_by="a test")
-    submit = FitProcess._submit
+class KilledFitProcess(FitProcess):
+    """Its child is killed as soon as it has its first work."""
 
-    def kill_at_once(self: FitProcess, task: Callable[[], FitOutput]) -> object:
-        future = submit(self, task)
-        assert self._context.child is not None
-        self._context.child.kill()
+    killed = False
+
+    def submit(self, work: Callable[[], T]) -> Future[T]:
+        future = super().submit(work)
+        if not self.killed and self.child_pid is not None:
+            os.kill(self.child_pid, signal.SIGKILL)
+            self.killed = True
         return future
 
-    with monkeypatch.context() as killing:
-        killing.setattr(FitProcess, "_submit", kill_at_once)
-        assert runner.run_next(scheduled=False) == first
+
+@pytest.mark.campaign
+@pytest.mark.own_child
+def test_a_killed_fit_fails_its_refit_and_the_next_one_works(database: Database, stored_crowd: None) -> None:
+    process = KilledFitProcess()
+    runner = RefitRunner(database, lease_seconds=30, process=process)
+    with database.begin() as conn:
+        first = request_refit(conn, trigger="request", requested_by="a test")
+    assert runner.run_next(scheduled=False) == first
+    assert process.killed
     with database.begin() as conn:
         assert (find_refit(conn, first).state, find_refit(conn, first).detail) == (
             "failed",
@@ -254,29 +259,28 @@ def test_a_killed_fit_fails_its_refit_and_the_next_one_works(
 def test_a_stopped_process_starts_no_other() -> None:
     process = FitProcess()
     process.stop()
-    with pytest.raises(FitProcessLostError, match="stopped"):
+    with pytest.raises(FitProcessLostError):
         process.run(dict)
 
 
 def test_the_lease_is_renewed_while_a_fit_runs(
-    database: Database, stored_crowd: None, fit_process: FitProcess, monkeypatch: pytest.MonkeyPatch
+    database: Database, stored_crowd: None, fit_process: FitProcess, around_fits: Around
 ) -> None:
     runner = RefitRunner(database, lease_seconds=2, process=fit_process)
-    fit_really = FitProcess.run
     expiry = select(leases.c.expires_at)
 
-    def fit_for_longer_than_the_lease(self: FitProcess, work: Callable[[], FitOutput], **rest: Any) -> FitOutput:
+    def fit_for_longer_than_the_lease(fit: Callable[[], FitOutput]) -> FitOutput:
         with database.read() as conn:
             first = conn.execute(expiry).scalar_one()
         past_first = select(func.clock_timestamp() > first)
         while True:
             with database.read() as conn:
                 if conn.execute(past_first).scalar_one():
-                    return fit_really(self, work, **rest)
+                    return fit()
 
     with database.begin() as conn:
         wanted = request_refit(conn, trigger="request", requested_by="a test")
-    monkeypatch.setattr(FitProcess, "run", fit_for_longer_than_the_lease)
+    around_fits(fit_for_longer_than_the_lease)
     assert runner.run_next(scheduled=False) == wanted
     with database.read() as conn:
         assert find_refit(conn, wanted).state == "done"

@@ -8,8 +8,7 @@ from distributed import LocalCluster
 from app.database.engine import Database
 from app.rating.fit import cluster as module
 from app.rating.fit.executors import Message
-from app.refits.fit.process import FitProcess, FitResources
-from app.refits.runner import RefitRunner
+from app.refits.fit.process import FitResources
 from app.refits.schemas import Refit
 from app.refits.service import find_refit, request_refit
 from app.settings import Settings
@@ -17,11 +16,10 @@ from app.worker import Worker
 
 
 def refit_on(database: Database, scheduler: str) -> Refit:
-    """Refit on a cluster."""
+    """Have a worker refit on a cluster."""
     with database.begin() as conn:
         refit_id = request_refit(conn, trigger="manual", requested_by="test", accept_exclusions=False)
-    process = FitProcess(FitResources(scheduler=scheduler))
-    RefitRunner(database, lease_seconds=30, process=process, comparisons=False).run_next(scheduled=False)
+    assert Worker(database, Settings(fit={"scheduler": scheduler})).run_refit() == refit_id
     with database.read() as conn:
         return find_refit(conn, refit_id)
 
@@ -47,6 +45,6 @@ def test_a_refit_fails_without_its_scheduler_and_the_next_one_works(
     assert {len(messages) for messages in remote_messages} == {2}
 
 
-def test_the_worker_takes_the_scheduler_from_the_settings(database: Database) -> None:
-    worker = Worker(database, Settings(fit={"scheduler": "tcp://10.0.0.1:8786"}))
-    assert worker._refits._process._resources.scheduler == "tcp://10.0.0.1:8786"
+def test_the_scheduler_comes_from_the_settings() -> None:
+    chosen = FitResources.chosen(Settings(fit={"scheduler": "tcp://10.0.0.1:8786"}))
+    assert chosen.scheduler == "tcp://10.0.0.1:8786"

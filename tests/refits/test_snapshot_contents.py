@@ -273,7 +273,7 @@ def test_a_dismissed_flag_opens_when_the_evidence_is_a_hundred_times_stronger(
     with database.begin() as conn:
         standing = select(snapshot_annotators.c.standing).where(snapshot_annotators.c.annotator_id == 13)
         assert set(conn.execute(standing).scalars()) == {"flagged", "active"}
-        with pytest.raises(ConflictError, match="no open flag"):
+        with pytest.raises(ConflictError):
             decide(conn, "flip 12", "dismiss", reason="again", decided_by="a test")
         # as if the evidence had been weaker on the day
         weaker = annotators.c.dismissed_above - 3.0

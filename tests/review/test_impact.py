@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.refits.fit.process import FitProcess
 from app.review.impact import leave_one_out
+from tests.fixtures.refits import Around
 
 Ask = Callable[..., Any]
 
@@ -43,11 +43,16 @@ def test_it_says_what_the_next_refit_then_does(ask: Ask, crowd: list[str], refit
     assert exact["summary"]
 
 
+@pytest.fixture
+def by_influence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a refit, although each of the crowd's 14 annotators has a fourteenth of the votes."""
+    monkeypatch.setattr(leave_one_out, "LARGEST_SHARE", 0.1)
+
+
 def test_a_small_change_is_foreseen(
-    ask: Ask, crowd: list[str], refit: Ask, change_policy: Ask, monkeypatch: pytest.MonkeyPatch
+    ask: Ask, crowd: list[str], refit: Ask, change_policy: Ask, by_influence: None
 ) -> None:
     change_policy(bias_correction=False)  # which influence leaves as it is: too coarse for 14 annotators
-    monkeypatch.setattr(leave_one_out, "LARGEST_SHARE", 0.1)
     refit()
     foreseen = ask("GET", "/annotators/honest 5/impact").json()
     exact = ask("GET", "/annotators/honest 5/impact?exact=true").json()
@@ -74,10 +79,9 @@ def test_an_annotator_outside_the_fit_is_let_in(ask: Ask, crowd: list[str], refi
 
 @pytest.mark.parametrize("policy", [{"min_model_votes": 30}, {"min_model_votes": 0, "max_interval_width": 120}])
 def test_only_ranked_models_are_counted(
-    ask: Ask, crowd: list[str], refit: Ask, change_policy: Ask, monkeypatch: pytest.MonkeyPatch, policy: dict[str, Any]
+    ask: Ask, crowd: list[str], refit: Ask, change_policy: Ask, by_influence: None, policy: dict[str, Any]
 ) -> None:
     """A newcomer amid the others has a score and no rank: it takes no rank of theirs, whichever way it is computed."""
-    monkeypatch.setattr(leave_one_out, "LARGEST_SHARE", 0.1)
     pair = {"model_a": "newcomer", "model_b": "model 3"}
     batch = [{**pair, "winner": ("model_a", "model_b")[i % 2], "annotator": f"honest {i % 12}"} for i in range(24)]
     assert ask("POST", "/votes/batch", json={"votes": batch}).status_code == 200
@@ -122,20 +126,19 @@ def test_a_model_that_hangs_on_one_annotator(ask: Ask, crowd: list[str], refit: 
 
 
 def test_asked_again_it_is_remembered_and_one_is_computed_at_a_time(
-    ask: Ask, assert_problem: Ask, crowd: list[str], refit: Ask, monkeypatch: pytest.MonkeyPatch
+    ask: Ask, assert_problem: Ask, crowd: list[str], refit: Ask, around_fits: Around
 ) -> None:
     refit()
     entered, leave = threading.Event(), threading.Event()
     calls: list[int] = []
-    run = FitProcess.run
 
-    def slow_run(self: FitProcess, work: Callable[[], Any], **rest: Any) -> Any:
+    def fit_slowly(fit: Callable[[], Any]) -> Any:
         calls.append(1)
         entered.set()
         assert leave.wait(120)
-        return run(self, work, **rest)
+        return fit()
 
-    monkeypatch.setattr(FitProcess, "run", slow_run)
+    around_fits(fit_slowly)
     answers: list[Any] = []
     first = threading.Thread(target=lambda: answers.append(ask("GET", "/annotators/flip 12/impact")))
     first.start()

@@ -6,10 +6,9 @@ import pytest
 from httpx import Client
 
 from app.main import create_app
-from app.refits.fit import work_process
 from app.refits.fit.interface import FitOutput
-from app.refits.fit.process import FitProcess
 from app.settings import Settings, WorkerSettings
+from tests.fixtures.refits import Around
 
 Ask = Callable[..., Any]
 
@@ -123,16 +122,15 @@ def test_what_cannot_be_fitted(ask: Ask, assert_problem: Ask, crowd: list[str]) 
     assert_problem(preview(ask, min_votes=10_000), 409, "cannot-fit")
 
 
-def test_one_at_a_time(ask: Ask, assert_problem: Ask, crowd: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_at_a_time(ask: Ask, assert_problem: Ask, crowd: list[str], around_fits: Around) -> None:
     entered, leave = threading.Event(), threading.Event()
-    fit = FitProcess.run
 
-    def slow_fit(self: FitProcess, work: Callable[[], FitOutput], **rest: Any) -> FitOutput:
+    def fit_slowly(fit: Callable[[], FitOutput]) -> FitOutput:
         entered.set()
         assert leave.wait(120)
-        return fit(self, work, **rest)
+        return fit()
 
-    monkeypatch.setattr(FitProcess, "run", slow_fit)
+    around_fits(fit_slowly)
     answers: list[Any] = []
     first = threading.Thread(target=lambda: answers.append(preview(ask)))
     first.start()
@@ -159,10 +157,8 @@ def test_it_obeys_the_worker_s_limits(
     keys: dict[str, str],
     serving: Ask,
     assert_problem: Ask,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(work_process, "_LOOK_UP_SECONDS", 0.001)
-    hurried = settings.model_copy(update={"worker": WorkerSettings(run_in_server=False, fit_seconds=0.001)})
+    hurried = settings.model_copy(update={"worker": WorkerSettings(run_in_server=False, fit_seconds=1e-9)})
     headers = {"Authorization": f"Bearer {keys['admin']}"}
     with serving(create_app(hurried)) as url, Client(base_url=f"{url}/api/v1", timeout=120, headers=headers) as client:
         in_force = client.get("/policy").json()["settings"]

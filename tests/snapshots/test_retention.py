@@ -210,7 +210,7 @@ def test_a_pruned_snapshot_says_so_and_can_still_be_made_again(
     assert kept(database, first.id) == [3]
     with database.read() as conn:
         assert len(split_budget(conn, Decimal(100), "2").rewards) > 1
-        with pytest.raises(ConflictError, match="not kept"):  # else all of it would go to whoever's row is left
+        with pytest.raises(ConflictError):  # else all of it would go to whoever's row is left
             split_budget(conn, Decimal(100), "1")
     assert first.crowd_pruned_at is not None
     assert second.crowd_pruned_at is None

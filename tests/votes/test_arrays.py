@@ -27,7 +27,7 @@ def add_vote(conn: Connection, annotator: int, model_a: int, model_b: int, outco
 def test_the_joined_bytes_say_what_the_rows_say(
     connection: Connection, monkeypatch: pytest.MonkeyPatch, blocks: int
 ) -> None:
-    monkeypatch.setattr(vote_arrays, "_BLOCKS", blocks)
+    monkeypatch.setattr(vote_arrays, "BLOCKS", blocks)
     people, contestants = add_names(connection, 7, 5)
     random = np.random.default_rng(1)
     for _ in range(300):

@@ -205,9 +205,9 @@ def test_a_commit_that_fails_is_not_answered_as_stored(database: Database) -> No
 
     async def run() -> None:
         queue = VoteQueue(database, queue_size=100, commit_size=100)
-        event.listen(database._engine, "commit", cut)
+        event.listen(database.engine, "commit", cut)
         assert statuses(await submit_all(queue, [vote(i) for i in range(5)])) == ["DatabaseUnreachableError"] * 5
-        event.remove(database._engine, "commit", cut)
+        event.remove(database.engine, "commit", cut)
         assert statuses(await submit_all(queue, [vote(i) for i in range(5)])) == ["created"] * 5
         await queue.close()
 

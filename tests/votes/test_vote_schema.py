@@ -17,6 +17,7 @@ from app.votes import schemas
 from app.votes.batches import MAX_EXPLAINED, MAX_PLACES, parse_batch
 from app.votes.rules import MAX_METADATA_LENGTH, MAX_METADATA_VALUES, MAX_TAGS, MAX_VOTE_BYTES
 from app.votes.schemas import MAX_BATCH, Vote, parse_as
+from tests.fixtures.errors import at, naming
 
 VOTE = {"model_a": "a", "model_b": "b", "winner": "model_a", "annotator": "judge"}
 LATE = datetime.max.replace(tzinfo=timezone(timedelta(hours=-12)))
@@ -72,7 +73,7 @@ def test_half_of_a_surrogate_pair_is_not_json(word: Any) -> None:
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
 def test_a_number_that_json_does_not_know_is_refused(number: str) -> None:
-    with pytest.raises(BadInputError, match="/metadata: must not contain NaN or Infinity"):
+    with pytest.raises(BadInputError, check=at("/metadata")):
         parse_as(Vote, json.dumps({**VOTE, "metadata": {"x": [0]}}).replace("[0]", f"[{number}]").encode())
 
 
@@ -107,7 +108,7 @@ def test_a_vote_of_the_future_is_refused_beyond_the_skew_of_clocks() -> None:
         if not refused:
             assert parse_as(Vote, body).voted_at == item.voted_at == now + ahead  # type: ignore[union-attr]
             continue
-        with pytest.raises(BadInputError, match=r"/voted_at: must not lie in the future, by more than 5 minutes"):
+        with pytest.raises(BadInputError, check=at("/voted_at")):
             parse_as(Vote, body)
         assert isinstance(item, tuple)
         assert item[0].pointer == "/voted_at"
@@ -129,9 +130,8 @@ def no_vote_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("no_vote_is_parsed")
 @pytest.mark.parametrize("item", ["[]", '""', "0", json.dumps(VOTE)])
 def test_too_many_votes_are_refused_before_one_is_parsed(item: str) -> None:
-    with pytest.raises(BadInputError, match="/votes: must be at most 10,000") as caught:
+    with pytest.raises(BadInputError, check=at("/votes")):
         parse_batch(batch(*[item] * (MAX_BATCH + 1)))
-    assert len(caught.value.errors) == 1
 
 
 @pytest.mark.usefixtures("no_vote_is_parsed")
@@ -149,6 +149,15 @@ def test_too_many_votes_are_refused_before_one_is_parsed(item: str) -> None:
 def test_a_large_body_that_is_no_batch_is_refused_before_a_vote_is_parsed(body: bytes) -> None:
     with pytest.raises(MalformedBodyError):
         parse_batch(body)
+
+
+@pytest.mark.parametrize("value", ["NaN", "1e999", f"{'[' * 2000}{']' * 2000}"])
+def test_one_vote_that_strict_parsers_refuse_leaves_the_others(value: str) -> None:
+    refused = json.dumps({**VOTE, "metadata": {"x": 0}}).replace("0", value)
+    first, errors, last = parse_batch(batch(json.dumps(VOTE), refused, json.dumps(VOTE)))
+    assert isinstance(errors, tuple)
+    assert isinstance(first, Vote)
+    assert first == last
 
 
 def test_only_the_first_invalid_votes_say_why() -> None:
@@ -181,7 +190,7 @@ def test_a_vote_as_long_as_any_is_taken() -> None:
 
 def test_metadata_with_too_many_values_is_refused_by_number() -> None:
     metadata = {str(i): [] for i in range(MAX_METADATA_VALUES + 1)}
-    with pytest.raises(BadInputError, match=rf"/metadata: .*must have at most {MAX_METADATA_VALUES} values"):
+    with pytest.raises(BadInputError, check=at("/metadata")):
         parse_as(Vote, json.dumps({**VOTE, "metadata": metadata}).encode())
     (errors,) = parse_batch(batch(json.dumps({**VOTE, "metadata": metadata})))
     assert isinstance(errors, tuple)
@@ -190,7 +199,7 @@ def test_metadata_with_too_many_values_is_refused_by_number() -> None:
 
 def test_a_vote_that_is_no_json_is_named() -> None:
     for place in (0, MAX_EXPLAINED + 1):
-        with pytest.raises(MalformedBodyError, match=f"vote {place} is not valid JSON"):
+        with pytest.raises(MalformedBodyError, check=naming(f"vote {place}")):
             parse_batch(batch(*["[]"] * place, "{]", json.dumps(VOTE)))
 
 

@@ -134,7 +134,7 @@ def test_a_lookup_that_does_not_end_is_left(
 
     hook = send("https://slow.example.org/")
     with monkeypatch.context() as patch:
-        patch.setattr("socket.getaddrinfo", look_up)
+        patch.setattr(socket, "getaddrinfo", look_up)
         assert Deliverer(database, allow_private=True, attempt_seconds=0.5).deliver_due() == 1
         ended.set()
     assert deliveries(ask, hook) == [("waiting", "no answer within 0.5 seconds")]
@@ -153,7 +153,7 @@ def test_a_deliverer_that_is_stopped_leaves_the_rest_to_others(
         return look_up(*args, **rest)
 
     with monkeypatch.context() as patch:
-        patch.setattr("socket.getaddrinfo", look_up_and_stop)
+        patch.setattr(socket, "getaddrinfo", look_up_and_stop)
         assert deliverer.deliver_due() == 1
     assert sorted(deliveries(ask, hook), key=str) == [("delivered", "answered 200")] + [("waiting", None)] * 2
     assert Deliverer(database, allow_private=True).deliver_due() == 2

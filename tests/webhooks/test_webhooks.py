@@ -321,7 +321,7 @@ def test_one_that_breaks_does_not_keep_the_others_waiting(
     ]
     for hook in hooks:
         assert ask("POST", f"/webhooks/{hook}/test").status_code == 202
-    monkeypatch.setattr("socket.getaddrinfo", break_once)
+    monkeypatch.setattr(socket, "getaddrinfo", break_once)
     assert deliverer.deliver_due() == 2
     assert len(receiver.messages) == 1
     (waiting,) = ask("GET", f"/webhooks/{hooks[0]}/deliveries").json()["items"]

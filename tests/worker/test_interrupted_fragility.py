@@ -4,7 +4,6 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from typing import Any
 
 import pytest
@@ -97,22 +96,17 @@ def test_a_refit_that_another_worker_runs_leaves_it_alone(
 @pytest.mark.campaign
 @pytest.mark.own_child
 def test_a_refit_is_published_while_a_measurement_hangs(
-    database: Database, worker: Worker, monkeypatch: pytest.MonkeyPatch
+    database: Database, worker: Worker, once_submitted: Callable[..., None]
 ) -> None:
     hangs = threading.Event()
-    submit = FitProcess._submit
 
-    def submit_and_hang(self: FitProcess, work: Any) -> Future[Any]:
-        future = submit(self, work)
+    def hang(process: FitProcess, work: Any) -> None:
         if not hangs.is_set() and work.args[1].func is measure_fragility:
-            child = self._context.child
-            assert child is not None
-            assert child.pid is not None
-            os.kill(child.pid, signal.SIGSTOP)
+            assert process.child_pid is not None
+            os.kill(process.child_pid, signal.SIGSTOP)
             hangs.set()
-        return future
 
-    monkeypatch.setattr(FitProcess, "_submit", submit_and_hang)
+    once_submitted(hang)
     worker.start()
     assert hangs.wait(120)
     assert newest(database) == (1, False)

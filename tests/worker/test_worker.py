@@ -11,11 +11,11 @@ from app.database.engine import Database
 from app.errors import UnavailableError
 from app.leaderboard.service import choose_leaderboard
 from app.refits.fit.interface import FitOutput
-from app.refits.fit.process import FitProcess
 from app.refits.service import find_refit, list_refits, request_refit
 from app.settings import Settings
 from app.snapshots.service import NoSnapshotError
 from app.worker import Worker
+from tests.fixtures.refits import Around
 from tests.fixtures.waiting import wait_until
 
 
@@ -64,62 +64,60 @@ def test_a_dead_database_is_logged_once_and_outlived(
     assert events == ["database_unavailable", "database_available_again"]
 
 
-def test_a_bug_in_one_tick_does_not_end_the_ticks(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    ticks: list[Worker] = []
+class TickingWorker(Worker):
+    """Counts its ticks, and does nothing else."""
 
-    def tick(worker: Worker) -> None:
-        ticks.append(worker)
+    ticks = 0
 
-    def break_down(worker: Worker) -> None:
-        tick(worker)
+    def tick(self) -> Any:
+        self.ticks += 1
+
+    run_refit = measure_fragility = draw_charts = deliver_webhooks = run_files = announce_stale = tick
+
+    def set_clock_back(self) -> None:
+        """Do what an hour back does to what is due."""
+        for job in self._scheduler.get_jobs():
+            job.modify(next_run_time=datetime.now(UTC) + timedelta(hours=1))
+
+
+class BrokenWorker(TickingWorker):
+    failures = 0
+
+    def run_refit(self) -> Any:
+        self.failures += 1
         raise ValueError("a bug")
 
-    monkeypatch.setattr(Worker, "run_refit", break_down)
-    monkeypatch.setattr(Worker, "measure_fragility", tick)
-    broken = Worker(database, Settings(), tick_seconds=0.01)
-    monkeypatch.setattr(FitProcess, "start", lambda _: None)
+
+def test_a_bug_in_one_tick_does_not_end_the_ticks(database: Database) -> None:
+    broken = BrokenWorker(database, Settings(), tick_seconds=0.01)
     broken.start()
-    wait_until(lambda: len(ticks) > 4)
+    wait_until(lambda: broken.failures > 2 and broken.ticks > 4)
     broken.stop()
 
 
-def test_ticks_go_on_at_once_when_the_machines_clock_is_set_back(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ticks: list[Worker] = []
-
-    def tick(worker: Worker) -> None:
-        ticks.append(worker)
-
-    for job in ("run_refit", "measure_fragility", "draw_charts", "deliver_webhooks", "run_files", "announce_stale"):
-        monkeypatch.setattr(Worker, job, tick)
-    moved = Worker(database, Settings(), tick_seconds=0.05)
-    monkeypatch.setattr(FitProcess, "start", lambda _: None)
+def test_ticks_go_on_at_once_when_the_machines_clock_is_set_back(database: Database) -> None:
+    moved = TickingWorker(database, Settings(), tick_seconds=0.05)
     moved.start()
-    for job in moved._scheduler.get_jobs():  # what an hour back does to what is due
-        job.modify(next_run_time=datetime.now(UTC) + timedelta(hours=1))
-    seen = len(ticks)
-    wait_until(lambda: len(ticks) > seen + 10)
+    moved.set_clock_back()
+    seen = moved.ticks
+    wait_until(lambda: moved.ticks > seen + 10)
     moved.stop()
 
 
 @pytest.mark.campaign
 @pytest.mark.own_child
-def test_stopping_cuts_a_fit_short(
-    database: Database, stored_crowd: None, worker: Worker, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stopping_cuts_a_fit_short(database: Database, stored_crowd: None, worker: Worker, around_fits: Around) -> None:
     began = threading.Event()
-    fit_really = FitProcess.run
 
-    def endless(self: FitProcess, work: Callable[[], FitOutput], **rest: Any) -> FitOutput:
+    def fit_endlessly(fit: Callable[[], FitOutput]) -> FitOutput:
         while True:
-            fitted = fit_really(self, work, **rest)
+            fitted = fit()
             began.set()
             assert fitted is not None
 
     with database.begin() as conn:
         wanted = request_refit(conn, trigger="request", requested_by="a test")
-    monkeypatch.setattr(FitProcess, "run", endless)
+    around_fits(fit_endlessly)
     worker.start()
     assert began.wait(120)
     worker.stop()

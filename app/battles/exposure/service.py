@@ -65,8 +65,8 @@ def report_exposure(
     rows = store.count_by_model(conn, chosen)
     models, variance, earlier_battles = _models(conn, chosen, rows)
     total = Counts.model_validate(dict(store.count_all(conn, chosen)))
-    board = found.id if found is not None else _newest(conn)
-    best = {} if board is None else _best_of_many(conn, board, rows)
+    snapshot_id = found.id if found is not None else _newest(conn)
+    best = {} if snapshot_id is None else _best_of_many(conn, snapshot_id, rows)
     shown = [(model, one) for model, one in zip(models, variance, strict=True) if model.offered or not model.archived]
     return Exposure(
         since=since,

@@ -2,16 +2,16 @@
 
 import math
 import time
-from collections.abc import Callable
-from dataclasses import asdict, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from app.cli.rate.records import OfflineRating, OfflineSettings
 from app.errors import BadInputError
 from app.imports.formats import VoteFile
 from app.imports.formats.indexing import encode
 from app.rating.errors import NoFiniteMaximumError, VotesError, counted
 from app.rating.fit.cluster import fitting_on_cluster
+from app.rating.settings import LoopSettings
 from app.rating.verdict.round import rate_indexed
 from app.rating.verdict.rows import annotator_rows, count, model_rows, rate_by_order
 from app.rating.votes.cells import Cells
@@ -19,6 +19,57 @@ from app.rating.votes.indexed import IndexedVotes
 
 NAMED = 10
 """Annotators that an error names; there may be thousands."""
+
+
+@dataclass(frozen=True)
+class OfflineSettings:
+    """How to rate a file.
+
+    Attributes
+    ----------
+    method : "am-elo", "m-elo" or "elo", which depends on the order of votes and is averaged over shuffles.
+    loop : all other settings; "elo" uses only min_votes and base, which is its start.
+    anchor : (model, Elo points): the scores are shifted so that this model has this score. It replaces `loop.anchor`,
+        which is an index.
+    shuffles, seed : for "elo" alone.
+    inverse_propensity : weigh each vote by the inverse of its propensity; not for "elo".
+    scheduler : address of the Dask scheduler whose workers fit, for "am-elo"; None: this process fits.
+    """
+
+    method: str
+    loop: LoopSettings
+    anchor: tuple[str, float] | None = None
+    shuffles: int = 1000
+    seed: int = 0
+    inverse_propensity: bool = False
+    scheduler: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what the method does not have.
+
+        Raises
+        ------
+        BadInputError
+        """
+        method, interval = self.method, self.loop.interval
+        if self.scheduler is not None and method != "am-elo":
+            raise BadInputError(f"--scheduler is for am-elo; {method} needs one machine whatever the number of votes")
+        if self.inverse_propensity and method == "elo":
+            raise BadInputError("--inverse-propensity is for am-elo and m-elo; elo has no weights")
+        if self.inverse_propensity and interval not in ("clustered", "none"):
+            raise BadInputError(f"--inverse-propensity needs --interval clustered or none, not {interval}")
+
+
+@dataclass(frozen=True)
+class OfflineRating:
+    """A leaderboard as plain rows, fields in the order in which `rate --format json` prints them."""
+
+    method: str
+    settings: dict[str, Any]
+    votes: dict[str, int | float]
+    models: Sequence[Mapping[str, Any]]
+    annotators: Sequence[Mapping[str, Any]]
+    diagnostics: dict[str, Any]
 
 
 def rate_votes(
@@ -42,7 +93,7 @@ def rate_votes(
     stage("aggregating")
     if file.frame.is_empty():
         records = counted(file.rows_read, "record")
-        raise VotesError(f"no vote is left: {file.path} has {records} and no valid vote")
+        raise VotesError(f"no vote is left: {file.path} has {records} and no valid vote", "no-votes")
     votes = encode(file.frame)
     settings = _anchored(settings, votes)
     cells = votes.aggregate()

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from app.errors import BadInputError
+from app.imports.formats.errors import NoVotesError, UnreadableFileError
 from app.imports.formats.schemas import ColumnsError, Input
 from app.imports.formats.sources import UNREADABLE, RawBatch, first_line, not_utf8, scan_lines, select_wanted
 
@@ -71,11 +71,11 @@ class CsvSource:
         """The names in the header; raises BadInputError where one is repeated, or the header is invalid."""
         header = next(self._records(), None)
         if header is None:
-            raise BadInputError(f"{self._path} is empty")
+            raise NoVotesError(f"{self._path} is empty")
         if "\x00" in header.text:  # UTF-16 without a byte order mark looks like text
             raise not_utf8(self._path)
         if not header.is_well_quoted:
-            raise BadInputError(f"{self._path}, line {header.line}: {self._misquoted(header)}")
+            raise UnreadableFileError.at_line(self._path, header.line, self._misquoted(header))
         names = self._names(header)
         repeated = [name for name, times in Counter(names).items() if name and times > 1]
         if repeated:
@@ -91,7 +91,7 @@ class CsvSource:
                 reason = "there is a carriage return in the header: lines must end with a line feed, or with both"
             elif max(map(len, header.text.split(header.delimiter))) > csv.field_size_limit():
                 reason = f"the header has a name of more than {csv.field_size_limit():,} characters"
-            raise BadInputError(f"{self._path}, line {header.line}: {reason}") from None
+            raise UnreadableFileError.at_line(self._path, header.line, reason) from None
 
     def has(self, column: str) -> bool:
         """Whether the header has the column."""
@@ -167,22 +167,20 @@ class CsvSource:
         numbers = pl.int_range(start, start + batch.height, eager=True)
         return batch.filter(~(nothing & numbers.is_in(self._blank_records)))
 
-    def _explained(self, error: BaseException) -> BadInputError:
+    def _explained(self, error: BaseException) -> UnreadableFileError:
         """Find the record that polars cannot read, because its error does not say which."""
         for record in self._body():
             if not record.is_well_quoted:
-                return BadInputError(f"{self._path}, line {record.line}: {self._misquoted(record)}")
+                return UnreadableFileError.at_line(self._path, record.line, self._misquoted(record))
             if record.n_fields > len(self.columns):
-                return BadInputError(
-                    f"{self._path}, line {record.line}: {record.n_fields} fields where the header has "
-                    f"{len(self.columns)}"
-                )
+                reason = f"{record.n_fields} fields where the header has {len(self.columns)}"
+                return UnreadableFileError.at_line(self._path, record.line, reason)
         return self._explained_text(error)
 
-    def _explained_text(self, error: BaseException) -> BadInputError:
+    def _explained_text(self, error: BaseException) -> UnreadableFileError:
         if "utf-8" in str(error).lower() or "utf8" in str(error).lower():
             return not_utf8(self._path)
-        return BadInputError(f"{self._path} cannot be read as CSV: {first_line(error)}")
+        return UnreadableFileError(f"{self._path} cannot be read as CSV: {first_line(error)}")
 
     @staticmethod
     def _misquoted(record: Record) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from app.errors import BadInputError
+from app.imports.formats.errors import FileTooLargeError, UnreadableFileError
 
 MAX_EXPANDED_BYTES = 8 * 1024**3
 MAX_LINE_BYTES = 64 * 1024**2
@@ -30,7 +30,7 @@ def check_expansion(path: Path, *, max_bytes: int | None = None, quoted: bool = 
 
     Raises
     ------
-    BadInputError
+    FileTooLargeError, UnreadableFileError
     """
     limit = MAX_EXPANDED_BYTES if max_bytes is None else max_bytes
     try:
@@ -43,7 +43,7 @@ def check_expansion(path: Path, *, max_bytes: int | None = None, quoted: bool = 
                 pieces = _gunzipped(file) if start.startswith(_GZIP) else iter(lambda: file.read(_PIECE), b"")
                 _check_lines(path, pieces, limit, quoted=quoted)
     except (zlib.error, EOFError, ValueError) as error:
-        raise BadInputError(f"{path} cannot be decompressed: {error}") from None
+        raise UnreadableFileError(f"{path} cannot be decompressed: {error}") from None
 
 
 def check_record(place: str, text: str) -> None:
@@ -51,10 +51,11 @@ def check_record(place: str, text: str) -> None:
 
     Raises
     ------
-    BadInputError
+    FileTooLargeError
     """
     if 4 * len(text) > MAX_RECORD_BYTES and len(text.encode()) > MAX_RECORD_BYTES:
-        raise BadInputError(f"{place}: a record of more than {MAX_RECORD_BYTES:,} bytes")
+        detail = f"{place}: a record of more than {MAX_RECORD_BYTES:,} bytes"
+        raise FileTooLargeError(detail, extensions={"limit": MAX_RECORD_BYTES})
 
 
 def _check_lines(path: Path, pieces: Iterator[bytes], limit: int, *, quoted: bool) -> None:
@@ -68,7 +69,7 @@ def _check_lines(path: Path, pieces: Iterator[bytes], limit: int, *, quoted: boo
         end = _last_end(piece, is_open=is_open, quoted=quoted)
         held = held + len(piece) if end < 0 else len(piece) - end - 1
         if held > most:
-            raise BadInputError(f"{path} has a {called} of more than {most:,} bytes")
+            raise FileTooLargeError(f"{path} has a {called} of more than {most:,} bytes", extensions={"limit": most})
 
 
 def _last_end(piece: bytes, *, is_open: bool, quoted: bool) -> int:
@@ -84,7 +85,7 @@ def _last_end(piece: bytes, *, is_open: bool, quoted: bool) -> int:
 
 def _check_size(path: Path, size: int, limit: int) -> None:
     if size > limit:
-        raise BadInputError(f"{path} expands to more than {limit:,} bytes")
+        raise FileTooLargeError(f"{path} expands to more than {limit:,} bytes", extensions={"limit": limit})
 
 
 def _gunzipped(file: BinaryIO) -> Iterator[bytes]:

@@ -18,6 +18,10 @@ _INTEGERS = (4, 5, 6)
 _LONG_LIST = 15
 
 
+class FooterError(ValueError):
+    """The footer of a Parquet file is damaged or too large."""
+
+
 @dataclass(frozen=True)
 class RowGroup:
     """Rows that are decoded together.
@@ -41,7 +45,7 @@ def read_row_groups(path: Path, columns: Collection[str]) -> list[RowGroup]:
 
     Raises
     ------
-    ValueError : the footer is damaged, or has more than `MAX_FOOTER_BYTES`.
+    FooterError : the footer is damaged, or has more than `MAX_FOOTER_BYTES`.
     OSError
     """
     with path.open("rb") as file:
@@ -54,7 +58,7 @@ def read_row_groups(path: Path, columns: Collection[str]) -> list[RowGroup]:
             else:
                 footer.skip(kind)
     except (IndexError, RecursionError):
-        raise ValueError("its footer is broken") from None
+        raise FooterError("its footer is broken") from None
     return groups
 
 
@@ -64,9 +68,9 @@ def _footer(file: BinaryIO) -> bytes:
     ending = file.read(8)
     length = int.from_bytes(ending[:4], "little")
     if ending[4:] != _MAGIC or length > size - 8:
-        raise ValueError("it has no footer")
+        raise FooterError("it has no footer")
     if length > MAX_FOOTER_BYTES:
-        raise ValueError(f"its footer has more than {MAX_FOOTER_BYTES:,} bytes; write it with larger row groups")
+        raise FooterError(f"its footer has more than {MAX_FOOTER_BYTES:,} bytes; write it with larger row groups")
     file.seek(size - 8 - length)
     return file.read(length)
 
@@ -113,7 +117,7 @@ def _decoded_size(footer: "_Compact", columns: Collection[str]) -> tuple[int, in
 class _Compact:
     """Reads Thrift's compact protocol; the caller reads or skips each field of `fields` before the next.
 
-    Raises IndexError where the content ends too early, ValueError where it is no footer.
+    Raises IndexError where the content ends too early, FooterError where it is no footer.
     """
 
     def __init__(self, content: bytes) -> None:
@@ -127,7 +131,7 @@ class _Compact:
             step, kind = head >> 4, head & 15
             field = field + step if step else self._integer()
             if field in seen:
-                raise ValueError("its footer has a field twice")
+                raise FooterError("its footer has a field twice")
             seen.add(field)
             yield field, kind
 
@@ -143,7 +147,7 @@ class _Compact:
         """Return a non-negative integer."""
         number = self._integer()
         if number < 0:
-            raise ValueError("its footer has a negative count")
+            raise FooterError("its footer has a negative count")
         return number
 
     def skip(self, kind: int) -> None:
@@ -167,7 +171,7 @@ class _Compact:
             kinds = self._byte() if length else 0
             self._skip_items(length, (kinds >> 4, kinds & 15))
         else:
-            raise ValueError("its footer is broken")
+            raise FooterError("its footer is broken")
 
     def _skip_items(self, length: int, kinds: tuple[int, ...]) -> None:
         for _ in range(length):
@@ -178,7 +182,7 @@ class _Compact:
     def _items(self, kind: int) -> Iterator[int]:
         length, found = self._list()
         if length and found != kind:
-            raise ValueError("its footer is broken")
+            raise FooterError("its footer is broken")
         return iter(range(length))
 
     def _list(self) -> tuple[int, int]:
@@ -206,7 +210,7 @@ class _Compact:
                 return value
             shift += 7
             if shift > 63:  # noqa: PLR2004  no integer has more bits than 64
-                raise ValueError("its footer is broken")
+                raise FooterError("its footer is broken")
 
     def _byte(self) -> int:
         byte = self._content[self._at]

@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from app.errors import BadInputError
+from app.imports.formats.errors import NoVotesError, UnreadableFileError
 from app.imports.formats.expansion import check_record
 from app.imports.formats.schemas import Input
 from app.imports.formats.sources import LINES_PER_BATCH, UNREADABLE, RawBatch, first_line, not_utf8, scan_lines
@@ -38,7 +38,7 @@ class JsonlSource:
 
     @cached_property
     def columns(self) -> list[str]:
-        """The keys of the first objects, in order of appearance; raises BadInputError where there are none."""
+        """The keys of the first objects, in order of appearance; raises NoVotesError where there are none."""
         return list(dict.fromkeys(key for record in self._first for key in record))
 
     def has(self, column: str) -> bool:
@@ -57,9 +57,9 @@ class JsonlSource:
 
         Raises
         ------
-        BadInputError : a line is not a JSON object, or the file is not UTF-8.
+        UnreadableFileError : a line is not a JSON object, or the file is not UTF-8.
         """
-        objects = self._objects()
+        objects = self.objects()
         while True:
             some, ambiguous = list[dict[str, Any]](), dict[int, str]()
             for record, repeated in islice(objects, LINES_PER_BATCH):
@@ -80,9 +80,9 @@ class JsonlSource:
 
     @cached_property
     def _first(self) -> list[dict[str, Any]]:
-        objects = [record for record, _ in islice(self._objects(), LOOKED_AT_FOR_COLUMNS)]
+        objects = [record for record, _ in islice(self.objects(), LOOKED_AT_FOR_COLUMNS)]
         if not objects:
-            raise BadInputError(f"{self._path} has no votes")
+            raise NoVotesError(f"{self._path} has no votes")
         return objects
 
     @cached_property
@@ -90,7 +90,7 @@ class JsonlSource:
         first = next(self._lines(), None)
         return first is not None and first[1].lstrip().startswith("[")
 
-    def _objects(self) -> Iterator[tuple[dict[str, Any], str | None]]:
+    def objects(self) -> Iterator[tuple[dict[str, Any], str | None]]:
         """Yield the objects, each with a name that is repeated in it or in an object inside it."""
         if self._is_list:
             yield from self._items()
@@ -118,11 +118,12 @@ class JsonlSource:
                     items, state = items + 1, "next"
                     yield record, repeated
                 else:
-                    raise BadInputError(f"{self._path}, line {line}: not a list of JSON objects after item {items}")
+                    reason = f"not a list of JSON objects after item {items}"
+                    raise UnreadableFileError.at_line(self._path, line, reason)
             held = held[place:]
             check_record(f"{self._path}, line {line}, item {items + 1}", held)
         if state != "end":
-            raise BadInputError(f"{self._path}: the list ends in the middle, after item {items}")
+            raise UnreadableFileError(f"{self._path}: the list ends in the middle, after item {items}")
 
     def _item(self, text: str, place: int, called: str) -> tuple[dict[str, Any], str | None, int] | None:
         """Return the object that begins at a place, a name repeated in it, and where it ends; None if it goes on."""
@@ -130,11 +131,11 @@ class JsonlSource:
         try:
             record, end = self._decoder.raw_decode(text, place)
         except RecursionError:
-            raise BadInputError(f"{called}: nested too deeply") from None
+            raise UnreadableFileError(f"{called}: nested too deeply") from None
         except json.JSONDecodeError as error:
             if error.pos >= len(text.rstrip()):  # no JSON text goes on in the next line but between two signs
                 return None
-            raise BadInputError(f"{called}: not JSON: {error.msg}") from None
+            raise UnreadableFileError(f"{called}: not JSON: {error.msg}") from None
         check_record(called, text[place:end])
         return record, self._repeated, end
 
@@ -153,11 +154,11 @@ class JsonlSource:
         try:
             record = self._decoder.decode(text)
         except RecursionError:
-            raise BadInputError(f"{self._path}, line {line}: nested too deeply") from None
+            raise UnreadableFileError.at_line(self._path, line, "nested too deeply") from None
         except ValueError as error:
-            raise BadInputError(f"{self._path}, line {line}: not JSON: {first_line(error)}") from None
+            raise UnreadableFileError.at_line(self._path, line, f"not JSON: {first_line(error)}") from None
         if not isinstance(record, dict):
-            raise BadInputError(f"{self._path}, line {line}: not a JSON object")
+            raise UnreadableFileError.at_line(self._path, line, "not a JSON object")
         return record, self._repeated
 
     def _as_object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -167,10 +168,10 @@ class JsonlSource:
             self._repeated = next(name for name in times if times[name] > 1)
         return content
 
-    def _explained(self, error: BaseException) -> BadInputError:
+    def _explained(self, error: BaseException) -> UnreadableFileError:
         if "utf-8" in str(error).lower() or "utf8" in str(error).lower():
             return not_utf8(self._path)
-        return BadInputError(f"{self._path} cannot be read as JSON lines: {first_line(error)}")
+        return UnreadableFileError(f"{self._path} cannot be read as JSON lines: {first_line(error)}")
 
 
 def _next_sign(text: str, start: int) -> int:

@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import polars as pl
 
-from app.errors import BadInputError
+from app.imports.formats.errors import FileTooLargeError, UnreadableFileError
 from app.imports.formats.expansion import MAX_EXPANDED_BYTES
-from app.imports.formats.footers import RowGroup, read_row_groups
+from app.imports.formats.footers import FooterError, RowGroup, read_row_groups
 from app.imports.formats.schemas import Input
 from app.imports.formats.sources import MAX_VALUE_BYTES, UNREADABLE, RawBatch, check_columns, first_line
 from app.imports.formats.timestamps import storable_timestamps
@@ -35,7 +35,7 @@ class ParquetSource:
 
     @property
     def columns(self) -> list[str]:
-        """The columns' names; raises BadInputError where there are too many, inside other columns too."""
+        """The columns' names; raises FileTooLargeError where there are too many, inside other columns too."""
         check_columns(self._path, max((group.columns for group in self._row_groups({})), default=0))
         return self._schema.names()
 
@@ -55,7 +55,7 @@ class ParquetSource:
 
         Raises
         ------
-        BadInputError : a row group, a value, or the whole file is too large.
+        FileTooLargeError : a row group, a value, or the whole file is too large.
         """
         groups = self._row_groups(wanted)
         rows, size = (
@@ -64,15 +64,18 @@ class ParquetSource:
         )
         if rows > MAX_GROUP_ROWS or size > MAX_GROUP_BYTES:
             held = f"{rows:,} rows" if rows > MAX_GROUP_ROWS else f"about {size:,} bytes"
-            most = f"{MAX_GROUP_ROWS:,} rows" if rows > MAX_GROUP_ROWS else f"{MAX_GROUP_BYTES:,} bytes"
-            raise BadInputError(
-                f"{self._path} has a row group of {held}, at most {most} are read at once: write it again with smaller "
-                "row groups (row_group_size=100_000 in most libraries)"
+            limit, unit = (MAX_GROUP_ROWS, "rows") if rows > MAX_GROUP_ROWS else (MAX_GROUP_BYTES, "bytes")
+            raise FileTooLargeError(
+                f"{self._path} has a row group of {held}, at most {limit:,} {unit} are read at once: write it again "
+                "with smaller row groups (row_group_size=100_000 in most libraries)",
+                extensions={"limit": limit},
             )
         if any(group.value_size > MAX_VALUE_BYTES for group in groups):
-            raise BadInputError(f"{self._path} has a value of more than {MAX_VALUE_BYTES:,} bytes")
+            detail = f"{self._path} has a value of more than {MAX_VALUE_BYTES:,} bytes"
+            raise FileTooLargeError(detail, extensions={"limit": MAX_VALUE_BYTES})
         if sum(group.size for group in groups) > max_bytes:
-            raise BadInputError(f"{self._path} expands to more than {max_bytes:,} bytes: write it as several files")
+            detail = f"{self._path} expands to more than {max_bytes:,} bytes: write it as several files"
+            raise FileTooLargeError(detail, extensions={"limit": max_bytes})
 
     def batches(self, wanted: Mapping[Input, str]) -> Iterator[RawBatch]:
         """Yield the rows in order; numbers become text, and values of other types are refused one by one."""
@@ -104,11 +107,11 @@ class ParquetSource:
         tops = {column if column in self._schema else column.split(".")[0] for column in wanted.values()}
         try:
             return read_row_groups(self._path, tops)
-        except (ValueError, OSError) as error:
+        except (FooterError, OSError) as error:
             raise self._explained(error) from error
 
-    def _explained(self, error: BaseException) -> BadInputError:
-        return BadInputError(f"{self._path} cannot be read as Parquet: {first_line(error)}")
+    def _explained(self, error: BaseException) -> UnreadableFileError:
+        return UnreadableFileError(f"{self._path} cannot be read as Parquet: {first_line(error)}")
 
 
 def _read_at_once(groups: Sequence[RowGroup]) -> Iterator[int]:

@@ -9,6 +9,7 @@ import polars as pl
 from app.errors import BadInputError, FieldError
 from app.imports.formats.checks import Checked, RecordFault, check_batch
 from app.imports.formats.csv import CsvSource
+from app.imports.formats.errors import NoVotesError, UnreadableFileError
 from app.imports.formats.expansion import check_expansion
 from app.imports.formats.jsonl import JsonlSource
 from app.imports.formats.parquet import ParquetSource
@@ -43,7 +44,7 @@ class ReadOptions:
     ----------
     schema : name of the format; by default the first of `SCHEMAS` that fits the columns.
     annotator_column : the column with the annotator; by default the first known one.
-    pooled : treat all votes as those of one annotator.
+    pool_annotators : treat all votes as those of one annotator.
     columns : columns with other names, `winner=Label,model_a=First`; see `read_columns`.
     annotator_prefix : put before the name of every annotator, so that those of two studies stay apart.
     dates : the order of day and month in dates such as 03/25/2026; by default what the file shows.
@@ -51,7 +52,7 @@ class ReadOptions:
 
     schema: str | None = None
     annotator_column: str | None = None
-    pooled: bool = False
+    pool_annotators: bool = False
     columns: str | None = None
     annotator_prefix: str = ""
     dates: DayOrder | None = None
@@ -87,7 +88,7 @@ class VoteReader:
                 kind=self._source.kind,
                 name=options.schema,
                 annotator_column=options.annotator_column,
-                pooled=options.pooled,
+                pooled=options.pool_annotators,
                 renamed=read_columns(options.columns) if options.columns else None,
             )
         except ColumnsError as error:
@@ -131,7 +132,7 @@ class VoteReader:
             listed += len(checked.faults)
             yield checked
         if not read:
-            raise BadInputError(f"{self.path} has no votes")
+            raise NoVotesError(f"{self.path} has no votes")
 
     @property
     def notes(self) -> list[str]:
@@ -147,7 +148,7 @@ class VoteReader:
                     one.frame["voted_at"] for one in map(refuse_long_values, self._source.batches(column))
                 )
             except DatesError as error:
-                raise BadInputError(f"{self.path}: {error.detail}") from error
+                raise DatesError(f"{self.path}: {error.detail}") from error
             self._notes.append(describe_order(self._order, shown_by))
         return self._order
 
@@ -182,17 +183,17 @@ def file_sha256(path: Path) -> bytes:
 
 def _source(path: Path, ending: str | None) -> VoteSource:
     if path.is_dir():
-        raise BadInputError(f"{path} is a folder, not a file")
+        raise UnreadableFileError(f"{path} is a folder, not a file")
     if not path.exists():
-        raise BadInputError(f"{path} does not exist")
+        raise UnreadableFileError(f"{path} does not exist")
     kind = ending or "".join(path.suffixes[-2:]).lower()
     make = SOURCES.get(kind) or SOURCES.get(path.suffix.lower())
     if make is None:
-        raise BadInputError(f"{path} is of unknown kind; known are {', '.join(SOURCES)}")
+        raise UnreadableFileError(f"{path} is of unknown kind; known are {', '.join(SOURCES)}")
     try:
         with path.open("rb") as content:
             if not content.read(1):
-                raise BadInputError(f"{path} is empty")
+                raise NoVotesError(f"{path} is empty")
     except OSError as error:
-        raise BadInputError(f"{path} cannot be read: {error.strerror}") from error
+        raise UnreadableFileError(f"{path} cannot be read: {error.strerror}") from error
     return make(path)

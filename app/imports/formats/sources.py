@@ -7,7 +7,7 @@ from typing import Protocol, cast
 
 import polars as pl
 
-from app.errors import BadInputError
+from app.imports.formats.errors import FileTooLargeError, UnreadableFileError
 from app.imports.formats.schemas import Input
 
 LINES_PER_BATCH = 5_000
@@ -71,11 +71,11 @@ def select_wanted(frame: pl.DataFrame, wanted: Mapping[Input, str]) -> pl.DataFr
     )
 
 
-def not_utf8(path: Path) -> BadInputError:
+def not_utf8(path: Path) -> UnreadableFileError:
     """Return the error for text that is not UTF-8, with its line where known."""
     line = bad_utf8_line(path)
     place = f" (line {line})" if line else ""
-    return BadInputError(f"{path} is not UTF-8 text{place}: save it as UTF-8, or convert it with iconv")
+    return UnreadableFileError(f"{path} is not UTF-8 text{place}: save it as UTF-8, or convert it with iconv")
 
 
 def first_line(error: BaseException) -> str:
@@ -116,10 +116,11 @@ def check_columns(path: Path, n_columns: int) -> None:
 
     Raises
     ------
-    BadInputError
+    FileTooLargeError
     """
     if n_columns > MAX_COLUMNS:
-        raise BadInputError(f"{path} has {n_columns:,} columns, at most {MAX_COLUMNS:,} are read")
+        detail = f"{path} has {n_columns:,} columns, at most {MAX_COLUMNS:,} are read"
+        raise FileTooLargeError(detail, extensions={"limit": MAX_COLUMNS})
 
 
 def refuse_long_values(raw: RawBatch) -> RawBatch:

@@ -135,6 +135,9 @@ def _iso_timestamp(text: str) -> datetime | None:
 class DatesError(BadInputError):
     """The dates of a file cannot be told apart."""
 
+    code = "dates"
+    title = "The order of day and month is not clear"
+
 
 def has_slashed(values: pl.Series) -> bool:
     """Whether a text is a date with numbers for day and month, which may stand in either order."""

@@ -69,29 +69,20 @@ class VoteFile:
 
 
 def read_vote_file(
-    path: Path,
-    *,
-    schema: str | None = None,
-    annotator_column: str | None = None,
-    pooled: bool = False,
-    columns: str | None = None,
-    progress: Callable[[float], None] | None = None,
-    options: ReadOptions | None = None,
+    path: Path, options: ReadOptions | None = None, *, progress: Callable[[float], None] | None = None
 ) -> VoteFile:
     """Read a whole file of votes, and keep the columns of a vote.
 
     Parameters
     ----------
-    schema, annotator_column, pooled, columns : see `ReadOptions`.
     progress : called with the share of the file that has been read, 0 to 1.
-    options : all options at once, instead of these.
 
     Raises
     ------
     BadInputError
         See `VoteReader`. Invalid records are listed in the result.
     """
-    options = options or ReadOptions(schema, annotator_column, pooled, columns)
+    options = options or ReadOptions()
     reader = VoteReader(path, options)
     total = reader.count() if progress else 0
     read = 0
@@ -113,7 +104,7 @@ def read_vote_file(
         rejected=sum(batch.rejected for batch in batches),
         duplicates=votes.height - frame.height,
         faults=reader.placed([fault for batch in batches for fault in batch.faults]),
-        pooled=options.pooled,
+        pooled=options.pool_annotators,
         notes=reader.notes,
     )
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from app.errors import BadInputError
+from app.imports.formats.errors import FileTooLargeError, UnreadableFileError
 from app.imports.formats.parquet import frame_as_text
 from app.imports.formats.schemas import Input
 from app.imports.formats.sources import UNREADABLE, RawBatch, first_line, select_wanted
@@ -53,9 +54,10 @@ class XlsxSource:
             with zipfile.ZipFile(self._path) as packed:
                 size = sum(one.file_size for one in packed.infolist())
         except (zipfile.BadZipFile, OSError) as error:
-            raise BadInputError(f"{self._path} cannot be read as XLSX: {first_line(error)}") from error
+            raise UnreadableFileError(f"{self._path} cannot be read as XLSX: {first_line(error)}") from error
         if size > MAX_UNPACKED_BYTES:
-            raise BadInputError(f"{self._path} unpacks to more than {MAX_UNPACKED_BYTES:,} bytes: save it as CSV")
+            detail = f"{self._path} unpacks to more than {MAX_UNPACKED_BYTES:,} bytes: save it as CSV"
+            raise FileTooLargeError(detail, extensions={"limit": MAX_UNPACKED_BYTES})
         try:
             import fastexcel  # noqa: PLC0415  an extra
         except ImportError:
@@ -67,7 +69,7 @@ class XlsxSource:
                 self._path, infer_schema_length=None, drop_empty_rows=False, drop_empty_cols=False, raise_if_empty=False
             )
         except (*UNREADABLE, ValueError, fastexcel.FastExcelError) as error:
-            raise BadInputError(f"{self._path} cannot be read as XLSX: {first_line(error)}") from error
+            raise UnreadableFileError(f"{self._path} cannot be read as XLSX: {first_line(error)}") from error
         blank = pl.all_horizontal(pl.all().is_null()) if sheet.width else pl.lit(value=True)
         return sheet.with_columns(blank=blank).with_row_index(_ROW, offset=2).filter(~pl.col("blank")).drop("blank")
 

@@ -10,7 +10,7 @@ from app.rating.errors import VotesError, counted
 from app.rating.estimators.estimator import Estimator, as_shape, find_models
 from app.rating.estimators.tables import Spec, VotesLike, leaderboard_chart
 from app.rating.fit.elo import NATURAL_PER_ELO
-from app.rating.settings import check_numbers
+from app.rating.settings import SettingError, check_numbers
 from app.rating.verdict.rows import EloRow, rate_by_order
 
 
@@ -73,10 +73,11 @@ class Elo(Estimator):
         check_numbers(self, ["k", "base"])
         shuffles: object = self.shuffles
         if not isinstance(shuffles, Integral):
-            raise ValueError(f"shuffles must be a whole number, is {shuffles!r}")  # noqa: TRY004  as documented
+            raise SettingError("shuffles", f"must be a whole number, is {shuffles!r}")
         table = self._read(votes)
         if table.votes.weight is not None:
-            raise VotesError("Elo takes one vote after the other, so it has no weights: leave out the column weight")
+            detail = "Elo takes one vote after the other, so it has no weights: leave out the column weight"
+            raise VotesError(detail, "column")
         result = rate_by_order(
             table.votes, table.votes.aggregate(),
             min_votes=self.min_votes, base=self.base, anchor=self._find_anchor(table.votes.models),

@@ -13,7 +13,7 @@ import polars as pl
 from app.rating.arrays import Floats, Indices
 from app.rating.errors import NotFittedError, RatingWarning, VotesError
 from app.rating.estimators.tables import VotesLike, VoteTable, make_table, read_table
-from app.rating.settings import DEFINITIONS, check_numbers
+from app.rating.settings import DEFINITIONS, SettingError, check_numbers
 from app.rating.uncertainty.results import RatingNotice
 from app.rating.votes.indexed import IndexedVotes
 
@@ -105,7 +105,7 @@ class Estimator(ABC):
         table = read_table(votes)
         if not table.annotated and (needs_annotators or self.min_votes > 0):
             why = "to estimate abilities" if needs_annotators else "for min_votes"
-            raise VotesError(f"{type(self).__name__} needs the column annotator {why}")
+            raise VotesError(f"{type(self).__name__} needs the column annotator {why}", "column")
         return table
 
     def _find_anchor(self, models: Sequence[Any]) -> tuple[int, float] | None:
@@ -122,7 +122,7 @@ class Estimator(ABC):
                 return None
             case (model, Real() as points):
                 return int(find_models(model, models)), float(points)
-        raise ValueError(f"anchor must be (model, Elo points), is {anchor!r}")
+        raise SettingError("anchor", f"must be (model, Elo points), is {anchor!r}")
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "votes_"):

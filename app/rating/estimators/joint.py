@@ -7,7 +7,7 @@ import numpy as np
 from app.rating.errors import NoFiniteMaximumError, counted
 from app.rating.estimators.estimator import Estimator, as_shape, find_models
 from app.rating.estimators.tables import Spec, VotesLike, VoteTable, leaderboard_chart, make_table
-from app.rating.settings import Interval, LoopSettings, Method, VerdictRule
+from app.rating.settings import Interval, LoopSettings, Method, SettingError, VerdictRule
 from app.rating.uncertainty.models import predict_matchups
 from app.rating.verdict.confidence import MOST_RANKS, Confidence, measure_confidence
 from app.rating.verdict.order import Verdict
@@ -61,7 +61,7 @@ def say_decided(known: Confidence, k: int, names: list[Any], kind: Any) -> Decid
         k is not below the number of models with a score, or above 50.
     """
     if k > MOST_RANKS:
-        raise ValueError(f"k must be at most {MOST_RANKS}")
+        raise SettingError("k", f"must be at most {MOST_RANKS}")
     found = known.decide(k)
     rows = [
         ConfidenceRow(model=names[i], p_best=within[0], p_top_k=within[k - 1])

@@ -66,7 +66,7 @@ def read_table(votes: VotesLike) -> VoteTable:
     """
     frame = _open(votes)
     if len(frame) == 0:
-        raise VotesError("no votes: the table has no rows")
+        raise VotesError("no votes: the table has no rows", "no-votes")
     (a, b), models = _number(frame, "model_a", "model_b")
     annotated = "annotator" in frame.columns
     if annotated:
@@ -113,19 +113,20 @@ def _open(votes: VotesLike) -> nw.DataFrame[Any]:
 
 def _refuse_missing(columns: Sequence[str]) -> None:
     if missing := [name for name in NEEDED if name not in columns]:
-        raise VotesError(f"missing columns: {', '.join(missing)} (found: {', '.join(map(str, columns)) or 'none'})")
+        found = ", ".join(map(str, columns)) or "none"
+        raise VotesError(f"missing columns: {', '.join(missing)} (found: {found})", "column")
 
 
 def _arrays(votes: Mapping[str, ArrayLike]) -> dict[str, Any]:
     arrays = {name: np.asarray(values) for name, values in votes.items() if name in COLUMNS}
     for name, array in arrays.items():
         if array.ndim != 1:
-            raise VotesError(f"{name} must have one dimension, has {array.ndim}")
+            raise VotesError(f"{name} must have one dimension, has {array.ndim}", "shape")
         if array.dtype == object and not all(value is None or isinstance(value, str) for value in array):
-            raise VotesError(f"{name} mixes kinds of values; it must be text or numbers")
+            raise VotesError(f"{name} mixes kinds of values; it must be text or numbers", "type")
     if len({len(array) for array in arrays.values()}) > 1:
         lengths = ", ".join(f"{name} {len(array)}" for name, array in arrays.items())
-        raise VotesError(f"the columns differ in length: {lengths}")
+        raise VotesError(f"the columns differ in length: {lengths}", "shape")
     return arrays
 
 
@@ -140,7 +141,7 @@ def _number(frame: nw.DataFrame[Any], *columns: str) -> tuple[list[Ints], list[A
     """Return columns of names as the places of the names in sorted order, and the names."""
     series = [_names(frame, column).alias("name") for column in columns]
     if len({one.dtype for one in series}) > 1:
-        raise VotesError(f"{' and '.join(columns)} differ in kind: one is text, the other numbers")
+        raise VotesError(f"{' and '.join(columns)} differ in kind: one is text, the other numbers", "type")
     names = nw.concat([one.to_frame() for one in series])["name"].unique().sort().to_list()
     places = list(range(len(names)))
     return [one.replace_strict(names, places, return_dtype=nw.Int32).to_numpy() for one in series], names
@@ -153,7 +154,7 @@ def _names(frame: nw.DataFrame[Any], column: str) -> nw.Series[Any]:
     if series.dtype.is_integer():
         return series.cast(nw.Int64)
     if not _is_text(series):
-        raise VotesError(f"{column} must be text or whole numbers, is {series.dtype}")
+        raise VotesError(f"{column} must be text or whole numbers, is {series.dtype}", "type")
     series = series.cast(nw.String)
     _refuse_rows(column, "is empty", (series == "").to_numpy())
     return series
@@ -175,14 +176,14 @@ def _outcomes(frame: nw.DataFrame[Any]) -> Floats:
 def _refuse_unknown(found: Iterable[Any], known: Collection[Any]) -> None:
     if unknown := [repr(value) for value in dict.fromkeys(found) if value not in known]:
         more = f" and {len(unknown) - NAMED} more" if len(unknown) > NAMED else ""
-        words = ", ".join(OUTCOMES)
-        raise VotesError(f"unknown winner {', '.join(unknown[:NAMED])}{more}; known are {words}, and 1, 0 and 0.5")
+        known_words = f"known are {', '.join(OUTCOMES)}, and 1, 0 and 0.5"
+        raise VotesError(f"unknown winner {', '.join(unknown[:NAMED])}{more}; {known_words}", "value")
 
 
 def _numbers(frame: nw.DataFrame[Any], column: str) -> Floats:
     series = frame[column]
     if not series.dtype.is_numeric():
-        raise VotesError(f"{column} cannot be {series.dtype}")
+        raise VotesError(f"{column} cannot be {series.dtype}", "type")
     numbers: Floats = series.cast(nw.Float64).to_numpy()
     _refuse_rows(column, "is missing", np.isnan(numbers))
     return numbers
@@ -195,7 +196,7 @@ def _is_text(series: nw.Series[Any]) -> bool:
 def _refuse_rows(column: str, fault: str, rows: Mask) -> None:
     if rows.any():
         number = counted(int(rows.sum()), "row")
-        raise VotesError(f"{column} {fault} in {number}, the first is row {int(rows.argmax())}")
+        raise VotesError(f"{column} {fault} in {number}, the first is row {int(rows.argmax())}", "value")
 
 
 _NAMES = {"annotator": pl.String, "model_a": pl.String, "model_b": pl.String, "battle_id": pl.String}

@@ -75,7 +75,7 @@ def fit_elo(
     """
     model_a, model_b, W = check_votes(model_a, model_b, outcome, n_models=n_models)  # the kernel checks nothing
     if len(W) == 0:
-        raise VotesError("no votes to rate")
+        raise VotesError("no votes to rate", "no-votes")
     if shuffles < 2:  # noqa: PLR2004  a standard deviation needs two
         raise ValueError("at least 2 shuffles are needed for a standard deviation")
     if not (math.isfinite(k) and math.isfinite(initial)):

@@ -92,7 +92,8 @@ def fit_votes(cells: Cells, settings: LoopSettings, start: Start | None = None) 
     components = find_components(pairs)
     models = int((components.label >= 0).sum())
     if models > MOST_RATED:
-        raise VotesError(f"at most {MOST_RATED:,} models can be rated at once; the votes compare {models:,}")
+        detail = f"at most {MOST_RATED:,} models can be rated at once; the votes compare {models:,}"
+        raise VotesError(detail, "too-many")
     first = find_identified(pairs, components, np.ones(1))
     identified, barred, rounds = first, np.zeros(cells.n_models, dtype=bool), 0
     while True:

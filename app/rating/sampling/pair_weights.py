@@ -9,7 +9,7 @@ from scipy.special import expit
 from app.rating.arrays import AnyInts, Floats, Indices
 from app.rating.sampling.policies import POLICIES, Weigh
 from app.rating.sampling.scored_models import ScoredModels, find_newcomers
-from app.rating.settings import SamplingSettings
+from app.rating.settings import SamplingSettings, SettingError
 from app.rating.threads import one_blas_thread
 
 LARGEST = 60_000.0  # that the half-precision floats of the table can hold
@@ -84,11 +84,11 @@ def weigh_pairs(models: ScoredModels, identities: AnyInts, settings: SamplingSet
         The floor is not in (0, 1], k is less than 1, or the policy is unknown.
     """
     if not 0.0 < settings.floor <= 1.0:
-        raise ValueError("floor must be greater than 0 and at most 1")
+        raise SettingError("floor", "must be greater than 0 and at most 1")
     if settings.k < 1:
-        raise ValueError("k must be at least 1")
+        raise SettingError("k", "must be at least 1")
     if settings.policy not in POLICIES:
-        raise ValueError(f"policy {settings.policy!r} is unknown; known are {', '.join(POLICIES)}")
+        raise SettingError("policy", f"{settings.policy!r} is unknown; known are {', '.join(POLICIES)}")
     return mix_pairs(models, identities, POLICIES[settings.policy], settings.floor, settings.k)
 
 

@@ -105,8 +105,8 @@ def covariance(
     Bread: the Schur complement of the observed information on the constraint of the published unit, abilities at the
     cap held; clustered, with the weights of votes that follow the abilities. Meat: the gradient by the scores of each
     cluster or vote, less the share of its ability, scaled up where a cluster supplies much of the information on a
-    model (`app.rating.uncertainty.clusters`); of a cluster also its part of the unit's equation
-    (`app.rating.uncertainty.clusters`). Derivations: docs/math.md, "Uncertainty".
+    model; of a cluster also its part of the unit's equation (`app.rating.uncertainty.clusters` has both). Derivations:
+    docs/math/uncertainty.md, "Intervals".
 
     References
     ----------
@@ -187,7 +187,9 @@ class _Work:
         if lever.amount.any():
             scores += inverse @ self._by_vote(lever.amount) @ inverse.T
         unit_variance = of_unit**2 * square[frame.models]
-        freedom = _freedom(np.diag(scores), by_annotator, unit_variance, lever.effective, members[frame.models])
+        freedom = degrees_of_freedom(
+            np.diag(scores), by_annotator, unit_variance, lever.effective, members[frame.models]
+        )
         return _Spread(scores, with_pull, square, freedom, lever.judges)
 
     def _inverse(self, contributions: Floats) -> Floats:
@@ -279,7 +281,9 @@ def _stretch(R: Floats, fitted: Floats, variance: Floats, frame: UnitFrame) -> F
     return stretch
 
 
-def _freedom(total: Floats, by_annotator: Floats, of_unit: Floats, effective: Floats, members: Floats) -> Floats:
+def degrees_of_freedom(
+    total: Floats, by_annotator: Floats, of_unit: Floats, effective: Floats, members: Floats
+) -> Floats:
     """Return the degrees of freedom of each model's variance, shape (n_models,).
 
     Of the variance between annotators a part is the unit's, from all of a group, the rest from a model's effective

@@ -33,7 +33,7 @@ def fit_with_errors(cells: Cells, settings: LoopSettings, start: Start | None = 
     NoFiniteMaximumError, NotConvergedError, NoCommonRankingError
     """
     if len(cells.n) == 0:
-        raise VotesError("no votes to fit")
+        raise VotesError("no votes to fit", "no-votes")
     began = time.perf_counter()
     fitted = fit_votes(cells, settings, start)
     small, (fit, observed) = fitted.small, fitted.solution

@@ -18,7 +18,7 @@ from app.rating.uncertainty.ranks import (
 from app.rating.uncertainty.results import Estimate, ModelEstimates
 from app.rating.votes.cells import Cells
 
-_SMALL_TABLE = 1 << 26  # bytes: a table of annotators and models that fits into memory beside the fit
+SMALL_TABLE = 1 << 26  # bytes: a table of annotators and models that fits into memory beside the fit
 DECIMALS = 6  # of Elo points; scores that agree to them share a rank
 
 
@@ -75,7 +75,7 @@ def _count_annotators(cells: Cells) -> Indices:
     """Return how many annotators have a counted vote on each model."""
     size = cells.n_models
     pair = np.concatenate([cells.annotator.astype(np.int64) * size + model for model in (cells.model_a, cells.model_b)])
-    if cells.n_annotators * size <= _SMALL_TABLE:  # several times faster than to sort the pairs
+    if cells.n_annotators * size <= SMALL_TABLE:  # several times faster than to sort the pairs
         seen = np.zeros(cells.n_annotators * size, dtype=np.bool_)
         seen[pair] = True
         counts: Indices = np.count_nonzero(seen.reshape(cells.n_annotators, size), axis=0)

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from app.rating.arrays import Floats, Mask
-from app.rating.settings import VerdictRule
+from app.rating.settings import SettingError, VerdictRule
 from app.rating.verdict.joint import JointScores, widen
 
 Verdict = Literal["decided", "not-yet", "equal"]
@@ -93,7 +93,7 @@ def decide(joint: JointScores, k: int, rule: VerdictRule, unscored: Unscored = N
     """
     n = len(joint.score)
     if not 1 <= k < n:
-        raise ValueError(f"k must be from 1 to {n - 1}: {n} models have a score")
+        raise SettingError("k", f"must be from 1 to {n - 1}: {n} models have a score")
     errors, freedom = joint.errors[:k, k:], joint.contrast_freedom[:k, k:]
     gap = joint.score[:k, None] - joint.score[k:]
     half = sequential_half_widths(errors, freedom, order_cost(rule, k, n + unscored.count))

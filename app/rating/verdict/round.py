@@ -118,7 +118,7 @@ class _Round:
         self.trust: Floats | None = None
         self.out, self.seconds = np.zeros_like(self.enough), dict[str, float]()
         if not self.counted.any():
-            raise VotesError(_no_vote_left(self.votes, settings, int(keep_never.sum())))
+            raise VotesError(_no_vote_left(self.votes, settings, int(keep_never.sum())), "no-votes")
 
     @property
     def left(self) -> Mask:
@@ -129,7 +129,7 @@ class _Round:
     def fit(self, judge: Judge, reason: str, *, tested: bool = True) -> None:
         """Fit the votes of the annotators left, and weigh the evidence by it; `reason` says why none may be left."""
         if not self.left.any():
-            raise VotesError(f"every annotator is {reason}")
+            raise VotesError(f"every annotator is {reason}", "no-votes")
         cells = self.cells if self.trust is None else replace(self.cells, trust=self.trust)
         self.found = fit_with_errors(cells.where(self.left[cells.annotator]), self.settings, self.start)
         for stage, taken in self.found.seconds.items():

@@ -228,7 +228,7 @@ def rate_by_order(
     counted = cells.votes_by_annotator() > min_votes
     keep = counted[votes.annotator]
     if not keep.any():
-        raise VotesError(f"no vote is left: no annotator has more than {min_votes} votes")
+        raise VotesError(f"no vote is left: no annotator has more than {min_votes} votes", "no-votes")
     used, position = np.unique(np.concatenate([votes.model_a[keep], votes.model_b[keep]]), return_inverse=True)
     a, b = np.split(position, 2)
     outcome = votes.outcome[keep]

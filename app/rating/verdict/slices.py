@@ -121,7 +121,7 @@ def fit_slice(cells: Cells, held: HeldAbilities, settings: LoopSettings) -> Rati
     known = np.isfinite(held.ability)
     cells = held.trusting(cells.where(known[cells.annotator]))
     if len(cells.n) == 0:
-        raise VotesError("no vote of the slice is by an annotator with an ability")
+        raise VotesError("no vote of the slice is by an annotator with an ability", "no-votes")
     theta = np.where(known, held.ability, 0.0)
     pairs = pool_annotators(cells)
     components = find_components(pairs)

@@ -157,9 +157,10 @@ def aggregate(
     n_annotators, n_models = int(n_annotators), int(n_models)
     bits = max(1, (n_models - 1).bit_length())
     if n_annotators.bit_length() + 2 * bits + OUTCOME_BITS >= SORTABLE_BITS:
-        raise VotesError(f"{n_annotators} annotators × {n_models} models do not fit into 64-bit cells")
+        raise VotesError(f"{n_annotators} annotators × {n_models} models do not fit into 64-bit cells", "too-many")
     if max(n_annotators, n_models) > LARGEST_INDEX:
-        raise VotesError(f"{max(n_annotators, n_models)} annotators or models do not fit into 32-bit indices")
+        most = max(n_annotators, n_models)
+        raise VotesError(f"{most} annotators or models do not fit into 32-bit indices", "too-many")
     packed = np.empty(len(W), dtype=np.int64)
     rows = split(len(W), WORTH_A_THREAD)
     in_order = map_parts(
@@ -278,7 +279,7 @@ def _indices(values: AnyInts) -> AnyInts:
     if values.dtype in (np.int32, np.int64):
         return values
     if values.dtype.kind not in "iu" and values.size:  # an empty list has the type of a float
-        raise VotesError(f"annotators and models must be integers, not {values.dtype}")
+        raise VotesError(f"annotators and models must be integers, not {values.dtype}", "type")
     return values.astype(np.int64)
 
 
@@ -294,10 +295,11 @@ def _weights(weight: NDArray[np.floating] | None, n_votes: int) -> Floats:
         return np.empty(0)
     given: Floats = np.asarray(weight, dtype=np.float64)
     if given.shape != (n_votes,):
-        raise VotesError(f"the vote arrays differ in length: {n_votes} votes, weights of shape {given.shape}")
+        detail = f"the vote arrays differ in length: {n_votes} votes, weights of shape {given.shape}"
+        raise VotesError(detail, "shape")
     with np.errstate(over="ignore"):
         if _positive(given).all() and not np.isfinite(given.sum()):
-            raise VotesError("the weights are so large that their sum overflows")
+            raise VotesError("the weights are so large that their sum overflows", "value")
     return given
 
 
@@ -307,14 +309,14 @@ def _positive(weight: Floats) -> Mask:
 
 def _check_lengths(*arrays: NDArray[np.generic]) -> None:
     if any(x.ndim != 1 for x in arrays):
-        raise VotesError("the vote arrays must have one dimension, with one row for each vote")
+        raise VotesError("the vote arrays must have one dimension, with one row for each vote", "shape")
     if len({len(x) for x in arrays}) > 1:
-        raise VotesError(f"the vote arrays differ in length: {sorted({len(x) for x in arrays})}")
+        raise VotesError(f"the vote arrays differ in length: {sorted({len(x) for x in arrays})}", "shape")
 
 
 def _first(faults: list[tuple[str, int]]) -> VotesError:
     name, row = faults[0]
-    return VotesError(f"{name} (row {row})")
+    return VotesError(f"{name} (row {row})", "value")
 
 
 def _faults(

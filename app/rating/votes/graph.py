@@ -2,14 +2,14 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
 from app.rating.arrays import TABLE_SIZE, Floats, Indices, Ints, Mask, sum_by
 from app.rating.compiled import compiled
 from app.rating.threads import map_parts, split
 from app.rating.votes.cells import WORTH_A_THREAD, Cells
 from app.rating.votes.compact import pool_annotators
+
+FEW_MODELS = 128
 
 
 class Components(NamedTuple):
@@ -76,9 +76,26 @@ def find_identified(cells: Cells, components: Components, sign: NDArray[np.float
 def strong_classes(cells: Cells, sign: NDArray[np.floating]) -> Indices:
     """Label the strongly connected classes of the graph of wins (see `find_identified`), shape (n_models,)."""
     winner, loser = _wins(cells, np.asarray(sign, dtype=np.float64))
+    if cells.n_models <= FEW_MODELS:
+        return _classes_of_few(winner, loser, cells.n_models)
+    # a tenth of a second to import, and most arenas have few models
+    from scipy.sparse import csr_array  # noqa: PLC0415
+    from scipy.sparse.csgraph import connected_components  # noqa: PLC0415
+
     ends = np.cumsum(np.bincount(winner, minlength=cells.n_models))
     graph = csr_array((np.ones(len(winner), dtype=np.int8), loser, np.append(0, ends)), shape=(cells.n_models,) * 2)
     strong: Indices = connected_components(graph, connection="strong")[1].astype(np.int64)
+    return strong
+
+
+def _classes_of_few(winner: Indices, loser: Indices, n_models: int) -> Indices:
+    """Label the strongly connected classes of a small graph: two models are in one if each reaches the other."""
+    reaches = np.eye(n_models, dtype=np.float32)
+    reaches[winner, loser] = 1.0
+    for _ in range(n_models.bit_length()):  # each doubles the length of the paths
+        reaches = np.minimum(reaches @ reaches, 1.0)
+    lowest = np.argmax(reaches * reaches.T, axis=1)  # the lowest model of each model's class
+    strong: Indices = np.unique(lowest, return_inverse=True)[1].astype(np.int64)
     return strong
 
 

@@ -52,7 +52,7 @@ class IndexedVotes:
             A propensity is missing or not in (0, 1], or the votes have weights already.
         """
         if self.propensity is None:
-            raise VotesError("inverse propensities need the column propensity")
+            raise VotesError("inverse propensities need the column propensity", "column")
         if self.weight is not None:
             raise VotesError("the votes have weights: they cannot be weighted by their propensities too")
         return inverse_propensity_weights(self.propensity, self.annotator, n_annotators=len(self.annotators))
@@ -88,7 +88,8 @@ def inverse_propensity_weights(propensity: Floats, annotator: AnyInts, *, n_anno
     if wrong.any():
         raise VotesError(
             f"propensity must be greater than 0 and at most 1 for every vote; {int(wrong.sum()):,} of {len(wrong):,} "
-            f"have none, or another (row {int(np.argmax(wrong))})"
+            f"have none, or another (row {int(np.argmax(wrong))})",
+            "value",
         )
     inverse = 1.0 / propensity
     total, votes = (sum_by(annotator, x, n_annotators) for x in (inverse, np.ones(len(inverse))))

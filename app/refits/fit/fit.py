@@ -151,7 +151,7 @@ def measure_leaderboards(
     for tag, rating in ratings.items():
         weights = pair_weights.get(tag)
         design = None if weights is None else _spread_weights(weights, fit_input.model_ids)
-        found = measure_confidence(rating, fit_input.decision_rule, design)
+        found = measure_confidence(rating, fit_input.verdict_rule, design)
         if found is not None:
             pairs += len(found.joint.score) * (len(found.joint.score) - 1) // 2
             if pairs > MOST_PAIRS:

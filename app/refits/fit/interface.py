@@ -39,7 +39,7 @@ class FitInput:
     tag_bits : int32 array, shape (n_votes,); bit i is set where the vote has the i-th tag. None without tags
     unoffered : ids of the models that battles no longer show
     sampling : how the pairs of battles are chosen
-    decision_rule : what the verdict on the leaderboard asks for
+    verdict_rule : what the verdict on the leaderboard asks for
     """
 
     annotator: Ids
@@ -63,7 +63,7 @@ class FitInput:
     tag_bits: NDArray[np.int32] | None = None
     unoffered: Ids = field(default_factory=lambda: np.empty(0, dtype=np.int32))
     sampling: SamplingSettings = field(default_factory=SamplingSettings)
-    decision_rule: VerdictRule = field(default_factory=VerdictRule)
+    verdict_rule: VerdictRule = field(default_factory=VerdictRule)
 
     def cells(self, votes: Mask | None = None) -> Cells:
         """Return the votes as cells: all of them, or those that a mask of shape (n_votes,) picks."""

@@ -94,7 +94,7 @@ class WorkProcess:
         """
         future: Future[T] | None = None
         try:
-            future = self._submit(work)
+            future = self.submit(work)
             _attend(future, watch)
             return future.result()
         except MemoryError:
@@ -114,6 +114,12 @@ class WorkProcess:
     def memory_bytes(self) -> int | None:
         """The memory that the child may have."""
         return self._memory_bytes
+
+    @property
+    def child_pid(self) -> int | None:
+        """The process id of the child; None where there is none."""
+        child = self._context.child
+        return None if child is None else child.pid
 
     @property
     def stopped(self) -> bool:
@@ -148,7 +154,8 @@ class WorkProcess:
         if pool is not None:
             pool.shutdown(wait=True, cancel_futures=True)
 
-    def _submit(self, work: Callable[[], T]) -> Future[T]:
+    def submit(self, work: Callable[[], T]) -> Future[T]:
+        """Hand work to the child, which starts if there is none; `call` waits for its end too."""
         with self._lock:
             return self._open_pool().submit(work)
 

@@ -81,7 +81,7 @@ def leave_out(fit_input: FitInput, in_fit: Mask, annotator: int, *, exact: bool)
     other = in_fit.copy()
     other[annotator] = ~other[annotator]
     if not other[cells.annotator].any():
-        raise VotesError("no other annotator's votes count: without this annotator there is no leaderboard")
+        raise VotesError("no other annotator's votes count: without this annotator there is no leaderboard", "no-votes")
     refitted = estimate(cells.where(other[cells.annotator]), settings, base.optimum).models
     return change("refit", refitted.score, np.where(refitted.provisional, 0, refitted.rank))
 

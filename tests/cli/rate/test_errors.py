@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
-from app.cli import outputs
+from app.cli import failures, outputs
 from app.cli.failures import run_guarded
 from app.cli.rate import offline
 from app.errors import ConflictError
@@ -33,27 +33,27 @@ def assert_refused(run_cli: RunCli, *arguments: object, message: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--min-votes", -1], "'--min-votes': Input should be greater than or equal to 0"),
+        (["--min-votes", -1], "--min-votes must be at least 0, is -1"),
         (["--min-ability", "nan"], "--min-ability must be a finite number"),
-        (["--prior-sd", 0], "--prior-sd must be greater than 0, is 0.0"),
+        (["--prior-sd", 0], "--prior-sd must be more than 0, is 0.0"),
         (["--prior-sd", "inf"], "--prior-sd must be a finite number"),
         (["--prior-sd", "wide"], "--prior-sd must be a number or 'estimated', is 'wide'"),
-        (["--ability-cap", -1], "--ability-cap must be 1.1 or more"),
+        (["--ability-cap", -1], "--ability-cap must be at least 1.1, is -1.0"),
         (["--ability-cap", "nan"], "--ability-cap must be a finite number"),
         (["--base", "inf"], "--base must be a finite number"),
         (["--shuffles", 1], "'--shuffles': Input should be greater than or equal to 2"),
         (["--shuffles", 10**9], "'--shuffles': Input should be less than or equal to 1000000"),
         (["--seed", -1], "'--seed': Input should be greater than or equal to 0"),
-        (["--plain", "--prior-sd", 1], "--plain means no prior and no cap"),
-        (["--plain", "--ability-cap", 2], "--plain means no prior and no cap"),
-        (["--confidence", 1], "--confidence must lie between 0 and 1, is 1.0"),
-        (["--confidence", "nan"], "--confidence must lie between 0 and 1, is nan"),
+        (["--plain", "--prior-sd", 1], "--plain means no prior, no cap"),
+        (["--plain", "--ability-cap", 2], "--plain means no prior, no cap"),
+        (["--confidence", 1], "--confidence must be less than 1, is 1.0"),
+        (["--confidence", "nan"], "--confidence must be a finite number, is nan"),
         (["--flag-rule", "a feeling"], "--flag-rule"),
         (["--flag-rule", "probability"], "--flag-rule"),
-        (["--anchor", "ant"], "--anchor must be MODEL=SCORE, is 'ant'"),
+        (["--anchor", "ant"], "--anchor must be MODEL=SCORE, a finite number, is 'ant'"),
         (["--anchor", "ant=x"], "--anchor must be MODEL=SCORE"),
         (["--anchor", "=5"], "--anchor must be MODEL=SCORE"),
-        (["--anchor", "ant=nan"], "--anchor's score must be a finite number"),
+        (["--anchor", "ant=nan"], "--anchor must be MODEL=SCORE, a finite number"),
         (["--anchor", "nobody=5"], "the file has no model 'nobody', which --anchor names"),
         (["--min-votes", 1_000], "no annotator has more than 1000 votes"),
         (["--output", "."], "is a folder"),
@@ -145,7 +145,7 @@ def test_what_is_not_the_inputs_fault_exits_1(
 
 
 def test_a_bug_shows_its_traceback_to_developers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.cli.failures.sys", SimpleNamespace(flags=SimpleNamespace(dev_mode=True)))
+    monkeypatch.setattr(failures, "sys", SimpleNamespace(flags=SimpleNamespace(dev_mode=True)))
     with pytest.raises(ZeroDivisionError):
         run_guarded(lambda: fail_with(ZeroDivisionError("oh")))
 

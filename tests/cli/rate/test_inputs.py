@@ -21,9 +21,7 @@ ROWS = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("own_folder")
 
 
 def rated(run_cli: RunCli, *words: object) -> dict[str, Any]:

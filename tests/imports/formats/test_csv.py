@@ -7,6 +7,8 @@ import pytest
 
 from app.errors import BadInputError
 from app.imports.formats import read_vote_file
+from app.imports.formats.errors import UnreadableFileError
+from tests.fixtures.errors import having
 
 Write = Callable[[str, str | bytes], Path]
 HEADER = "annotator,model_a,model_b,winner,timestamp\n"
@@ -117,10 +119,10 @@ def test_a_broken_file_is_refused_with_its_place(write: Write, content: str | by
 def test_a_truncated_gzip_file_is_refused(write: Write) -> None:
     whole = gzip.compress((HEADER + "k,a,b,tie,\n" * 10_000).encode())
     for progress in (None, lambda _: None):
-        with pytest.raises(BadInputError, match="cannot be decompressed: it ends in the middle"):
+        with pytest.raises(UnreadableFileError):
             read_vote_file(write("v.csv.gz", whole[:-20]), progress=progress)
 
 
 def test_a_broken_file_is_refused_the_same_with_progress(write: Write) -> None:
-    with pytest.raises(BadInputError, match=r"line 3\b.*6"):
+    with pytest.raises(UnreadableFileError, check=having(extensions={"line": 3})):
         read_vote_file(write("v.csv", HEADER + "k,a,b,tie,\nk,a,b,tie,,6\n"), progress=lambda _: None)

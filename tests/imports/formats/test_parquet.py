@@ -5,9 +5,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from app.errors import BadInputError
 from app.imports.formats import ReadOptions, VoteReader, read_vote_file
 from app.imports.formats import parquet as parquet_source
+from app.imports.formats.errors import FileTooLargeError, NoVotesError, UnreadableFileError
+from tests.fixtures.errors import limited_to
 
 Write = Callable[[str, str | bytes], Path]
 
@@ -74,14 +75,14 @@ def test_a_faulty_value_is_named_with_its_row(tmp_path: Path, column: str, value
 
 @pytest.mark.parametrize("content", [b"PAR1", b"a,b\n1,2\n", b"PAR1" + b"\0" * 100 + b"PAR1"])
 def test_what_is_no_parquet_file_is_refused(write: Write, content: bytes) -> None:
-    with pytest.raises(BadInputError, match="cannot be read as Parquet"):
+    with pytest.raises(UnreadableFileError):
         read_vote_file(write("v.parquet", content))
 
 
 def test_a_parquet_file_without_rows_is_refused(tmp_path: Path) -> None:
     path = parquet(tmp_path)
     pl.read_parquet(path).clear().write_parquet(path)
-    with pytest.raises(BadInputError, match="has no votes"):
+    with pytest.raises(NoVotesError):
         read_vote_file(path, progress=lambda _: None)
 
 
@@ -90,7 +91,7 @@ def test_a_damaged_page_is_refused(tmp_path: Path) -> None:
     content = path.read_bytes()
     damaged = content[:4] + b"\xff" * 60 + content[64:]
     path.write_bytes(damaged)
-    with pytest.raises(BadInputError, match="cannot be read as Parquet"):
+    with pytest.raises(UnreadableFileError):
         read_vote_file(path)
 
 
@@ -106,7 +107,7 @@ def test_a_row_group_of_too_many_rows_is_refused_before_it_is_decoded(tmp_path: 
     rows = parquet_source.MAX_GROUP_ROWS + 1
     path = many(tmp_path, rows, group=rows, battle_id=pl.lit("1"))
     assert path.stat().st_size < 100_000
-    with pytest.raises(BadInputError, match="2,097,153"):
+    with pytest.raises(FileTooLargeError, check=limited_to(parquet_source.MAX_GROUP_ROWS)):
         VoteReader(path, ReadOptions())
 
 
@@ -115,7 +116,7 @@ def test_a_row_group_that_becomes_too_large_is_refused(tmp_path: Path, monkeypat
     monkeypatch.setattr(parquet_source, "MAX_GROUP_BYTES", 500 * 6 * 16 + 40_000)  # the conversation is not read
     assert VoteReader(path, ReadOptions()).count() == 1_000
     monkeypatch.setattr(parquet_source, "MAX_GROUP_BYTES", 500 * 6 * 16)
-    with pytest.raises(BadInputError, match="48,000"):
+    with pytest.raises(FileTooLargeError, check=limited_to(48_000)):
         VoteReader(path, ReadOptions())
 
 
@@ -125,7 +126,7 @@ def test_a_parquet_file_expands_no_further_than_others(tmp_path: Path) -> None:
     columns = VoteReader(path, ReadOptions()).form.columns
     source = parquet_source.ParquetSource(path)
     source.check_size(columns, max_bytes=1_000_000)
-    with pytest.raises(BadInputError, match="800,000"):
+    with pytest.raises(FileTooLargeError, check=limited_to(800_000)):
         source.check_size(columns, max_bytes=10_000 * 5 * 16)
 
 

@@ -195,10 +195,8 @@ def test_an_answer_that_this_browser_did_not_ask_for_is_refused(visitor: Visitor
     assert "began no sign-in" in Page(lone).text(".//div[@id='why']")
 
 
-def test_a_provider_that_does_not_answer_is_named(
-    visitor: Visitor, provider: Provider, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(provider, "description", lambda: {"issuer": "https://elsewhere.example"})
+def test_a_provider_that_does_not_answer_is_named(visitor: Visitor, provider: Provider) -> None:
+    provider.issuer = "https://elsewhere.example"
     answer = visitor.get("/console/sign-in/provider", headers={"Accept": "text/html"})
     assert (answer.status_code, Page(answer).text(".//h1")) == (503, "The sign-in provider does not answer")
 

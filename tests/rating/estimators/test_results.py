@@ -1,7 +1,6 @@
 """What the estimators return: the leaderboards of `rate`, win probabilities, rank sets, flags and charts."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,10 @@ import vl_convert
 from scipy.special import expit
 
 from app.rating.errors import VotesError
-from app.rating.settings import VerdictRule
+from app.rating.settings import SettingError, VerdictRule
 from app.rating.uncertainty.ranks import pairwise_confidence, simultaneous_ranks
 from stable_arena import AmElo, BradleyTerry, Elo, read_votes
+from tests.fixtures.errors import having, naming
 
 pytestmark = pytest.mark.filterwarnings("ignore::app.rating.errors.RatingWarning")
 NATURAL = np.log(10.0) / 400.0
@@ -194,18 +194,12 @@ def test_files_are_read_as_they_are(votes: pl.DataFrame, tmp_path: Path, name: s
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("v.xlsx", b"", "is of unknown kind; known are .csv, .jsonl, .parquet"),
-        ("v.csv", b"", "cannot be read: empty CSV"),
-        ("v.jsonl", b"{", "cannot be read: "),
-        ("v.parquet", b"annotator", "cannot be read: "),
-    ],
+    ("name", "content"), [("v.xlsx", b""), ("v.csv", b""), ("v.jsonl", b"{"), ("v.parquet", b"annotator")]
 )
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str, content: bytes) -> None:
     path = tmp_path / name
     path.write_bytes(content)
-    with pytest.raises(VotesError, match=re.escape(f"{path} {message}")):
+    with pytest.raises(VotesError, check=naming(path)):
         read_votes(path)
     with pytest.raises(FileNotFoundError):
         read_votes(tmp_path / "none.csv")
@@ -225,11 +219,11 @@ def test_whether_the_votes_are_enough(votes: pl.DataFrame, am_elo: AmElo) -> Non
     assert am_elo.decided(3, margin=1000.0).verdict in {"decided", "equal"}
     assert BradleyTerry().fit(votes).decided().models.height == len(board)
     for k in (0, len(board), 51):
-        with pytest.raises(ValueError, match="k must be"):
+        with pytest.raises(SettingError, check=having(name="k")):
             am_elo.decided(k)
-    with pytest.raises(ValueError, match="margin must not be negative"):
+    with pytest.raises(SettingError, check=having(name="margin")):
         am_elo.decided(margin=-1.0)
     with pytest.raises(ValueError, match="needs intervals"):
         AmElo(interval="none").fit(votes).decided()
-    with pytest.raises(ValueError, match="confidence must lie"):
+    with pytest.raises(SettingError, check=having(name="confidence")):
         VerdictRule(confidence=1.0)

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from app.rating.sampling.pair_weights import pair_positions, uniform_weights, weigh_pairs
 from app.rating.sampling.policies import POLICIES
 from app.rating.sampling.scored_models import ScoredModels, find_newcomers, information_covariance
-from app.rating.settings import PairPolicy, SamplingSettings
+from app.rating.settings import PairPolicy, SamplingSettings, SettingError
+from tests.fixtures.errors import having
 
 SIZE = 8
 
@@ -96,16 +97,16 @@ def test_many_new_models_share_a_bounded_part_of_the_battles() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "named"),
+    ("settings", "name"),
     [
         (SamplingSettings(floor=0.0), "floor"),
         (SamplingSettings(floor=1.5), "floor"),
-        (SamplingSettings(k=0), "k must"),
-        (SamplingSettings("best"), "'best' is unknown"),  # type: ignore[arg-type]
+        (SamplingSettings(k=0), "k"),
+        (SamplingSettings("best"), "policy"),  # type: ignore[arg-type]
     ],
 )
-def test_settings_that_make_no_sense(settings: SamplingSettings, named: str) -> None:
-    with pytest.raises(ValueError, match=named):
+def test_settings_that_make_no_sense(settings: SamplingSettings, name: str) -> None:
+    with pytest.raises(SettingError, check=having(name=name)):
         weigh_pairs(models(), np.arange(SIZE), settings)
 
 

@@ -11,7 +11,7 @@ from app.rating.fit.m_elo import fit_m_elo
 from app.rating.fit.scale import typical_ability, unit_widths
 from app.rating.settings import LoopSettings
 from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
-from app.rating.uncertainty.covariance import Covariance, _freedom, covariance, critical_values
+from app.rating.uncertainty.covariance import Covariance, covariance, critical_values, degrees_of_freedom
 from app.rating.verdict.rating import estimate
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate
@@ -173,6 +173,6 @@ def test_a_maximum_on_the_solvers_constraint_alone_has_wide_intervals() -> None:
 
 def test_a_variance_between_annotators_that_rounding_makes_negative_leaves_a_normal_interval() -> None:
     """As where the votes say nearly nothing: the rest of the variance is that of votes taken as independent."""
-    found = _freedom(*(np.array([x]) for x in (1e11, -4e4, 7e4, 1.2, 4.0)))
+    found = degrees_of_freedom(*(np.array([x]) for x in (1e11, -4e4, 7e4, 1.2, 4.0)))
     assert np.isfinite(found).all()
     np.testing.assert_allclose(critical_values(found, 0.95), 1.96, atol=1e-3)

@@ -24,7 +24,7 @@ def cells() -> Cells:
 def test_models_with_too_few_votes_or_annotators_are_provisional(
     cells: Cells, table: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(models, "_SMALL_TABLE", table)
+    monkeypatch.setattr(models, "SMALL_TABLE", table)
     rows = list(zip(cells.annotator, cells.model_a, cells.model_b, cells.n, strict=True))
     votes = np.array([sum(n for _, a, b, n in rows if m in (a, b)) for m in range(8)])
     judges = np.array([len({k for k, a, b, _ in rows if m in (a, b)}) for m in range(8)])

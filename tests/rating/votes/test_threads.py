@@ -32,6 +32,12 @@ def many_parts(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "WORTH_A_THREAD", 1)
 
 
+@pytest.fixture
+def have_threads(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Set how many processors there seem to be, whatever the machine has."""
+    return lambda number: monkeypatch.setattr(threads, "available_threads", lambda: number)
+
+
 def rate(cells_of: MakeCells, method: Any) -> Rating:
     simulated = simulate_votes(2, n_models=12, roles=CROWD, votes_each=60)
     return run_round(cells_of(simulated), LoopSettings(method=method, flag_rule="evidence"))
@@ -44,11 +50,11 @@ def figures(rating: Rating) -> dict[str, Any]:
 
 @pytest.mark.parametrize("method", ["am-elo", "m-elo"])
 def test_the_number_of_threads_changes_nothing(
-    cells_of: MakeCells, method: Any, many_parts: None, monkeypatch: pytest.MonkeyPatch
+    cells_of: MakeCells, method: Any, many_parts: None, have_threads: Callable[[int], None]
 ) -> None:
     found = []
     for number in (1, 2, 3, 7):
-        monkeypatch.setattr(threads, "available_threads", lambda number=number: number)
+        have_threads(number)
         found.append(figures(rate(cells_of, method)))
     for other in found[1:]:
         for name, values in other.items():
@@ -98,8 +104,8 @@ def in_time(work: Callable[[], Any]) -> Any:
     return results[0]
 
 
-def test_work_that_itself_has_parts_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "available_threads", lambda: 2)
+def test_work_that_itself_has_parts_ends(have_threads: Callable[[int], None]) -> None:
+    have_threads(2)
     both = threading.Barrier(2)
 
     def work(part: int) -> int:
@@ -110,11 +116,11 @@ def test_work_that_itself_has_parts_ends(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.usefixtures("many_parts")
-def test_the_effect_of_leaving_annotators_out_ends(cells_of: MakeCells, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_effect_of_leaving_annotators_out_ends(cells_of: MakeCells, have_threads: Callable[[int], None]) -> None:
     rating = rate(cells_of, "am-elo")
-    monkeypatch.setattr(threads, "available_threads", lambda: 1)
+    have_threads(1)
     alone = leave_annotators_out(find_influence(rating))
-    monkeypatch.setattr(threads, "available_threads", lambda: 2)
+    have_threads(2)
     np.testing.assert_array_equal(in_time(lambda: leave_annotators_out(find_influence(rating))), alone)
 
 

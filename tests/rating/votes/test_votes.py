@@ -10,6 +10,7 @@ from app.rating.votes import cells as votes
 from app.rating.votes import compact
 from app.rating.votes.cells import Cells, aggregate, count_pairs
 from app.rating.votes.compact import pool_annotators
+from tests.fixtures.errors import having
 
 MODELS, ANNOTATORS = 4, 3
 vote = st.tuples(
@@ -89,18 +90,18 @@ def test_a_malformed_row_is_named(row: tuple[int, int, int, float], weight: floa
 
 
 def test_arrays_of_different_length_are_refused() -> None:
-    with pytest.raises(VotesError, match="differ in length"):
+    with pytest.raises(VotesError, check=having(code="shape")):
         aggregate(np.zeros(2, int), np.zeros(1, int), np.ones(2, int), np.ones(2), n_annotators=1, n_models=2)
 
 
 def test_votes_that_are_no_rows_of_integers_are_refused() -> None:
     one, won = np.zeros(2, int), np.ones(2)
     for names in ((one + 0.9, one, one + 1), (one, one + 0.9, one + 1), (one, one, one + 1.0), (one > 0, one, one + 1)):
-        with pytest.raises(VotesError, match="must be integers"):
+        with pytest.raises(VotesError, check=having(code="type")):
             aggregate(*names, won, n_annotators=1, n_models=2)
-    with pytest.raises(VotesError, match="must be integers"):
+    with pytest.raises(VotesError, check=having(code="type")):
         count_pairs(one + 0.9, one + 1, won, n_models=2)
-    with pytest.raises(VotesError, match="one dimension"):
+    with pytest.raises(VotesError, check=having(code="shape")):
         aggregate(one[:, None], one[:, None], one[:, None] + 1, won[:, None], n_annotators=1, n_models=2)
     nothing: list[int] = []
     assert (
@@ -109,30 +110,25 @@ def test_votes_that_are_no_rows_of_integers_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("weight", "message"),
-    [
-        (np.empty(0), r"2 votes, weights of shape \(0,\)"),
-        (np.ones((2, 1)), r"2 votes, weights of shape \(2, 1\)"),
-        (np.full(2, 1e308), "so large that their sum overflows"),
-    ],
+    ("weight", "code"), [(np.empty(0), "shape"), (np.ones((2, 1)), "shape"), (np.full(2, 1e308), "value")]
 )
-def test_weights_that_are_not_one_for_each_vote_or_not_countable_are_refused(weight: np.ndarray, message: str) -> None:
+def test_weights_that_are_not_one_for_each_vote_or_not_countable_are_refused(weight: np.ndarray, code: str) -> None:
     one = np.zeros(2, int)
-    with pytest.raises(VotesError, match=message):
+    with pytest.raises(VotesError, check=having(code=code)):
         aggregate(one, one, one + 1, np.ones(2), n_annotators=1, n_models=2, weight=weight)
-    with pytest.raises(VotesError, match=message):
+    with pytest.raises(VotesError, check=having(code=code)):
         count_pairs(one, one + 1, np.ones(2), n_models=2, weight=weight)
 
 
 def test_more_annotators_than_32_bits_can_number_are_refused() -> None:
     """2³² + 1 would become annotator 1."""
-    with pytest.raises(VotesError, match="32-bit"):
+    with pytest.raises(VotesError, check=having(code="too-many")):
         aggregate(np.array([2**32 + 1]), np.array([0]), np.array([1]), np.ones(1), n_annotators=2**33, n_models=2)
 
 
 def test_index_spaces_too_large_for_64_bits_are_refused() -> None:
     one = np.zeros(1, int)
-    with pytest.raises(VotesError, match="64-bit"):
+    with pytest.raises(VotesError, check=having(code="too-many")):
         aggregate(one, one, one + 1, np.ones(1), n_annotators=10**9, n_models=10**6)
 
 
@@ -187,5 +183,5 @@ def test_pairs_refuse_what_cells_refuse(row: tuple[int, int, int, float], weight
 
 
 def test_pairs_refuse_arrays_of_different_length() -> None:
-    with pytest.raises(VotesError, match="differ in length"):
+    with pytest.raises(VotesError, check=having(code="shape")):
         count_pairs(np.zeros(2, int), np.ones(2, int), np.ones(2), n_models=2, weight=np.ones(1))

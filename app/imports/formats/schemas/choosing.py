@@ -47,6 +47,9 @@ class ColumnsError(BadInputError):
     ones out.
     """
 
+    code = "columns"
+    title = "The columns are not those of a vote file"
+
     def __init__(self, before: str, columns: Sequence[str], after: str = "") -> None:
         super().__init__(f"{before}{', '.join(columns) or 'none'}{after}")
         self._before, self._columns, self._after = before, columns, after

@@ -1,21 +1,29 @@
+"""API keys and the audit log over HTTP, for admins and reviewers."""
+
 from datetime import timedelta
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Query, Response
+from pydantic import TypeAdapter
 
 from app.api.dependencies import ReadView, Transaction, require
-from app.api.pagination import Page
+from app.api.pagination import BigNumber, Cursor, Name, Page, PageSize, paginate, read_cursor
 from app.api.problems import problem_responses
+from app.audit import service as audit
+from app.audit.service import AuditEntry
 from app.auth import keys
 from app.auth.callers import Caller
 from app.auth.schemas import Key, MadeKey, MadeToken, NewKey, NewToken, Rotation
 from app.auth.tokens import create_token
 
-router = APIRouter(prefix="/keys", tags=["keys"])
+keys_router = APIRouter(prefix="/keys", tags=["keys"])
+audit_router = APIRouter(tags=["annotators"])
+
+_Position = TypeAdapter(tuple[BigNumber])
 
 
-@router.get("", dependencies=[require("admin")], responses=problem_responses(401, 403, 503))
+@keys_router.get("", dependencies=[require("admin")], responses=problem_responses(401, 403, 503))
 def list_keys(conn: ReadView) -> Page[Key]:
     """List API keys, revoked ones too, without their secrets.
 
@@ -24,7 +32,7 @@ def list_keys(conn: ReadView) -> Page[Key]:
     return Page(items=keys.list_keys(conn), next_cursor=None)
 
 
-@router.post("", status_code=201, responses=problem_responses(401, 403, 422, 503))
+@keys_router.post("", status_code=201, responses=problem_responses(401, 403, 422, 503))
 def post_key(body: NewKey, caller: Annotated[Caller, require("admin")], conn: Transaction, answer: Response) -> MadeKey:
     """Make an API key.
 
@@ -43,7 +51,7 @@ def post_key(body: NewKey, caller: Annotated[Caller, require("admin")], conn: Tr
     return MadeKey(**record.model_dump(), key=secret)
 
 
-@router.post("/{key_id}/rotate", status_code=201, responses=problem_responses(401, 403, 404, 409, 422, 503))
+@keys_router.post("/{key_id}/rotate", status_code=201, responses=problem_responses(401, 403, 404, 409, 422, 503))
 def rotate_key(
     key_id: UUID,
     caller: Annotated[Caller, require("admin")],
@@ -64,7 +72,7 @@ def rotate_key(
     return MadeKey(**record.model_dump(), key=secret)
 
 
-@router.delete("/{key_id}", responses=problem_responses(401, 403, 404, 422, 503))
+@keys_router.delete("/{key_id}", responses=problem_responses(401, 403, 404, 422, 503))
 def delete_key(key_id: UUID, caller: Annotated[Caller, require("admin")], conn: Transaction) -> Key:
     """Revoke an API key and every token that was made with it.
 
@@ -74,7 +82,7 @@ def delete_key(key_id: UUID, caller: Annotated[Caller, require("admin")], conn: 
     return keys.revoke_key(conn, str(key_id), actor=caller.name)
 
 
-@router.post("/tokens", status_code=201, responses=problem_responses(401, 403, 422, 503))
+@keys_router.post("/tokens", status_code=201, responses=problem_responses(401, 403, 422, 503))
 def post_token(
     caller: Annotated[Caller, require("ingest")], conn: Transaction, answer: Response, body: NewToken | None = None
 ) -> MadeToken:
@@ -90,3 +98,27 @@ def post_token(
     record, secret = create_token(conn, caller, lifetime=timedelta(seconds=wanted.seconds), annotator=wanted.annotator)
     answer.headers["Cache-Control"] = "no-store"
     return MadeToken(id=record.id, token=secret, expires_at=record.expires_at)
+
+
+@audit_router.get("/audit", dependencies=[require("review:read")], responses=problem_responses(401, 403, 422, 503))
+def list_audit(
+    conn: ReadView,
+    limit: PageSize = 50,
+    cursor: Cursor = None,
+    action: Annotated[
+        Name | None, Query(description="Only this action, or all that begin with it: decision, decision.exclude.")
+    ] = None,
+    actor: Annotated[Name | None, Query(description="Only what this key did, by its name.")] = None,
+    subject: Annotated[
+        Name | None, Query(description="Only what was done to this: an id, a name or a version.")
+    ] = None,
+) -> Page[AuditEntry]:
+    """List what admins and reviewers did, the newest first: decisions, policies, keys, models, webhooks and more.
+
+    The hash of each entry covers the entry before. `stable-arena audit verify` checks all of them. Needs scope
+    `review:read`. Problems: `not-authenticated`, `scope-missing`; `invalid` for an unknown cursor.
+    """
+    position = read_cursor(cursor, _Position)
+    before = position and position[0]
+    items = audit.list_entries(conn, limit=limit + 1, before=before, action=action, actor=actor, subject=subject)
+    return paginate(items, limit, lambda last: (last.number,))

@@ -1,18 +1,56 @@
-"""Requests that show a battle's token in their body, in place of a key."""
+"""How votes and battles are submitted: routes that are called directly, by a key or by a battle's token in the body."""
 
+from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import Request
+from fastapi import APIRouter, Depends, Request, Response
+from fastapi.routing import APIRoute
 
-from app.api.dependencies import authorise, key_dependency
+from app.api.dependencies import refuse_unknown_parameters
+from app.api.openapi import operation_id
 from app.auth.battle_tokens import BattleTokens, ForgedTokenError
 from app.auth.callers import Caller
 from app.errors import NotAuthenticatedError
+from app.guard.admission import admissions_of, authorise, key_dependency
+from app.guard.bodies import require_json
 from app.guard.limits import RateLimits
+from app.guard.refusals import PREFIX
 from app.state import state_of
 
 _TOKEN_BODY = 4096  # bytes: more than a body with a token needs
+
+
+class DirectRoute(APIRoute):
+    """A route whose dependencies are called directly: through FastAPI's solver a vote takes 22 % more processor time.
+
+    The endpoint takes what its one admission returns, the caller, and the request. It declares the same dependencies,
+    so FastAPI documents it like every other. A test compares the answers of both ways.
+    """
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the function that answers a request."""
+        (admission,) = admissions_of(self.dependant)
+
+        async def handle(request: Request) -> Response:
+            if request.scope["query_string"]:
+                await refuse_unknown_parameters(request)
+            await require_json(request)
+            response: Response = await self.endpoint(await admission(request), request)
+            return response
+
+        return handle
+
+
+def direct_router(path: str, tag: str) -> APIRouter:
+    """Return a router for routes at a path. It is not included but its routes are appended, which are found sooner."""
+    return APIRouter(
+        prefix=f"{PREFIX}{path}",
+        tags=[tag],
+        route_class=DirectRoute,
+        generate_unique_id_function=operation_id,
+        dependencies=[Depends(refuse_unknown_parameters), Depends(require_json)],
+    )
 
 
 async def _ingest_or_none(request: Request) -> Caller | None:
