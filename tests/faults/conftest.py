@@ -121,8 +121,11 @@ class Service:
 
     @contextmanager
     def traffic(self) -> Iterator[None]:
-        """Vote, read and ask for refits until the block ends; then send every vote again until it is acknowledged."""
-        ended = threading.Event()
+        """Vote, read and ask for refits until the block ends; then send every vote again until it is acknowledged.
+
+        Where the block fails the fault may still be there: then the senders give up.
+        """
+        ended, failed = threading.Event(), threading.Event()
         first = len(self.acknowledged)
 
         def vote(sender: int) -> None:
@@ -130,7 +133,7 @@ class Service:
             with self.client() as client:
                 while not ended.is_set():
                     name = f"{first}-{sender}-{number}"
-                    while not self.vote(client, name):
+                    while not self.vote(client, name) and not failed.is_set():
                         time.sleep(0.02)  # as a caller waits who was told to come again, only shorter
                     number += 1
 
@@ -145,6 +148,9 @@ class Service:
             running = [*(pool.submit(vote, sender) for sender in range(SENDERS)), pool.submit(read)]
             try:
                 yield
+            except BaseException:
+                failed.set()
+                raise
             finally:
                 ended.set()
             for each in running:

@@ -90,7 +90,7 @@ def scene(disk: Disk, cluster_folder: Path, start_service: Callable[..., Any], r
         server.start()
     settings = Settings(
         data_dir=data,
-        database=DatabaseSettings(pool_size=4, connect_timeout_seconds=1),
+        database=DatabaseSettings(pool_size=4, connect_timeout_seconds=5),  # as long do reads wait for a slow machine
         worker=WorkerSettings(lease_seconds=2),
     )
     with start_service(server.url, settings) as service:
