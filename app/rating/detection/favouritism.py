@@ -15,7 +15,7 @@ from app.rating.threads import map_parts
 from app.rating.votes.cells import Cells
 
 LAPSE = 0.05  # share of anybody's votes that slip: any of the three answers
-ASSUMED = 30.0  # judges of a model that count as evidence that nobody pushes it, before the others are asked
+ASSUMED = 30.0  # assumed judges of a model who do not push it, before the others are asked
 PUSHERS = 0.01  # of them, those who do
 OPINION_SD = 200.0 / ELO_PER_NATURAL  # of an own opinion of a model around its score
 OPINIONATED = 0.1  # probability that an honest annotator has one of a given model
@@ -131,7 +131,7 @@ def find_favouritism(cells: Cells, R: Floats, null_model: NullModel, lean: Float
 def find_groups(model: Indices, likelihood: Floats, n_models: int) -> Floats:
     """Return the probabilities that each annotator pushes, and buries, each model, shape (2, n_rows).
 
-    The prior of an annotator is the share of the model's other judges who do, with 30 assumed judges of whom .01 do.
+    The prior of an annotator is the share of the model's other judges who do, with 30 assumed judges, .01 of them pushers.
     So one annotator of 42 alone needs a ratio of 7,000, and four of them who push the same model need 24 each.
 
     Parameters
