@@ -131,7 +131,7 @@ def find_favouritism(cells: Cells, R: Floats, null_model: NullModel, lean: Float
 def find_groups(model: Indices, likelihood: Floats, n_models: int) -> Floats:
     """Return the probabilities that each annotator pushes, and buries, each model, shape (2, n_rows).
 
-    The prior of an annotator is the share of the model's other judges who do, with 30 assumed judges, .01 of them pushers.
+    The prior of an annotator is the share of the model's other judges who do, and .01 of 30 assumed ones.
     So one annotator of 42 alone needs a ratio of 7,000, and four of them who push the same model need 24 each.
 
     Parameters
