@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description 8af100b6ca0068ca: make docs.
+# Written by clients/python/generate.py from the OpenAPI description f5964222d1241a64: make docs.
 
 from __future__ import annotations
 
@@ -272,7 +272,7 @@ class Policy(BaseModel):
     ] = 50
     min_ability: Annotated[
         float,
-        Field(description="ε: annotators at or below this ability are flagged or excluded; 1 is typical."),
+        Field(description="ε: annotators at or below this ability are flagged or excluded; 1 is the mean."),
     ] = 0.2
     ability_cap: Annotated[
         float | None,
