@@ -38,6 +38,7 @@ from app.pages.model import endpoints as model_page
 from app.policy import endpoints as policy
 from app.refits import endpoints as refits
 from app.review import endpoints as review
+from app.review.groups import endpoints as review_groups
 from app.review.own import endpoints as own
 from app.snapshots import endpoints as snapshots
 from app.votes import endpoints as votes
@@ -65,6 +66,7 @@ def install_routes(app: FastAPI) -> None:
         snapshots.router,
         own.router,  # before annotators: the key of an annotator may be `me`, who then has to be given by id
         annotators.router,
+        review_groups.router,
         review.router,  # after annotators, for the same reason
         admin.audit_router,
         policy.router,

@@ -1,5 +1,6 @@
 """Annotators with their figures in snapshots, decisions, and what decisions change on their rows."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
@@ -7,6 +8,7 @@ from uuid import UUID
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    Double,
     Label,
     RowMapping,
     and_,
@@ -26,10 +28,14 @@ from app.annotators.standings import standing_of
 from app.database.ids import new_id
 from app.database.tables import annotators, decisions, snapshot_annotators, snapshots, votes
 from app.models.contestants import read_contestants
+from app.rating.settings import EVEN_ODDS
 from app.snapshots.vote_sets import is_retracted, seen_by
 
 _LAST_CHARACTER: Final = "\U0010ffff"
 _QUANTILE: Final = 1.959964  # of the normal distribution, for 95 %
+NEWEST: Final = select(snapshots.c.id).order_by(snapshots.c.number.desc()).limit(1).scalar_subquery()
+"""The id of the newest snapshot."""
+_MAX_LOG10_ODDS: Final = 16.0  # a float has no more digits
 
 
 def list_annotators(
@@ -146,7 +152,12 @@ def count_beyond(conn: Connection, snapshot_id: UUID, *, ability: float, votes: 
 
 def lock_annotator(conn: Connection, annotator_id: int) -> None:
     """Lock the annotator's row until this transaction ends, so that decisions on it are taken one after the other."""
-    statement = select(annotators.c.id).where(annotators.c.id == annotator_id)
+    lock_annotators(conn, [annotator_id])
+
+
+def lock_annotators(conn: Connection, annotator_ids: Sequence[int]) -> None:
+    """Lock several rows, always in the same order, so that two callers do not wait for each other."""
+    statement = select(annotators.c.id).where(annotators.c.id.in_(annotator_ids)).order_by(annotators.c.id)
     conn.execute(statement.with_for_update(key_share=True))
 
 
@@ -163,13 +174,19 @@ def set_dismissal(conn: Connection, annotator_id: int, *, below: float, above: f
 
 
 def with_newest_figures() -> Select[Any]:
-    """Return a statement of all annotators with their figures in the newest snapshot, null where they are not in it."""
-    newest = select(snapshots.c.id).order_by(snapshots.c.number.desc()).limit(1).scalar_subquery()
+    """Return a statement of all annotators with their figures in the newest snapshot, null where they are not in it.
+
+    `reason_strength` is a logarithm to base 10 of odds: a hundredth of the strongest test's ratio, or the odds that the
+    ability is at or below ε, whichever is larger; 0 for neither.
+    """
     figures = snapshot_annotators
-    here = and_(figures.c.annotator_id == annotators.c.id, figures.c.snapshot_id == newest)
+    here = and_(figures.c.annotator_id == annotators.c.id, figures.c.snapshot_id == NEWEST)
     evidence: Label[float] = func.coalesce(figures.c.ability, figures.c.shadow_ability, literal(float("inf"))).label(
         "evidence"
     )
+    low, strength = figures.c.probability_low, figures.c.evidence["strength"].as_float()
+    least = literal(10.0**-_MAX_LOG10_ODDS, Double)
+    odds = func.log(func.greatest(low, least) / func.greatest(1.0 - low, least))
     return select(
         annotators.c.id.label("annotator_id"),
         annotators.c.public_id.label("id"),
@@ -181,7 +198,8 @@ def with_newest_figures() -> Select[Any]:
         annotators.c.rule_standing,
         annotators.c.override,
         annotators.c.dismissed_below,
-        figures.c.evidence["strength"].as_float().label("strength"),
+        strength.label("strength"),
+        func.greatest(strength - math.log10(EVEN_ODDS), odds, literal(0.0, Double)).label("reason_strength"),
         annotators.c.erased_at,
         evidence,
     ).outerjoin_from(annotators, figures, here)
@@ -218,6 +236,13 @@ def last_actions(conn: Connection, vote_set: str) -> dict[int, str]:
     statement = select(c.annotator_id, c.action).where(seen_by(c.recorded_in, vote_set))
     rows = conn.execute(statement.order_by(c.decided_at, c.id))
     return {row.annotator_id: row.action for row in rows}  # of several, the last stays
+
+
+def list_group(conn: Connection, group_id: UUID) -> Sequence[RowMapping]:
+    """Return `annotator_id`, `public_id` and `id` of the decisions that were taken on a group at once."""
+    c = decisions.c
+    statement = select(c.annotator_id, annotators.c.public_id, c.id).join_from(decisions, annotators)
+    return conn.execute(statement.where(c.group_id == group_id).order_by(c.annotator_id)).mappings().all()
 
 
 def list_decisions(conn: Connection, annotator_id: int) -> Sequence[RowMapping]:

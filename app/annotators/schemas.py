@@ -65,6 +65,7 @@ class FoundAnnotator(Annotator):
     snapshot_id: UUID | None
     dismissed_below: float | None
     strength: float | None
+    reason_strength: float
     erased_at: datetime | None
     evidence: float
 
@@ -72,6 +73,11 @@ class FoundAnnotator(Annotator):
     def position(self) -> tuple[float, int]:
         """Place in the list, for its cursor."""
         return self.evidence, self.annotator_id
+
+    @property
+    def queue_position(self) -> tuple[float, int]:
+        """Place in the review queue, the strongest reason first."""
+        return self.reason_strength, self.annotator_id
 
     def public(self) -> Annotator:
         """Return what reviewers see."""
@@ -118,6 +124,7 @@ class Decision(BaseModel):
     snapshot_id: UUID | None = Field(description="The newest snapshot at that time.")
     ability: float | None = Field(description="The annotator's ability in that snapshot.")
     se: float | None
+    group_id: UUID | None = Field(description="Shared by decisions that were taken on a group at once, else null.")
 
 
 class DecisionRequest(BaseModel):

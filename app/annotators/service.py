@@ -109,7 +109,7 @@ MATERIALLY_STRONGER = 2.0
 
 
 def decide(
-    conn: Connection, reference: str, action: Action, *, reason: str, decided_by: str
+    conn: Connection, reference: str, action: Action, *, reason: str, decided_by: str, group_id: UUID | None = None
 ) -> tuple[FoundAnnotator, Decision]:
     """Record a decision on an annotator and put it above the rule, from the next refit on.
 
@@ -132,7 +132,7 @@ def decide(
         raise ConflictError(f"annotator {found.annotator!r} has no open flag; the standing is {found.standing}")
     if action == "withdraw" and found.override is None and found.dismissed_below is None:
         raise ConflictError(f"no decision on annotator {found.annotator!r} is in force")
-    return _take(conn, found, action, reason=reason, decided_by=decided_by)
+    return _take(conn, found, action, reason=reason, decided_by=decided_by, group_id=group_id)
 
 
 def _lock(conn: Connection, reference: str) -> FoundAnnotator:
@@ -142,7 +142,13 @@ def _lock(conn: Connection, reference: str) -> FoundAnnotator:
 
 
 def _take(
-    conn: Connection, found: FoundAnnotator, action: Action, *, reason: str, decided_by: str
+    conn: Connection,
+    found: FoundAnnotator,
+    action: Action,
+    *,
+    reason: str,
+    decided_by: str,
+    group_id: UUID | None = None,
 ) -> tuple[FoundAnnotator, Decision]:
     if action == "dismiss":
         assert found.ability is not None  # noqa: S101  as the callers have seen
@@ -158,6 +164,7 @@ def _take(
         "snapshot_id": found.snapshot_id,
         "ability": found.ability,
         "se": found.se,
+        "group_id": group_id,
     }
     row = store.insert_decision(conn, values)
     audit.record(
@@ -165,7 +172,13 @@ def _take(
         actor=decided_by,
         action=f"decision.{action}",
         subject=str(found.id),
-        detail={"decision": str(row["id"]), "reason": reason, "ability": found.ability, "se": found.se},
+        detail={
+            "decision": str(row["id"]),
+            "reason": reason,
+            "ability": found.ability,
+            "se": found.se,
+            **({"group": str(group_id)} if group_id else {}),
+        },
     )
     after = find_annotator(conn, str(found.id))
     # Without the key and the reason, which may name a person.

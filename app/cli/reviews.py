@@ -13,22 +13,31 @@ from app.cli.session import open_session, reading
 from app.cli.tables import make_table, number
 from app.refits.fit.process import FitResources
 from app.review.impact.service import Impacts
+from app.review.queries import flagged
 from app.review.schemas import Impact
-from app.review.service import list_appeals, list_reviews
+from app.review.service import list_appeals, list_reviews, on_the_watch_list
 
 _MODELS_SHOWN = 10
 
 
-def reviews(limit: LimitOption = 50, output_format: PrintedOption = "table") -> None:
+def reviews(
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Those at or below ε without a flag, instead of the open flags.")
+    ] = False,
+    limit: LimitOption = 50,
+    output_format: PrintedOption = "table",
+) -> None:
     """List the open flags with their reasons, the strongest first."""
     with reading() as conn:
-        found = [review for _, review in list_reviews(conn, limit=limit)]
+        found = [
+            one for _, one in list_reviews(conn, limit=limit, choose=on_the_watch_list(conn) if watch else flagged)
+        ]
     rows = [
         (
-            one.annotator, number(one.evidence.strength, 1), number(one.ability, 3), f"{one.votes:,}",
-            " ".join(one.evidence.words),
+            one.annotator, number(reason.strength, 1), number(reason.judged.value if reason.judged else None, 3),
+            f"{one.votes:,}", reason.not_flagged or " ".join(reason.words),
         )
-        for one in found
+        for one, reason in ((one, one.evidence) for one in found)
     ]  # fmt: skip
     columns = ("Annotator", "Strength", "Ability", "Votes", "Why")
     print_result(output_format, {"reviews": found}, make_table(*columns, rows=rows, words=["Annotator", "Why"]))

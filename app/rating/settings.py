@@ -14,10 +14,14 @@ FlagRule = Literal["threshold", "evidence"]
 PairPolicy = Literal["uniform", "balanced", "lmarena", "information", "top_k", "mixed"]
 
 LEAST_CAP = 1.1
-EVIDENCE_TESTS = ("coin", "contrary", "equal", "follower", "favour", "against", "mimic", "side")
+EVIDENCE_TESTS = ("coin", "equal", "follower", "favour", "against", "side")
 """The tests on annotators' votes; docs/laboratory-attacks.md has their error rates."""
-TASTE_TESTS = ("favour", "against", "mimic")
+TASTE_TESTS = ("favour", "against")
 """The tests about a model. They flag and never exclude: an opinion of a model is for a reviewer to judge."""
+ODDS_TESTS = ("coin", *TASTE_TESTS)
+"""The tests whose ratio is `EVEN_ODDS` times the odds, which count how many such annotators the crowd has."""
+EVEN_ODDS = 100.0
+"""The ratio of a test where a behaviour is as likely as not: as if one annotator in 100 had it."""
 EVIDENCE_RATIO = 100.0
 
 
@@ -96,13 +100,15 @@ class LoopSettings:
     flag_rule: FlagRule = define(
         "evidence",
         "Which annotators are flagged or excluded. threshold: those with an ability at or below ε (the paper's rule). "
-        "evidence: those that a test on the votes finds, and then those whose adjusted ability is more likely than not "
-        "at or below ε. The tests favour, against and mimic are about a model: they flag, and never exclude.",
+        "evidence: those whose adjusted ability lies at or below ε with 95 % probability, where 20 judges or more "
+        "stand behind the scores of their models, and those that a test on the votes finds. The tests favour and "
+        "against are about a model: they flag, and never exclude.",
     )
     evidence_ratio: float = define(
         EVIDENCE_RATIO,
-        "Likelihood ratio L against honesty from which a test on the votes flags. An honest annotator reaches it in "
-        "one test with a probability of at most 1/L, in any of eight with at most 8/L.",
+        "Likelihood ratio L against honesty from which a test on the votes flags; 100 times the odds in the tests "
+        "coin, favour and against. An honest annotator reaches L in each of the others with a probability of at most "
+        "1/L.",
         gt=1,
         stored={"le": 1e12},
     )

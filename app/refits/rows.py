@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.rating.detection.evidence import Evidence
+from app.rating.detection.score_errors import FEW_JUDGES
 from app.rating.settings import TASTE_TESTS
 from app.rating.uncertainty.results import AnnotatorEstimates, ModelEstimates
 from app.rating.verdict.rows import habit_columns
@@ -17,6 +18,8 @@ from app.refits.fit.interface import FitInput, FitOutput, Ids, MatchupTable
 
 WORTH_KEEPING = 1.0
 """log10 of a test's likelihood ratio from which evidence on an annotator who is not flagged is kept: ten to one."""
+EVEN = 0.5
+"""P(a ≤ ε) of an ability that is shown at ε."""
 VERDICTS = 10
 """For the best 1 to 10 models a snapshot's diagnostics say whether they are decided."""
 _SIDES = ("left", "right")
@@ -99,14 +102,17 @@ def evidence_rows(
 
     rule: what flags the annotator, "ability" or a test, or null. held: whether only the release margin keeps the flag.
     strength: log10 of the strongest test's likelihood ratio against honesty. tests: the same for every test that
-    speaks against the annotator. about: the model, or the side, that a test speaks of.
+    speaks against the annotator. about: the model, or the side, that a test speaks of. judges: effective number of
+    judges behind the scores of the annotator's models, where it is so low that the ability does not flag.
     """
     rows: list[dict[str, Any] | None] = [None] * len(annotators.votes)
     log_ratios = {} if evidence is None else evidence.log_ratio
     tests = list(log_ratios)
     table = np.array([log_ratios[test] for test in tests]).reshape(len(tests), len(rows)) / math.log(10.0)
     strength = table.max(axis=0, initial=-np.inf)
-    for k in np.flatnonzero((strength >= WORTH_KEEPING) | (annotators.rule != "")).tolist():
+    judges = np.full(len(rows), np.nan) if evidence is None else evidence.judges
+    spared = (judges < FEW_JUDGES) & (annotators.probability_low >= EVEN)
+    for k in np.flatnonzero((strength >= WORTH_KEEPING) | (annotators.rule != "") | spared).tolist():
         against = {test: round(ratio, 3) for test, ratio in zip(tests, table[:, k].tolist(), strict=True) if ratio > 0}
         about = {test: _about(evidence, test, k, model_names) for test in against}
         rows[k] = {
@@ -115,6 +121,7 @@ def evidence_rows(
             "strength": round(float(strength[k]), 3) if math.isfinite(strength[k]) else None,
             "tests": against,
             "about": {test: name for test, name in about.items() if name is not None},
+            **({"judges": round(float(judges[k]), 1)} if judges[k] < FEW_JUDGES else {}),
         }
     return rows
 

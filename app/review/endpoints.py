@@ -18,6 +18,7 @@ from app.review.evidence.annotator_votes import list_annotator_votes
 from app.review.evidence.schemas import ListedVote
 from app.review.impact.service import Impacts
 from app.review.previews import PolicyPreviews
+from app.review.queries import flagged
 from app.review.schemas import AnnotatorDetail, Appeal, AppealRequest, Impact, PolicyPreview, Review, Rewards
 
 router = APIRouter(tags=["annotators"])
@@ -33,15 +34,22 @@ Budget = Annotated[
 
 
 @router.get("/reviews", dependencies=[require("review:read")], responses=problem_responses(401, 403, 422, 503))
-def get_reviews(conn: ReadView, limit: PageSize = 50, cursor: Cursor = None) -> Page[Review]:
+def get_reviews(
+    conn: ReadView,
+    watch: Annotated[bool, Query(description="Those at or below ε without a flag, instead of the open flags.")] = False,
+    limit: PageSize = 50,
+    cursor: Cursor = None,
+) -> Page[Review]:
     """List open flags with their reasons, the strongest reason first.
 
-    A reason's strength is the logarithm to base 10 of the strongest test's likelihood ratio, or of the odds that the
-    ability is at or below ε, whichever is larger. Needs scope `review:read`. Problems: `not-authenticated`,
+    A reason's strength is a logarithm to base 10 of odds: a hundredth of the strongest test's ratio, or the odds that
+    the ability is at or below ε, whichever is larger. With `watch` it lists the annotators whose ability is at or below
+    ε and who have no flag; `evidence.not_flagged` says why. Needs scope `review:read`. Problems: `not-authenticated`,
     `scope-missing`; `invalid` for an unknown cursor.
     """
-    found = reviews.list_reviews(conn, limit=limit + 1, after=read_cursor(cursor, _Position))
-    return paginate(found, limit, lambda last: last[0].position).convert(lambda one: one[1])
+    choose = reviews.on_the_watch_list(conn) if watch else flagged
+    found = reviews.list_reviews(conn, limit=limit + 1, after=read_cursor(cursor, _Position), choose=choose)
+    return paginate(found, limit, lambda last: last[0].queue_position).convert(lambda one: one[1])
 
 
 @router.get(

@@ -1,6 +1,6 @@
 """What reviewers see: annotators' votes, appeals, and the newest snapshot's models and annotators."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -26,9 +26,9 @@ from sqlalchemy import (
     union_all,
 )
 from sqlalchemy.sql import Select
+from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from app.annotators.queries import with_newest_figures
-from app.annotators.standings import standing_of
 from app.database.ids import new_id
 from app.database.tables import (
     annotators,
@@ -42,9 +42,6 @@ from app.database.tables import (
 from app.models.contestants import AS_RECORDED, Contestants
 from app.snapshots.vote_sets import is_retracted
 from app.votes.queries import battle_of
-
-MAX_LOG10_ODDS = 16.0
-"""Odds beyond 10^16 all count as this: a float has no more digits."""
 
 _OTHERS, _VOTES_OF_OTHERS = 100, 200  # annotators whose pace is compared, and how many votes of each
 
@@ -149,44 +146,48 @@ def read_evidence(conn: Connection, snapshot_id: UUID, annotator_ids: Sequence[i
     return {row.annotator_id: row.evidence for row in conn.execute(statement) if row.evidence}
 
 
-def list_by_reason(
-    conn: Connection, *, standing: str, limit: int, after: tuple[float, int] | None
-) -> Sequence[RowMapping]:
-    """Return annotators of a standing as `list_annotators` does, the strongest reason first, with `reason_strength`.
+Choice = Callable[[ReadOnlyColumnCollection[str, Any]], ColumnElement[bool]]
+"""Chooses annotators by the columns of `with_newest_figures`."""
 
-    Notes
-    -----
-    `reason_strength` is a logarithm to base 10: of the strongest test's likelihood ratio, or of the odds that the
-    ability is at or below ε, whichever is larger; 0 for neither.
+
+def flagged(found: ReadOnlyColumnCollection[str, Any]) -> ColumnElement[bool]:
+    """Choose annotators with an open flag."""
+    flagged: ColumnElement[bool] = found.standing == "flagged"
+    return flagged
+
+
+def watched(threshold: float | None, *, adjusted: bool) -> Choice:
+    """Return the choice of annotators past δ that are at or below ε and have no flag.
+
+    Parameters
+    ----------
+    threshold : ε; None where it is not known, so that no annotator is at or below it
+    adjusted : whether the rule judges adjusted abilities
     """
-    ranked = _with_reasons(standing).subquery()
-    statement = select(ranked).order_by(ranked.c.reason_strength.desc(), ranked.c.annotator_id).limit(limit)
+
+    def choose(found: ReadOnlyColumnCollection[str, Any]) -> ColumnElement[bool]:
+        kinds = [found.adjusted_ability] * adjusted + [found.ability, found.shadow_ability]
+        return and_(found.standing.in_(("active", "trusted")), func.coalesce(*kinds) <= literal(threshold, Double))
+
+    return choose
+
+
+def list_by_reason(
+    conn: Connection, choose: Choice, *, limit: int, after: tuple[float, int] | None
+) -> Sequence[RowMapping]:
+    """Return chosen annotators as `list_annotators` does, the strongest reason first."""
+    found = with_newest_figures().subquery()
+    strength, number = found.c.reason_strength, found.c.annotator_id
+    statement = select(found).where(choose(found.c)).order_by(strength.desc(), number).limit(limit)
     if after is not None:
-        weaker, later = -ranked.c.reason_strength, ranked.c.annotator_id
-        statement = statement.where(tuple_(weaker, later) > (-after[0], after[1]))
+        statement = statement.where(tuple_(-strength, number) > (-after[0], after[1]))
     return conn.execute(statement).mappings().all()
 
 
-def find_reason(conn: Connection, public_id: UUID) -> RowMapping | None:
-    """Return one annotator with an open flag, as `list_by_reason` does."""
-    ranked = _with_reasons("flagged").subquery()
-    return conn.execute(select(ranked).where(ranked.c.id == public_id)).mappings().one_or_none()
-
-
-def count_standing(conn: Connection, standing: str) -> int:
-    """Count the annotators of a standing."""
-    c = annotators.c
-    here = standing_of(c.rule_standing, c.override, c.dismissed_below) == standing
-    return conn.execute(select(func.count()).select_from(annotators).where(here)).scalar_one()
-
-
-def _with_reasons(standing: str) -> Select[Any]:
+def count_chosen(conn: Connection, choose: Choice) -> int:
+    """Count chosen annotators."""
     found = with_newest_figures().subquery()
-    low = found.c.probability_low
-    least = literal(10.0**-MAX_LOG10_ODDS, Double)
-    odds = func.log(func.greatest(low, least) / func.greatest(1.0 - low, least))
-    strength: ColumnElement[float] = func.greatest(found.c.strength, odds, literal(0.0, Double))
-    return select(found, strength.label("reason_strength")).where(found.c.standing == standing)
+    return conn.execute(select(func.count()).select_from(found).where(choose(found.c))).scalar_one()
 
 
 def _seconds(moment: ColumnElement[Any]) -> ColumnElement[float]:

@@ -5,12 +5,12 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.annotators.schemas import Annotator, Decision, FoundAnnotator, VotesSummary
+from app.annotators.schemas import Annotator, Decision, VotesSummary
 from app.api.texts import Reason as Note
 from app.leaderboard.diff.schemas import RowChange
 from app.policy.schemas import Policy
 from app.rating.settings import Standing
-from app.review.evidence.schemas import Agreement, Case
+from app.review.evidence.schemas import Agreement, Case, JudgedAbility
 from app.review.impact.leave_one_out import How
 from app.snapshots.schemas import SnapshotHead
 
@@ -55,29 +55,22 @@ class Reason(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     strength: float = Field(
-        description="Logarithm to base 10: of the strongest test's likelihood ratio, or of the odds that the ability "
-        "is at or below ε, whichever is larger; 0 for neither."
+        description="Logarithm to base 10 of odds: a hundredth of the strongest test's ratio, or the odds that the "
+        "ability is at or below ε, whichever is larger; 0 for neither."
     )
     rule: str | None = Field(description="What flags: `ability`, or a test's name; null where nothing is noted.")
     held: bool = Field(description="Whether the flag only remains from before: the figures are in the rule's margin.")
+    judged: JudgedAbility | None = Field(description="The ability by which the rule judges; null where unknown.")
     words: list[str] = Field(description="The reasons in sentences, the strongest first.")
+    not_flagged: str | None = Field(
+        description="Why the annotator has no flag, though the ability is at or below ε; null for others."
+    )
 
 
 class Review(Annotator):
-    """An open flag and its reason."""
+    """An open flag, or an annotator on the watch list, and the reason."""
 
     evidence: Reason
-
-
-class FoundReview(FoundAnnotator):
-    """An open flag and its position in the queue."""
-
-    reason_strength: float
-
-    @property
-    def position(self) -> tuple[float, int]:
-        """The flag's position, the strongest reason first."""
-        return self.reason_strength, self.annotator_id
 
 
 class QueueState(BaseModel):
@@ -86,6 +79,7 @@ class QueueState(BaseModel):
     Attributes
     ----------
     published : whether there is a snapshot, and so a rule that has spoken
+    watched : annotators at or below ε without a flag
     threshold : ε of the newest snapshot
     min_votes : δ of the policy in force
     """
@@ -94,6 +88,7 @@ class QueueState(BaseModel):
 
     published: bool
     flagged: int
+    watched: int
     appeals: int
     threshold: float | None
     min_votes: int

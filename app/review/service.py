@@ -6,7 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 from uuid import UUID
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, and_
 
 from app.annotators import service as annotators
 from app.annotators.queries import lock_annotator
@@ -15,9 +15,15 @@ from app.errors import ConflictError
 from app.policy.service import current_policy
 from app.review import queries as store
 from app.review.evidence.case import make_case
-from app.review.evidence.reasons import describe_findings, describe_reasons, strength_of, strong_findings
-from app.review.evidence.schemas import Findings
-from app.review.schemas import AnnotatorDetail, Appeal, FoundReview, QueueState, Reason, Review, Reward, Rewards
+from app.review.evidence.reasons import (
+    RuleUsed,
+    describe_findings,
+    describe_reasons,
+    explain_unflagged,
+    strong_findings,
+)
+from app.review.groups.queries import outside_groups
+from app.review.schemas import AnnotatorDetail, Appeal, QueueState, Reason, Review, Reward, Rewards
 from app.snapshots.queries import newest_snapshot
 from app.snapshots.service import find_snapshot
 from app.webhooks.events import announce
@@ -29,46 +35,52 @@ def list_reasons(conn: Connection, found: Sequence[FoundAnnotator]) -> list[Reas
     Outside the rule's reach, with too few votes, there is nothing to say.
     """
     newest = newest_snapshot(conn)
-    noted = [one.annotator_id for one in found if one.strength is not None]
-    evidence = {} if newest is None else store.read_evidence(conn, newest["id"], noted)
-    threshold = None if newest is None else newest["settings"].get("min_ability")
+    evidence = {} if newest is None else store.read_evidence(conn, newest["id"], [one.annotator_id for one in found])
+    rule = RuleUsed.of({} if newest is None else newest["settings"])
     reasons = []
     for one in found:
         findings = describe_findings(evidence.get(one.annotator_id))
-        suspect = one.rule_standing in ("flagged", "excluded") or bool(strong_findings(findings))
+        not_flagged = explain_unflagged(one, findings, rule)
+        suspect = one.rule_standing in ("flagged", "excluded") or bool(strong_findings(findings) or not_flagged)
         reasons.append(
             Reason(
-                strength=strength_of(findings, one.probability_low),
+                strength=one.reason_strength,
                 rule=findings.rule,
                 held=findings.held,
-                words=describe_reasons(one, findings, threshold) if suspect and newest is not None else [],
+                judged=rule.judged(one),
+                words=describe_reasons(one, findings, rule) if suspect and newest is not None else [],
+                not_flagged=not_flagged,
             )
         )
     return reasons
 
 
 def list_reviews(
-    conn: Connection, *, limit: int, after: tuple[float, int] | None = None
-) -> list[tuple[FoundReview, Review]]:
-    """Return open flags, the strongest reason first; of equal reasons the older annotator first."""
-    rows = store.list_by_reason(conn, standing="flagged", limit=limit, after=after)
-    found = [FoundReview.model_validate(dict(row)) for row in rows]
-    newest = newest_snapshot(conn)
-    if newest is None or not found:
-        return []
-    evidence = store.read_evidence(conn, newest["id"], [one.annotator_id for one in found])
-    threshold = find_snapshot(conn).settings.get("min_ability")
-    return [(one, _review(one, describe_findings(evidence.get(one.annotator_id)), threshold)) for one in found]
+    conn: Connection,
+    *,
+    limit: int,
+    after: tuple[float, int] | None = None,
+    choose: store.Choice = store.flagged,
+) -> list[tuple[FoundAnnotator, Review]]:
+    """Return open flags, or other chosen annotators; the strongest reason first, of equal ones the older annotator."""
+    rows = store.list_by_reason(conn, choose, limit=limit, after=after)
+    found = [FoundAnnotator.model_validate(dict(row)) for row in rows]
+    reasons = list_reasons(conn, found)
+    return [
+        (one, Review(**one.public().model_dump(), evidence=reason)) for one, reason in zip(found, reasons, strict=True)
+    ]
 
 
-def _review(found: FoundReview, findings: Findings, threshold: float | None) -> Review:
-    reason = Reason(
-        strength=found.reason_strength,
-        rule=findings.rule,
-        held=findings.held,
-        words=describe_reasons(found, findings, threshold),
-    )
-    return Review(**found.public().model_dump(), evidence=reason)
+def on_the_watch_list(conn: Connection) -> store.Choice:
+    """Return the choice of annotators at or below ε, as the newest rule judges, that have no flag."""
+    rule = rule_used(conn)
+    return store.watched(rule.threshold, adjusted=rule.adjusted)
+
+
+def flagged_alone(conn: Connection) -> store.Choice:
+    """Return the choice of open flags that are no part of a group."""
+    outside = outside_groups(rule_used(conn).bar)
+    return lambda found: and_(store.flagged(found), outside(found))
 
 
 def find_detail(conn: Connection, reference: str) -> AnnotatorDetail:
@@ -94,25 +106,26 @@ def queue_state(conn: Connection) -> QueueState:
     """Count what waits for a decision, with the thresholds of the rule."""
     return QueueState(
         published=newest_snapshot(conn) is not None,
-        flagged=store.count_standing(conn, "flagged"),
+        flagged=store.count_chosen(conn, store.flagged),
+        watched=store.count_chosen(conn, on_the_watch_list(conn)),
         appeals=store.count_open(conn),
-        threshold=find_threshold(conn),
+        threshold=rule_used(conn).threshold,
         min_votes=current_policy(conn).settings.min_votes,
     )
 
 
-def find_threshold(conn: Connection) -> float | None:
-    """Return ε of the newest snapshot."""
+def rule_used(conn: Connection) -> RuleUsed:
+    """Return the rule on abilities of the newest snapshot."""
     newest = newest_snapshot(conn)
-    return None if newest is None else newest["settings"].get("min_ability")
+    return RuleUsed.of({} if newest is None else newest["settings"])
 
 
 def next_review(conn: Connection, annotator_id: UUID) -> Review | None:
     """Return the open flag that follows this annotator's in the queue, or the first one for an annotator without."""
-    row = store.find_reason(conn, annotator_id)
-    after = None if row is None else (row["reason_strength"], row["annotator_id"])
-    found = list_reviews(conn, limit=1, after=after)
-    return found[0][1] if found else None
+    found = annotators.find_annotator(conn, str(annotator_id))
+    after = found.queue_position if found.standing == "flagged" else None
+    following = list_reviews(conn, limit=1, after=after, choose=flagged_alone(conn))
+    return following[0][1] if following else None
 
 
 MAX_OPEN = 5

@@ -144,7 +144,7 @@ def test_a_budget_is_the_smallest_that_lifts(arena_cells: tuple) -> None:
     assert found.median_attackers is not None
     assert found.median_attackers > 1
     assert found.median_votes == 60 * found.median_attackers
-    quiet = LoopSettings(min_votes=0, interval="none")
+    quiet = LoopSettings(min_votes=0, interval="none", flag_rule="threshold")
     board = run_round(cells, quiet).models
     assert found.rank == board.rank[target]
     tie_share = share_of_ties(cells, board.score)

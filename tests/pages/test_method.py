@@ -53,7 +53,7 @@ def test_this_arenas_numbers(client: Client) -> None:
         "40 are from annotators who are still pending.", "60 are from excluded annotators.",
     ]  # fmt: skip
     said = page.text(".//main")
-    assert "8 tests" in said
+    assert "6 tests" in said
     assert "the tests found 2, and the ability 1." in said
     assert "It takes an annotator's votes as belonging together" in said
     assert "about 0.31 (a standard deviation)" in said

@@ -240,10 +240,26 @@ def test_a_flag_says_why(database: Database, stored_crowd: None, run_refit: DoRe
         found = dict(conn.execute(select(annotators.c.key, c.evidence).where(annotators.c.id == c.annotator_id)).all())
         rules = find_snapshot(conn).diagnostics["rules"]
     for name in ("flip 12", "flip 13"):
-        assert found[name]["rule"] == "contrary"
-        assert found[name]["tests"]["contrary"] == found[name]["strength"] > 2
-    assert rules == {"contrary": {"annotators": 2, "votes": 240}}
+        assert found[name]["rule"] == "coin"
+        assert found[name]["tests"]["coin"] == found[name]["strength"] > 2
+        assert 10 < found[name]["judges"] <= 14, "of 14 who vote alike on all models"
+    assert rules == {"coin": {"annotators": 2, "votes": 240}}
     assert all(row is None or row["rule"] is None for name, row in found.items() if name.startswith("honest"))
+
+
+def test_too_few_judges_are_on_record_where_they_spare_an_annotator(
+    database: Database, stored_crowd: None, run_refit: DoRefit, store_policy: ChangePolicy
+) -> None:
+    store_policy(evidence_tests=["equal"])
+    run_refit()
+    with database.read() as conn:
+        c = snapshot_annotators.c
+        columns = annotators.c.key, c.evidence, c.probability_low, c.rule_standing
+        found = conn.execute(select(*columns).where(annotators.c.id == c.annotator_id)).all()
+    spared = {row.key: row.evidence for row in found if row.evidence}
+    assert set(spared) == {"flip 12", "flip 13"}
+    assert {(one["rule"], one["judges"] < 20) for one in spared.values()} == {(None, True)}
+    assert all(row.probability_low > 0.95 and row.rule_standing == "active" for row in found if row.key in spared)
 
 
 def test_a_dismissed_flag_opens_when_the_evidence_is_a_hundred_times_stronger(

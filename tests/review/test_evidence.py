@@ -16,7 +16,7 @@ from app.review.evidence.annotator_votes import AnnotatorVotes
 from app.review.evidence.expectations import PublishedScores, expect, find_tie_weight
 from app.review.evidence.figures import compare_models, compare_sides, compare_ties, find_agreement, measure_drift
 from app.review.evidence.pace import measure_pace
-from app.review.evidence.reasons import BEHAVIOURS, describe_findings, format_ratio, strength_of, strong_findings
+from app.review.evidence.reasons import BEHAVIOURS, describe_findings, format_odds, format_ratio, strong_findings
 from app.review.evidence.summary import describe_drift
 
 NAMES = {1: "one", 2: "two", 3: "three"}
@@ -193,21 +193,18 @@ def test_every_test_has_words() -> None:
     found = describe_findings(stored)
     assert [(one.test, one.about) for one in found.findings] == [("favour", "gpt"), ("coin", None)]
     assert found.findings[0].words == (
-        "The votes are 1,585 times likelier from an annotator who always votes for gpt and otherwise honestly than "
-        "from an honest annotator."
+        "The odds are 16 to 1 that this is an annotator who always votes for gpt and otherwise honestly."
+    )
+    alike = describe_findings({"rule": "equal", "tests": {"equal": 3.2}})
+    assert alike.findings[0].words == (
+        "The votes are 1,585 times likelier from an annotator who always calls a tie than from an honest annotator."
     )
     assert [one.test for one in strong_findings(found)] == ["favour"]
     assert describe_findings(None).findings == []
     assert (format_ratio(0.4), format_ratio(9.1)) == ("2.5 times", "10^9 times")
-
-
-def test_the_strength_is_the_stronger_of_test_and_ability() -> None:
-    weak = describe_findings({"strength": 1.5, "tests": {"coin": 1.5}})
-    assert strength_of(weak, None) == 1.5
-    assert strength_of(weak, 0.5) == 1.5
-    assert strength_of(weak, 0.999) == pytest.approx(np.log10(999))
-    assert strength_of(describe_findings(None), 1.0) == 16.0
-    assert strength_of(describe_findings(None), 0.01) == 0.0
+    assert [format_odds(log) for log in (-1.0, -0.6, 0.0, 0.4, 3.2, 9.1)] == [
+        "1 to 10", "1 to 4", "1 to 1", "2.5 to 1", "1,585 to 1", "10^9 to 1",
+    ]  # fmt: skip
 
 
 def test_scores_know_only_their_own_models() -> None:

@@ -83,6 +83,7 @@ decisions = Table(
     Column("snapshot_id", Uuid, ForeignKey("snapshots.id")),
     Column("ability", Double),
     Column("se", Double),
+    Column("group_id", Uuid, index=True),
     CheckConstraint("action IN ('exclude', 'reinstate', 'trust', 'dismiss', 'withdraw')", name="action_known"),
     CheckConstraint("length(reason) > 0", name="reason_given"),
 )

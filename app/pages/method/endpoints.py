@@ -70,11 +70,11 @@ def describe_flag_rule(figures: MethodFigures) -> str:
     low = f"an ability at or below ε = {policy.min_ability:g}"
     rule = f"A rule finds annotators with {low}."
     if policy.flag_rule == "evidence":
-        tests, odds = plural(len(policy.evidence_tests), "test"), count(policy.evidence_ratio)
+        tests = plural(len(policy.evidence_tests), "test")
         rule = (
-            f"First, {tests} of each annotator's votes look for behaviour that honest annotators hardly show, at odds "
-            f"of {odds} to 1. Then a rule finds annotators with {low}. A taste for or against a model is shown to "
-            "reviewers, and never excludes by itself."
+            f"A rule finds annotators with {low}, with 95 % probability. {tests} of each annotator's votes look for "
+            "behaviour that honest annotators hardly show. A taste for or against a model is shown to reviewers, and "
+            "never excludes by itself."
         )
     by_tests = sum(found["annotators"] for name, found in figures.rules.items() if name != "ability")
     by_ability = figures.rules.get("ability", {}).get("annotators", 0)

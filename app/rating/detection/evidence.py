@@ -1,47 +1,57 @@
 """The evidence on every annotator: how much better a behaviour explains the votes than honesty."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from app.rating.arrays import AnyInts, Floats, Indices, Mask, log_sum_exp, sum_by
-from app.rating.detection.favouritism import find_favouritism
+from app.rating.detection.favouritism import Favouritism, find_favouritism
 from app.rating.detection.habits import Habits, estimate_habits
-from app.rating.detection.mixture import WORTH_A_THREAD
 from app.rating.detection.null_model import ABILITY, LOG_ALWAYS, LOG_SLIP, NullModel, fit_null_model
 from app.rating.detection.opinions import explain_by_opinions
-from app.rating.detection.score_errors import doubt_scores
+from app.rating.detection.score_errors import FEW_JUDGES, count_judges, doubt_scores
 from app.rating.detection.sided_cells import SidedCells
 from app.rating.settings import EVIDENCE_RATIO, EVIDENCE_TESTS, TASTE_TESTS, LoopSettings
-from app.rating.threads import map_parts, split
 from app.rating.votes.indexed import IndexedVotes
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """Likelihood ratios of each behaviour against "honest", arrays of shape (n_annotators,) by test.
+    """What speaks against each annotator, arrays of shape (n_annotators,) by test.
 
     Attributes
     ----------
-    log_ratio : natural log; −∞ for an annotator without a vote between scored models
-    about : what the test found: index of the model (favour, against, mimic), or of the side (0 left, 1 right); −1 for
-        none
-    null_model : the behaviour of honest annotators
+    log_ratio : natural log of the likelihood ratio of a behaviour against "honest"; of coin, favour and against
+        `EVEN_ODDS` times the odds, which count how many such annotators the crowd has. −∞ for an annotator without a
+        vote between scored models
+    about : what the test found: index of the model (favour, against), or of the side (0 left, 1 right); −1 for none
+    null_model : the behaviour of honest annotators; None where no test was made
     habits : every annotator's ability, readiness to tie and lean to a side
+    judges : effective number of judges behind the scores of each annotator's models, NaN without a vote
+    favouritism : who pushes or buries which model; None where that was not tested
     """
 
     log_ratio: dict[str, Floats]
     about: dict[str, Indices]
-    null_model: NullModel
+    null_model: NullModel | None
     habits: Habits
+    judges: Floats
+    favouritism: Favouritism | None
 
     def probability_low(self, threshold: float) -> Floats:
-        """Return P(adjusted ability ≤ threshold) given the votes and the crowd; NaN for annotators without a vote."""
-        low = self.null_model.probability_low(threshold * self.habits.typical)
-        return np.where(np.isnan(self.habits.ability), np.nan, low)
+        """Return P(adjusted ability ≤ threshold), that of the interval; NaN for annotators without a vote."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            low: Floats = ndtr((threshold - self.habits.ability) / self.habits.ability_se)
+        return low
+
+    @property
+    def supported(self) -> Mask:
+        """The annotators whose models have so many judges that their scores are beyond doubt."""
+        return np.nan_to_num(self.judges) >= FEW_JUDGES
 
     def flagged(self, tests: tuple[str, ...] | None = None, least: float = EVIDENCE_RATIO) -> Mask:
         """Mark annotators with a ratio of `least` or more in one of the tests (default all)."""
@@ -74,7 +84,7 @@ class Weigher(Protocol):
         ----------
         R : natural units of the typical annotator, NaN for models without a score, shape (n_models,)
         whose : the annotators to judge, shape (n_annotators,)
-        tested : False estimates habits and P(a ≤ ε) alone, and makes no test
+        tested : False estimates habits alone, and makes no test
         """
         ...
 
@@ -121,15 +131,15 @@ def weigh(sided: SidedCells, R: Floats, *, tests: tuple[str, ...] = EVIDENCE_TES
     """Compute how much likelier each behaviour makes an annotator's votes than honesty does.
 
     ratio_k = P(votes of k | behaviour) / ∫ P(votes of k | a, v) dG(a, v), G the distribution of ability and tie
-    propensity of the honest annotators. An annotator's lean to a side is part of honesty. Behaviours about a model are
-    averaged over all models, so that testing many models does not raise the error rate. Where annotators have tastes,
-    the logarithm of a ratio is divided by the factor that these put on the variance of the ability.
+    propensity of the honest annotators. An annotator's lean to a side is part of honesty. Where annotators have tastes,
+    the logarithm of a ratio is divided by the factor that these put on the variance of the ability; the test "coin"
+    integrates opinions out instead. Of coin, favour and against the ratio is `EVEN_ODDS` times the odds in this crowd.
 
     Parameters
     ----------
     sided : votes of the annotators to test; cells with a model without a score are left out
     R : natural units of the typical annotator, NaN for models without a score, shape (n_models,)
-    tests : the tests to make, of `EVIDENCE_TESTS`
+    tests : the tests to make, of `EVIDENCE_TESTS`; none: only habits
 
     Returns
     -------
@@ -140,9 +150,9 @@ def weigh(sided: SidedCells, R: Floats, *, tests: tuple[str, ...] = EVIDENCE_TES
     -----
     A million votes by 10,000 annotators on 200 models take about 1 s of processor time, 2.5 s in a crowd with tastes.
 
-    A ratio is an e-value. If the distribution of honest annotators and the scores were known, the probability that an
-    honest annotator ever reaches a ratio of L in a test, at any of arbitrarily many refits, would be at most 1/L
-    (Ville's inequality); in any of m tests, at most m/L. docs/laboratory-attacks.md has the measured rates.
+    The ratios of equal, follower and side are e-values: if the distribution of honest annotators and the scores were
+    known, the probability that an honest annotator ever reaches L in a test, at any of arbitrarily many refits, would
+    be at most 1/L (Ville's inequality). docs/laboratory-attacks.md has the measured rates of all.
 
     References
     ----------
@@ -151,51 +161,30 @@ def weigh(sided: SidedCells, R: Floats, *, tests: tuple[str, ...] = EVIDENCE_TES
     scored = np.isfinite(R)[sided.cells.model_a] & np.isfinite(R)[sided.cells.model_b]
     sided = sided.where(scored)
     cells = sided.cells
-    habits = estimate_habits(sided, R)
+    habits, judges = estimate_habits(sided, R), count_judges(cells)
+    if not tests:
+        return Evidence({}, {}, None, habits, judges, None)
     lean = np.nan_to_num(habits.lean)[cells.annotator] * sided.side
-    doubt = doubt_scores(cells, R, lean, habits, ABILITY)
-    null_model = fit_null_model(
-        cells, R, lean=lean, caution=habits.caution, taste=habits.structure, doubt=doubt, ties=habits.ties
-    )
+    doubt = doubt_scores(cells, R, lean, habits, ABILITY, judges)
+    null_model = fit_null_model(cells, R, lean=lean, caution=habits.caution, doubt=doubt, ties=habits.ties)
     unlike_followers = np.flatnonzero(null_model.ratio("follower") < 0.0)
-    opinions = explain_by_opinions(cells, R, lean, habits, unlike_followers)
-    of_ability = null_model
+    opinions = explain_by_opinions(cells, R, lean, habits, unlike_followers) if "coin" in tests else None
+    of_coins = null_model
     if opinions is not None:
-        of_ability = fit_null_model(cells, R, lean=lean, opinions=opinions, doubt=doubt, ties=habits.ties)
-    asked = {"coin": of_ability, "contrary": of_ability, "equal": null_model, "follower": null_model}
-    log = {test: model.ratio(test) for test, model in asked.items() if test in tests}
-    about = {test: np.full(cells.n_annotators, -1, dtype=np.int64) for test in log}
-    on_models = [test for test in TASTE_TESTS if test in tests]
-    if on_models:
-        found = find_favouritism(cells, R, null_model, lean)
-    for test in on_models:
-        log[test], about[test] = _average_over_models(getattr(found, test), habits.caution, null_model.benefit)
+        of_coins = fit_null_model(cells, R, lean=lean, opinions=opinions, doubt=doubt, ties=habits.ties)
+    none = np.full(cells.n_annotators, -1, dtype=np.int64)
+    found = {"coin": (of_coins.coin_ratio(), none)} if "coin" in tests else {}
+    found |= {test: (null_model.ratio(test), none) for test in ("equal", "follower") if test in tests}
+    favouritism = None
+    if on_models := [test for test in TASTE_TESTS if test in tests]:
+        favouritism = find_favouritism(cells, R, null_model, lean, habits.caution)
+        found |= {test: favouritism.strongest(TASTE_TESTS.index(test), cells.n_annotators) for test in on_models}
     if sided.known and "side" in tests:
         sides = np.stack(_always_one_side(sided, null_model, habits))
-        log["side"], about["side"] = log_sum_exp(sides.T) - np.log(2.0), sides.argmax(axis=0)
+        found["side"] = log_sum_exp(sides.T) - np.log(2.0), sides.argmax(axis=0)
     silent = cells.votes_by_annotator() == 0
-    log = {test: np.where(silent, -np.inf, ratio) for test, ratio in log.items()}
-    return Evidence(log, about, replace(null_model, posterior=of_ability.posterior), habits)
-
-
-def _average_over_models(ratio: Floats, caution: Floats, benefit: Floats) -> tuple[Floats, Indices]:
-    """Return the log of the mean ratio over the models, and the model with the largest one, −1 where none is above 1.
-
-    Parameters
-    ----------
-    ratio : natural log, shape (n_annotators, n_models)
-    benefit : what the doubt about the scores adds to honesty, which the ratio leaves out, shape (n_annotators,)
-    """
-    mean, about = np.empty(len(ratio)), np.empty(len(ratio), dtype=np.int64)
-
-    def fill(part: tuple[int, int]) -> None:
-        one = slice(*part)
-        by_model = ratio[one] / caution[one, None] - benefit[one, None]
-        mean[one] = log_sum_exp(by_model) - np.log(ratio.shape[1])
-        about[one] = np.where(by_model.max(axis=1) > 0, by_model.argmax(axis=1), -1)
-
-    map_parts(fill, split(len(ratio), WORTH_A_THREAD))
-    return mean, about
+    log = {test: np.where(silent, -np.inf, ratio) for test, (ratio, _) in found.items()}
+    return Evidence(log, {test: about for test, (_, about) in found.items()}, null_model, habits, judges, favouritism)
 
 
 def _always_one_side(sided: SidedCells, null_model: NullModel, habits: Habits) -> tuple[Floats, Floats]:

@@ -1,3 +1,5 @@
+"""Annotators who push one model, or bury it: each alone, and the groups that they form."""
+
 import math
 from dataclasses import dataclass
 
@@ -5,70 +7,150 @@ import numpy as np
 
 from app.rating.arrays import Floats, Indices, Ints, Mask, log_sum_exp
 from app.rating.compiled import compiled
-from app.rating.detection.mixture import FEW, ROOM, raise_odds, reach, take_log
-from app.rating.detection.null_model import ABILITY, FIRST_HONEST, LOG_ALWAYS, LOG_SLIP, NullModel, follow
+from app.rating.detection.null_model import ABILITY, FIRST_HONEST, NullModel
 from app.rating.fit.rows import CellRows
 from app.rating.fit.scale import ELO_PER_NATURAL
+from app.rating.settings import EVEN_ODDS
 from app.rating.threads import map_parts
 from app.rating.votes.cells import Cells
 
-OPINION_SD = 100.0 / ELO_PER_NATURAL  # sd of an honest annotator's own opinion of a model around its score
-SHIFT = np.linspace(-4.0, 4.0, 17) * OPINION_SD
+LAPSE = 0.05  # share of anybody's votes that slip: any of the three answers
+ASSUMED = 30.0  # assumed judges of a model who do not push it, before the others are asked
+PUSHERS = 0.01  # of them, those who do
+OPINION_SD = 200.0 / ELO_PER_NATURAL  # of an own opinion of a model around its score
+OPINIONATED = 0.1  # probability that an honest annotator has one of a given model
+SHIFT = np.linspace(-3.0, 3.0, 13) * OPINION_SD
+LOG_SHIFT = -0.5 * (SHIFT / OPINION_SD) ** 2 - math.log(float(np.exp(-0.5 * (SHIFT / OPINION_SD) ** 2).sum()))
+ROUNDS = 50
+CONVERGED = 1e-4
+LIKELY = math.log(4.0)  # log-likelihood ratio from which an annotator is taken for a pusher in the first round
+NOTABLE = 0.1  # probability of a push from which the votes weigh less
+LEAST_TRUST = 1e-3
+MOST = 1.0 - 1e-9  # probability beyond which odds are not told apart
+FURTHEST = 150.0  # log of the largest odds that are told apart, for each of two models
+ROOM = 600.0  # of the logarithm of a product
+LOG_SLIP = math.log(LAPSE / 3.0)
+LOG_ALWAYS = math.log(1.0 - LAPSE + LAPSE / 3.0)
 
 
 @dataclass(frozen=True)
 class Favouritism:
-    """Log-likelihood ratios against "honest", shape (n_annotators, n_models); 0 for models not seen.
+    """One row for each annotator and model that they voted on, sorted by annotator; arrays of shape (n_rows,).
 
     Attributes
     ----------
-    favour : always for the model, honest about all others
-    against : always against it, honest about all others
-    mimic : always for it, following the ranking about all others
+    annotator, model : of each row
+    likelihood : log-likelihood ratio of "always for the model, honest about all others" and of "always against it"
+        against "honest", shape (2, n_rows)
+    posterior : probability of the two, given the votes of all its judges, of the same shape
     """
 
-    favour: Floats
-    against: Floats
-    mimic: Floats
+    annotator: Indices
+    model: Indices
+    likelihood: Floats
+    posterior: Floats
+
+    def strongest(self, kind: int, n_annotators: int) -> tuple[Floats, Indices]:
+        """Return `EVEN_ODDS` times each annotator's largest odds of one of the two, as a logarithm, and the model.
+
+        −∞ and −1 for annotators without a row.
+        """
+        likely = np.minimum(self.posterior[kind], MOST)
+        with np.errstate(divide="ignore"):
+            log = np.log(likely / (1.0 - likely)) + math.log(EVEN_ODDS)
+        order = np.lexsort((log, self.annotator))
+        last = order[np.flatnonzero(np.diff(self.annotator[order], append=-1))]
+        ratio, about = np.full(n_annotators, -np.inf), np.full(n_annotators, -1, dtype=np.int64)
+        ratio[self.annotator[last]], about[self.annotator[last]] = log[last], self.model[last]
+        return ratio, about
+
+    def trust(self, cells: Cells, spared: Mask) -> Floats | None:
+        """Return the weight of each cell's votes: the probability that they neither push nor bury a model of theirs.
+
+        None where no annotator pushes or buries one with a probability of .1 or more.
+
+        Parameters
+        ----------
+        cells : of the same annotators and models, sorted by annotator
+        spared : annotators whose votes weigh 1 whatever they do, shape (n_annotators,)
+        """
+        either = self.posterior.sum(axis=0)
+        found = np.flatnonzero((either >= NOTABLE) & ~spared[self.annotator])
+        if not len(found):
+            return None
+        who, row = np.unique(self.annotator[found], return_inverse=True)
+        left = np.ones((len(who), cells.n_models))
+        left[row, self.model[found]] = np.maximum(1.0 - either[found], LEAST_TRUST)
+        trust = np.ones(len(cells.n))
+        for one, k in enumerate(who):
+            here = slice(cells.starts[k], cells.starts[k + 1])
+            trust[here] = left[one, cells.model_a[here]] * left[one, cells.model_b[here]]
+        return trust
 
 
-def find_favouritism(cells: Cells, R: Floats, null_model: NullModel, lean: Floats | None = None) -> Favouritism:
+def find_favouritism(cells: Cells, R: Floats, null_model: NullModel, lean: Floats, caution: Floats) -> Favouritism:
     """Compare, for every annotator and model, "always for it" and "always against it" with "honest".
 
-    An honest minority opinion is not evidence. An annotator who only likes a model better than others do still lets it
-    lose, and every loss and tie speaks for honesty. Votes that an own opinion of the model explains as well count as
-    honest; opinions are normal around the model's score with a standard deviation of 100 Elo points.
+    Everybody slips in one vote of twenty, so an upset speaks for a push only as far as slips do not explain it. An
+    honest annotator who likes a model better than others do still lets it lose, and every loss and tie speaks for
+    honesty.
 
     Parameters
     ----------
-    cells : as for `fit_null_model`
-    R : as for `fit_null_model`, NaN for models without a score
-    null_model : from `fit_null_model`
-    lean : as for `fit_null_model`
+    cells : votes between models that have a score, sorted by annotator
+    R : natural units, NaN for models without a score, shape (n_models,)
+    lean : log odds that the side adds for the first model of each cell, shape (n_cells,)
+    caution : divisor of the log ratios of each annotator, for tastes, shape (n_annotators,)
 
     Notes
     -----
     The ability is integrated out, so the annotator's votes on other models count. The tie propensity is taken at its
-    posterior mean. O(n_cells × 24 + n_annotators × n_models × 120).
+    posterior mean. O(n_cells × 24).
     """
-    win, loss = cells.wins_a, cells.wins_b
-    R = np.nan_to_num(R)
-    lean = np.zeros(len(win)) if lean is None else lean
-    rows = CellRows(cells)
-    followed = follow(cells, R)
-    favour, against, mimic = (np.zeros((cells.n_annotators, cells.n_models)) for _ in range(3))
-    log_shift = -0.5 * (SHIFT / OPINION_SD) ** 2
-    log_shift -= log_sum_exp(log_shift)
+    rows, win, loss = CellRows(cells), cells.wins_a, cells.wins_b
+    counts = np.zeros(cells.n_annotators, dtype=np.int64)
+    map_parts(
+        lambda part: count_models(*part, rows.starts, cells.model_a, cells.model_b, cells.n_models, counts), rows.parts
+    )
+    begin = np.concatenate([[0], np.cumsum(counts)])
+    R = np.nan_to_num(R - np.nanmean(R)) if np.isfinite(R).any() else np.zeros(len(R))
+    model, likelihood = np.empty(begin[-1], dtype=np.int64), np.empty((2, begin[-1]))
     log_weight = log_sum_exp(null_model.log_weight)
     map_parts(
         lambda part: compare_models(
             *part, rows.starts, cells.model_a, cells.model_b, win, cells.ties, loss, R, lean,
-            ABILITY[FIRST_HONEST:], log_weight, null_model.tie_propensity, followed, LOG_ALWAYS, LOG_SLIP,
-            SHIFT, log_shift, favour, against, mimic,
+            ABILITY[FIRST_HONEST:], log_weight, null_model.tie_propensity, begin, model, likelihood,
         ),
         rows.parts,
     )  # fmt: skip
-    return Favouritism(favour, against, mimic)
+    annotator = np.repeat(np.arange(cells.n_annotators), counts)
+    likelihood /= caution[annotator]
+    return Favouritism(annotator, model, likelihood, find_groups(model, likelihood, cells.n_models))
+
+
+def find_groups(model: Indices, likelihood: Floats, n_models: int) -> Floats:
+    """Return the probabilities that each annotator pushes, and buries, each model, shape (2, n_rows).
+
+    The prior of an annotator is the share of the model's other judges who do, and .01 of 30 assumed ones.
+    So one annotator of 42 alone needs a ratio of 7,000, and four of them who push the same model need 24 each.
+
+    Parameters
+    ----------
+    model : of each row, shape (n_rows,)
+    likelihood : log-likelihood ratios, shape (2, n_rows)
+    """
+    posterior = np.where(likelihood > LIKELY, 0.5, 0.0)
+    judges = np.bincount(model, minlength=n_models) + ASSUMED
+    for _ in range(ROUNDS):
+        total = np.stack([np.bincount(model, each, minlength=n_models) for each in posterior])
+        share = (np.maximum(total[:, model] - posterior, 0.0) + PUSHERS) / judges[model]
+        joint = np.stack([*(np.log(share) + likelihood), np.log(np.maximum(1.0 - share.sum(axis=0), 1.0 - MOST))])
+        weight = np.exp(joint - joint.max(axis=0))
+        found = weight[:2] / weight.sum(axis=0)
+        moved, posterior = float(np.abs(found - posterior).max(initial=0.0)), found
+        if moved < CONVERGED:
+            break
+    return posterior
 
 
 @compiled
@@ -81,77 +163,6 @@ def log_mean_exp(values: Floats, log_weight: Floats) -> float:
     for i in range(len(values)):
         total += math.exp(values[i] + log_weight[i] - top)
     return top + math.log(total)
-
-
-@compiled
-def honest_cell(
-    win: float, tie: float, loss: float, d: float, lean: float, ability: Floats, tie_propensity: float, out: Floats
-) -> None:
-    """Set `out` to one cell's log-likelihood at every ability; `lean` is what the side adds to the log odds."""
-    n, net = win + tie + loss, win - loss
-    called_even = tie * math.log(tie_propensity)
-    for i in range(len(ability)):
-        y = 0.5 * (ability[i] * d + lean)
-        up = math.exp(y)
-        out[i] = net * y + called_even - n * math.log(up + 1.0 / up + tie_propensity)
-
-
-@compiled
-def with_opinion(
-    first: int, last: int, model_a: Ints, model_b: Ints, win: Floats, tie: Floats, loss: Floats, R: Floats,
-    lean: Floats, ability: Floats, log_weight: Floats, tie_propensity: float, others: Floats, model: int,
-    shift: Floats, log_shift: Floats, raised: Floats,
-) -> float:  # fmt: skip
-    """Return the log-likelihood of cells first … last−1 for an honest annotator with an own opinion of one model.
-
-    The opinion shifts the model's score by a value of `shift`, with log weights `log_shift`. others: log-likelihood, at
-    each ability, of the cells without the model; raised: e^{shift · ability / 2}, shape (shifts, abilities).
-    """
-    log, product, up = np.empty(raised.shape), np.ones(raised.shape), np.empty(len(ability))
-    log[:] = others
-    slope, moved, leaning, ties, room = 0.0, 0.0, 0.0, 0.0, ROOM
-    for cell in range(first, last):
-        a, b = model_a[cell], model_b[cell]
-        if model not in (a, b):
-            continue
-        side = 1.0 if a == model else -1.0
-        d, n = R[a] - R[b], win[cell] + tie[cell] + loss[cell]
-        slope += 0.5 * (win[cell] - loss[cell]) * d
-        moved += 0.5 * (win[cell] - loss[cell]) * side
-        leaning += 0.5 * (win[cell] - loss[cell]) * lean[cell]
-        ties += tie[cell]
-        up[:] = np.exp((0.5 * side * d) * ability + 0.5 * side * lean[cell])  # odds of the model against the other
-        largest = n * (
-            0.5 * ability.max() * (abs(d) + shift.max()) + 0.5 * abs(lean[cell]) + math.log(2.0 + tie_propensity)
-        )
-        many = n > FEW or n != math.floor(n) or largest > ROOM
-        if not many:
-            if largest > room:
-                take_log(product, log)
-                room = ROOM
-            room -= largest
-        put_shifted(n, up, raised, tie_propensity, many, product, log)
-    take_log(product, log)
-    by_shift, called_even = np.empty(len(shift)), ties * math.log(tie_propensity)
-    for t in range(len(shift)):
-        log[t] += (slope + moved * shift[t]) * ability + leaning + called_even
-        by_shift[t] = log_mean_exp(log[t], log_weight)
-    return log_mean_exp(by_shift, log_shift)
-
-
-@compiled
-def put_shifted(
-    n: float, up: Floats, raised: Floats, tie_propensity: float, many: bool, product: Floats, log: Floats
-) -> None:
-    """Multiply `product` by a cell's denominators to the power n; where `many`, subtract their logs from `log`."""
-    for t in range(raised.shape[0]):
-        for i in range(len(up)):
-            both = up[i] * raised[t, i] + 1.0 / (up[i] * raised[t, i]) + tie_propensity
-            if many:
-                log[t, i] -= n * math.log(both)
-                continue
-            for _ in range(int(n)):
-                product[t, i] *= both
 
 
 @compiled
@@ -168,116 +179,115 @@ def number_models(first: int, last: int, model_a: Ints, model_b: Ints, place: In
 
 
 @compiled
-def put_factor(
-    factor: Floats, largest: float, row: int, product: Floats, log: Floats, room: Floats, logged: Mask
+def count_models(
+    first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, n_models: int, counts: Indices
 ) -> None:
-    """Multiply a row of `product` by a factor of up to e^largest; take the product's logarithm first without room."""
-    if largest > room[row]:
-        take_log(product[row : row + 1], log[row : row + 1])
-        room[row], logged[row] = ROOM, True
-    room[row] -= largest
-    for i in range(len(factor)):
-        product[row, i] *= factor[i]
-
-
-@compiled
-def gather(
-    first: int, last: int, model_a: Ints, model_b: Ints, win: Floats, tie: Floats, loss: Floats, R: Floats,
-    lean: Floats, ability: Floats, raised: Floats, lowered: Floats, tie_propensity: float, follow: Floats,
-    log_always: float, log_slip: float, place: Indices, log: Floats, product: Floats, logged: Mask, forced: Floats,
-) -> float:  # fmt: skip
-    """Add up cells first … last−1; return their log-likelihood for an annotator who follows the ranking.
-
-    The honest likelihood is e^log / product at each ability: of each model's cells and, in the last row, of all cells.
-    logged: rows whose `log` is not 0. forced: log-likelihood of each model's cells for "always for it", "always against
-    it" and "follows the ranking".
-    """
-    nodes, everything, room = len(ability), len(log) - 1, np.full(len(log), ROOM)
-    one, both, factor, followed = np.empty(nodes), np.empty(nodes), np.empty(nodes), 0.0
-    steepest, widest, rare = ability.max(), math.log(2.0 + tie_propensity), max(0.0, -math.log(tie_propensity))
-    for cell in range(first, last):
-        a, b, n, net = model_a[cell], model_b[cell], win[cell] + tie[cell] + loss[cell], win[cell] - loss[cell]
-        largest = n * (2.0 * reach(steepest, R, a, b, lean[cell]) + widest) + tie[cell] * rare
-        if n > FEW or n != math.floor(n) or net != math.floor(net) or largest > ROOM:
-            honest_cell(win[cell], tie[cell], loss[cell], R[a] - R[b], lean[cell], ability, tie_propensity, one)
-            for row in (place[a], place[b], everything):
-                log[row] += one
-                logged[row] = True
-        else:
-            up = math.exp(0.5 * lean[cell])
-            factor[:] = tie_propensity ** -tie[cell] if tie[cell] > 0.0 else 1.0
-            for i in range(nodes):
-                one[i], both[i] = up * raised[a, i] * lowered[b, i], lowered[a, i] * raised[b, i] / up
-            against = both if net > 0.0 else one
-            for _ in range(int(abs(net))):
-                factor *= against
-            both += one + tie_propensity
-            for _ in range(int(n)):
-                factor *= both
-            for row in (place[a], place[b], everything):
-                put_factor(factor, largest, row, product, log, room, logged)
-        good = win[cell] * log_always + (tie[cell] + loss[cell]) * log_slip
-        bad = loss[cell] * log_always + (tie[cell] + win[cell]) * log_slip
-        for row, always, never in ((place[a], good, bad), (place[b], bad, good)):
-            forced[row, 0] += always
-            forced[row, 1] += never
-            forced[row, 2] += follow[cell]
-        followed += follow[cell]
-    return followed
+    """Set `counts` of annotators first … last−1 to the number of models that they voted on."""
+    place, touched = np.full(n_models, -1), np.empty(n_models, dtype=np.int64)
+    for k in range(first, last):
+        counts[k] = number_models(starts[k], starts[k + 1], model_a, model_b, place, touched)
+        place[touched[: counts[k]]] = -1
 
 
 @compiled
 def compare_models(
     first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, win: Floats, tie: Floats, loss: Floats,
-    R: Floats, lean: Floats, ability: Floats, log_weight: Floats, tie_propensity: Floats, follow: Floats,
-    log_always: float,
-    log_slip: float, shift: Floats, log_shift: Floats, favour: Floats, against: Floats, mimic: Floats,
+    R: Floats, lean: Floats, ability: Floats, log_weight: Floats, tie_propensity: Floats, begin: Indices,
+    model: Indices, likelihood: Floats,
 ) -> None:  # fmt: skip
-    """Set the rows of annotators first … last−1 of the log-likelihood ratios against "honest", (annotators, models).
+    """Set the rows of annotators first … last−1: `model`, and the log-likelihood ratios against "honest", (2, n_rows).
 
-    "Honest" is the better of "without an own opinion" and "with an own opinion of the model in question".
-
-    favour: always for the model, honest elsewhere; against: always against it; mimic: always for it, and following the
-    ranking elsewhere (`follow` is the log-likelihood of each cell then). Entries of models that the annotator never saw
-    are not set. tie_propensity: of each annotator.
+    Probabilities of single votes are multiplied, and one logarithm is taken of the product, because logarithms are
+    slow. log_weight: of the honest abilities; tie_propensity: of each annotator; begin: each annotator's first row.
     """
-    n_models, nodes = len(R), len(ability)
-    doubted = math.log(n_models)  # a ratio above it counts in the mean over models, so an own opinion is considered
-    place, touched = np.full(n_models, -1), np.empty(n_models, dtype=np.int64)
-    raised, lowered = raise_odds(R, ability)
-    shifted = np.exp(0.5 * np.outer(shift, ability))
+    nodes, size = len(ability), len(R)
+    raised = np.exp(np.clip(0.5 * np.outer(R, ability), -FURTHEST, FURTHEST))
+    place, touched = np.full(size, -1), np.empty(size, dtype=np.int64)
+    log, product, room = np.empty((size + 1, nodes)), np.empty((size + 1, nodes)), np.empty(size + 1)
+    one, forced = np.empty(nodes), np.empty((2, size))
     for k in range(first, last):
-        begin, end, v = starts[k], starts[k + 1], tie_propensity[k]
-        count = number_models(begin, end, model_a, model_b, place, touched)
-        log, product, forced = np.zeros((count + 1, nodes)), np.ones((count + 1, nodes)), np.zeros((count, 3))
-        logged = np.zeros(count + 1, dtype=np.bool_)
-        followed = gather(
-            begin, end, model_a, model_b, win, tie, loss, R, lean, ability, raised, lowered, v, follow, log_always,
-            log_slip, place, log, product, logged, forced,
-        )  # fmt: skip
-        take_log(product[count:], log[count:])
-        total = log[count]
-        honest, top = log_mean_exp(total, log_weight), (total + log_weight).max()
-        share = np.exp(total + log_weight - top)
+        count = number_models(starts[k], starts[k + 1], model_a, model_b, place, touched)
+        log[: count + 1], product[: count + 1], room[: count + 1], forced[:, :count] = 0.0, 1.0, ROOM, 0.0
+        for cell in range(starts[k], starts[k + 1]):
+            a, b, n = model_a[cell], model_b[cell], win[cell] + tie[cell] + loss[cell]
+            single = n == 1.0 and max(win[cell], tie[cell], loss[cell]) == 1.0
+            put_cell(
+                raised[a], raised[b], math.exp(0.5 * lean[cell]), tie_propensity[k], win[cell], tie[cell], loss[cell],
+                single, one,
+            )  # fmt: skip
+            for row in (place[a], place[b], count):
+                if not single:
+                    log[row] += one
+                    continue
+                if room[row] + LOG_SLIP < 0.0:
+                    log[row] += np.log(product[row])
+                    product[row], room[row] = 1.0, ROOM
+                room[row] += LOG_SLIP
+                product[row] *= one
+            good = win[cell] * LOG_ALWAYS + (tie[cell] + loss[cell]) * LOG_SLIP
+            bad = loss[cell] * LOG_ALWAYS + (tie[cell] + win[cell]) * LOG_SLIP
+            forced[0, place[a]] += good
+            forced[1, place[a]] += bad
+            forced[0, place[b]] += bad
+            forced[1, place[b]] += good
+        log[: count + 1] += np.log(product[: count + 1])
+        honest = log_mean_exp(log[count], log_weight)
         for row in range(count):
-            model, here = touched[row], slice(row, row + 1)
-            if logged[row]:
-                take_log(product[here], log[here])
-                left = log_mean_exp(total - log[row], log_weight)
-            else:  # the product's factors are at least 1, so nodes without a share add nothing
-                likely = 0.0
-                for i in range(nodes):
-                    likely += share[i] * product[row, i]
-                left = top + math.log(likely)
-            rest, by_ranking = left - honest, followed - forced[row, 2] + forced[row, 0] - honest
-            excuse = 0.0
-            if max(rest + max(forced[row, 0], forced[row, 1]), by_ranking) > doubted:
-                take_log(product[here], log[here])
-                excuse = max(0.0, with_opinion(
-                    begin, end, model_a, model_b, win, tie, loss, R, lean, ability, log_weight, v, total - log[row],
-                    model, shift, log_shift, shifted,
-                ) - honest)  # fmt: skip
-            favour[k, model] = rest + forced[row, 0] - excuse
-            against[k, model] = rest + forced[row, 1] - excuse
-            mimic[k, model] = by_ranking - excuse
+            others, at = log[count] - log[row], begin[k] + row
+            rest = log_mean_exp(others, log_weight)
+            model[at] = touched[row]
+            likelihood[:, at] = rest + forced[:, row] - honest
+            if likelihood[:, at].max() > LIKELY:
+                own = with_opinion(
+                    starts[k], starts[k + 1], model_a, model_b, win, tie, loss, R, lean, ability, log_weight,
+                    tie_propensity[k], others, touched[row],
+                )  # fmt: skip
+                gain = math.log(OPINIONATED) + own - math.log(1.0 - OPINIONATED) - honest
+                likelihood[:, at] -= np.logaddexp(0.0, gain)
         place[touched[:count]] = -1
+
+
+@compiled
+def with_opinion(
+    first: int, last: int, model_a: Ints, model_b: Ints, win: Floats, tie: Floats, loss: Floats, R: Floats,
+    lean: Floats, ability: Floats, log_weight: Floats, tie_propensity: float, others: Floats, model: int,
+) -> float:  # fmt: skip
+    """Return the log-likelihood of cells first … last−1 for an honest annotator with an own opinion of one model.
+
+    others: log-likelihood, at each ability, of the cells without the model.
+    """
+    log, one, by_shift = np.empty(len(ability)), np.empty(len(ability)), np.empty(len(SHIFT))
+    for t in range(len(SHIFT)):
+        log[:] = others
+        raised = np.exp(0.5 * ability * SHIFT[t])
+        for cell in range(first, last):
+            a, b = model_a[cell], model_b[cell]
+            if model in (a, b):
+                up, down = np.exp(0.5 * ability * R[a]), np.exp(0.5 * ability * R[b])
+                if model == a:
+                    up *= raised
+                else:
+                    down *= raised
+                put_cell(
+                    up, down, math.exp(0.5 * lean[cell]), tie_propensity, win[cell], tie[cell], loss[cell], False, one
+                )  # fmt: skip
+                log += one
+        by_shift[t] = log_mean_exp(log, log_weight)
+    return log_mean_exp(by_shift, LOG_SHIFT)
+
+
+@compiled
+def put_cell(
+    raised_a: Floats, raised_b: Floats, up: float, tie_propensity: float, win: float, tie: float, loss: float,
+    single: bool, out: Floats,
+) -> None:  # fmt: skip
+    """Set `out` to one cell's likelihood at every ability, slips included; to its logarithm unless it is `single`."""
+    slip = LAPSE / 3.0
+    for i in range(len(out)):
+        u = up * raised_a[i] / raised_b[i]
+        rest = (1.0 - LAPSE) / (1.0 + u * u + tie_propensity * u)
+        won, tied, lost = rest * u * u + slip, rest * tie_propensity * u + slip, rest + slip
+        if single:
+            out[i] = won if win > 0.0 else (tied if tie > 0.0 else lost)
+        else:
+            out[i] = win * math.log(won) + tie * math.log(tied) + loss * math.log(lost)

@@ -37,7 +37,6 @@ class Habits:
     ties, leans : the crowd's distributions of the two
     taste_sd : standard deviation of tastes, an own opinion of each model, in log odds; 0 where they are not used
     caution : factor on the variance of each ability because of tastes, at least 1
-    structure : log-likelihood that tastes add to each annotator's votes; 0 where they are not used
     """
 
     ability: Floats
@@ -52,7 +51,6 @@ class Habits:
     leans: Spread
     taste_sd: float
     caution: Floats
-    structure: Floats
 
 
 def estimate_habits(sided: SidedCells, R: Floats) -> Habits:
@@ -69,7 +67,7 @@ def estimate_habits(sided: SidedCells, R: Floats) -> Habits:
 
     Notes
     -----
-    Concave for every annotator; Newton's method with halved steps. Spreads by three rounds of empirical Bayes, in which
+    Concave for every annotator; Newton's method with halved steps. Spreads by two rounds of empirical Bayes, in which
     outliers do not count. Crowds without a tie, or without sides, have no ν, or λ. O(n_cells × 12).
     """
     search = _Search(sided, np.nan_to_num(R))
@@ -121,7 +119,7 @@ class _Search:
         for habit in (TIES, LEAN):
             if not self.free[habit]:
                 continue
-            some, value, variance = self._of_votes_alone(habit)
+            _, value, variance = self._of_votes_alone(habit)
             found = fit_spread(value, variance)
             found = replace(found, sd=max(found.sd, LEAST_SD[habit]))
             if habit == LEAN and found.gain < WORTH:
@@ -129,59 +127,35 @@ class _Search:
                 continue
             self.crowd[habit], self.centre[habit] = found, found.mean
             self.precision[:, habit] = found.sd**-2
-            if habit == LEAN:  # the normal prior that gives every annotator the mean under the mixture
-                some, value, variance = self._of_votes_alone(LEAN, free_ability=True)
-                kept, _ = found.shrink(value, variance)
-                self.precision[some, habit] = (1.0 / kept - 1.0) / variance
 
-    def _of_votes_alone(self, habit: int, *, free_ability: bool = False) -> tuple[Indices, Floats, Floats]:
-        """Return the annotators whose votes say something of a habit, the estimates without prior, and variances.
-
-        `free_ability`: without the prior of the ability too. Where the better models are mostly on one side, votes
-        against the ranking look like a lean to an ability that may not be below 0.
-        """
+    def _of_votes_alone(self, habit: int) -> tuple[Indices, Floats, Floats]:
+        """Return the annotators whose votes say something of a habit, the estimates without prior, and variances."""
         prior, variance, at = self.precision[:, habit], self.inverse[:, habit, habit], self.at[:, habit]
-        if free_ability:
-            weak, both = self.precision[:, ABILITY], self.inverse[:, habit, ABILITY]
-            left = np.maximum(1.0 - weak * self.inverse[:, ABILITY, ABILITY], TINY)
-            at = at + both / left * weak * (self.at[:, ABILITY] - self.centre[ABILITY])
-            variance = variance + weak * both**2 / left
         own = 1.0 / variance - prior
         some = np.flatnonzero(own > KNOWN)
         value = (at[some] / variance[some] - prior[some] * self.centre[habit]) / own[some]
         return some, value, 1.0 / own[some]
 
-    def _add_tastes(self, variance: float) -> Floats:
-        sums = np.zeros((5, len(self.at)))
+    def _find_tastes(self) -> tuple[float, Floats]:
+        """Return the variance of tastes, and what each annotator's ability varies by them as a multiple of it."""
+        sums = np.zeros((4, len(self.at)))
         map_parts(
             lambda part: add_tastes(
-                *part,
-                self.rows.starts,
-                *self.models,
-                *self.votes,
-                self.R,
-                self.ties,
-                self.at,
-                self.inverse,
-                variance,
-                *sums,
+                *part, self.rows.starts, *self.models, *self.votes, self.R, self.ties, self.at, self.inverse, *sums
             ),
             self.rows.parts,
         )
-        return sums
+        excess, exposure, noise, pull = sums
+        return find_taste_variance(excess, exposure, noise), pull
 
     def result(self) -> Habits:
         """Return the habits in published units, with tastes."""
-        excess, exposure, noise, pull, structure = self._add_tastes(0.0)
-        taste = find_taste_variance(excess, exposure, noise)
-        if taste > 0.0:
-            structure = self._add_tastes(taste)[4]
+        taste, pull = self._find_tastes()
         variance, blank = np.einsum("kii->ki", self.inverse), np.where(self.known, 1.0, np.nan)
         caution = 1.0 + taste * np.divide(pull, variance[:, ABILITY], where=self.known, out=np.zeros(len(pull)))
         se, log_lean = np.sqrt(variance), np.zeros(len(blank))
         if self.free[LEAN]:
-            some, value, own = self._of_votes_alone(LEAN, free_ability=True)
-            se[some, LEAN] = np.sqrt(self.crowd[LEAN].shrink(value, own)[1])
+            some, value, own = self._of_votes_alone(LEAN)
             log_lean[some] = self.crowd[LEAN].log_evidence(value, own) + 0.5 * (self.at[some, LEAN] - value) ** 2 / own
         return Habits(
             ability=self.at[:, ABILITY] / self.typical * blank,
@@ -196,7 +170,6 @@ class _Search:
             leans=self.crowd[LEAN],
             taste_sd=float(np.sqrt(taste)),
             caution=caution,
-            structure=structure,
         )
 
 

@@ -150,10 +150,28 @@ def find_habits(
 
 
 @compiled
+def share_pairs(first: int, last: int, model_a: Ints, model_b: Ints, side: Floats, spreads: Floats) -> float:
+    """Return 2 Σ I², I the information that the cells first … last−1 of a pair share, whatever the side.
+
+    The cells are of one side, then of the other, each by pair.
+    """
+    shared, twin = 0.0, first
+    for cell in range(first, last):
+        spread = spreads[cell - first]
+        shared += 2.0 * spread * spread
+        a, b = model_a[cell], model_b[cell]
+        while side[twin] != side[cell] and (model_a[twin], model_b[twin]) < (a, b):
+            twin += 1
+        if side[twin] != side[cell] and model_a[twin] == a and model_b[twin] == b:
+            shared += 4.0 * spread * spreads[twin - first]
+    return shared
+
+
+@compiled
 def add_tastes(
     first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, win: Floats, tie: Floats, loss: Floats,
-    side: Floats, R: Floats, ties: bool, at: Floats, inverse: Floats, taste: float,
-    excess: Floats, exposure: Floats, noise: Floats, pull: Floats, structure: Floats,
+    side: Floats, R: Floats, ties: bool, at: Floats, inverse: Floats, excess: Floats, exposure: Floats,
+    noise: Floats, pull: Floats,
 ) -> None:  # fmt: skip
     """Set what the votes of annotators first … last−1 say of tastes, an own opinion u_i ~ N(0, τ²) of each model.
 
@@ -163,9 +181,9 @@ def add_tastes(
     add, models taken one by one. inverse: of the Hessian at `at`, shape (n_annotators, 3, 3).
     """
     gradient, information, cross = np.zeros(len(R)), np.zeros(len(R)), np.zeros((len(R), 3))
-    own = np.empty(3)
+    own, spreads = np.empty(3), np.empty(np.diff(starts[first : last + 1]).max() if last > first else 0)
     for k in range(first, last):
-        shared, tie_propensity = 0.0, math.exp(at[k, 1]) if ties else 0.0
+        tie_propensity = math.exp(at[k, 1]) if ties else 0.0
         for cell in range(starts[k], starts[k + 1]):
             a, b = model_a[cell], model_b[cell]
             d = R[a] - R[b]
@@ -178,7 +196,7 @@ def add_tastes(
             gradient[b] -= surplus
             information[a] += spread
             information[b] += spread
-            shared += 2.0 * spread * spread
+            spreads[cell - starts[k]] = spread
             for i in range(3):
                 cross[a, i] += own[i]
                 cross[b, i] -= own[i]
@@ -197,8 +215,6 @@ def add_tastes(
                 excess[k] += gradient[model] ** 2 - information[model] + moved
                 exposure[k] += information[model] ** 2
                 noise[k] += 2.0 * information[model] ** 2
-                sure = 1.0 + taste * information[model]
-                structure[k] += 0.5 * (gradient[model] ** 2 * taste / sure - math.log(sure))
                 gradient[model] = information[model] = 0.0
                 cross[model] = 0.0
-        exposure[k] += shared
+        exposure[k] += share_pairs(starts[k], starts[k + 1], model_a, model_b, side, spreads)

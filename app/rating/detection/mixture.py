@@ -154,15 +154,6 @@ class Nodes:
             for which, (table, weight) in enumerate(zip(self.tables, self._weights(mixture), strict=True))
         ]
 
-    def posterior(self, mixture: Mixture, log: Floats) -> Floats:
-        """Return the probability of each ability, from the lowest, shape (n_annotators, abilities)."""
-        kind, columns = self.behave(mixture, log), []
-        for which, (table, weight) in enumerate(zip(self.tables, self._weights(mixture), strict=True)):
-            by_ability = np.einsum("kij,ij->ki", table.share.reshape(len(log), *weight.shape), weight)
-            columns.append(by_ability * (kind[:, which] * np.exp(table.log_largest - log[:, which]))[:, None])
-        honest, coin, contrary = columns
-        return np.concatenate([contrary, coin, honest], axis=1)
-
 
 def fit_mixture(nodes: Nodes, log_ability: Floats, ties: Floats) -> Mixture:
     """Maximise Σ_k log Σ_b share_b P(votes of k | b) with assumed annotators: expectation-maximisation.

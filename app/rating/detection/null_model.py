@@ -5,10 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
-from app.rating.arrays import Floats, Mask, sum_by
+from app.rating.arrays import Floats, Mask, log_sum_exp, sum_by
 from app.rating.detection.mixture import BEHAVIOURS, Nodes, Table, add_annotators, fit_mixture
 from app.rating.detection.spread import NO_SPREAD, Spread
 from app.rating.fit.rows import CellRows
+from app.rating.settings import EVEN_ODDS
 from app.rating.threads import map_parts, one_blas_thread, split
 from app.rating.votes.cells import Cells
 
@@ -16,6 +17,7 @@ LOG_ABILITY = np.linspace(np.log(0.12), np.log(6.0), 24)  # nodes of honest abil
 CONTRARY = -np.exp(np.linspace(np.log(2.0), np.log(0.25), 7))
 ABILITY = np.concatenate([CONTRARY, [0.0], np.exp(LOG_ABILITY)])
 COIN, FIRST_HONEST = len(CONTRARY), len(CONTRARY) + 1
+COINS, CONTRARIES = BEHAVIOURS.index("coin"), BEHAVIOURS.index("contrary")
 TIE_SHARE = np.array([0.003, 0.02, 0.06, 0.12, 0.2, 0.3, 0.42, 0.55, 0.7, 0.85, 0.93, 0.97])  # of ties between equals
 TIE_PROPENSITY = 2.0 * TIE_SHARE / (1.0 - TIE_SHARE)
 ALWAYS, SLIP = 0.95, 0.025  # P(usual answer), P(either other answer) of an annotator who always answers the same
@@ -23,7 +25,6 @@ LOG_ALWAYS, LOG_SLIP = float(np.log(ALWAYS)), float(np.log(SLIP))
 EQUAL = 0.99  # the same of an annotator who always ties: 0.95 is the share of ties of a very careful honest one
 STRICTNESS = 8.0  # ability of an annotator who follows the ranking: undecided only between near-equals
 FOLLOWS, TIES_ANYWAY = 0.95, 0.01
-TINY = 1e-300
 CELLS_WORTH_A_THREAD = 50_000
 UNUSUAL = 1e-3  # share of annotators who may have any tie propensity
 
@@ -42,9 +43,6 @@ class NullModel:
     share : share of annotators with each behaviour, in the order of BEHAVIOURS
     log_likelihood : of each annotator's votes under each behaviour, shape (n_annotators, behaviours)
     ability, tie_propensity : posterior means of each annotator, if honest, shape (n_annotators,)
-    posterior : probability of each node of ability given the votes and the crowd, shape (n_annotators, abilities); what
-        is missing to 1 is the probability of behaviours without an ability
-    benefit : log-likelihood that the doubt about the scores adds to "honest", shape (n_annotators,)
     """
 
     log_weight: Floats
@@ -54,19 +52,16 @@ class NullModel:
     log_likelihood: Floats
     ability: Floats
     tie_propensity: Floats
-    posterior: Floats
-    benefit: Floats
 
-    def probability_low(self, threshold: float) -> Floats:
-        """Return the probability that the ability is at most `threshold`, natural units, shape (n_annotators,).
+    def coin_ratio(self) -> Floats:
+        """Return `EVEN_ODDS` times the odds that the ability is 0 or below, as a logarithm, shape (n_annotators,).
 
-        A node of ability stands for the abilities that are nearer to it than to other nodes.
+        Unlike `ratio` it counts how many such annotators this crowd has.
         """
-        middle = (ABILITY[1:] + ABILITY[:-1]) / 2.0
-        edges = np.concatenate([[2.0 * ABILITY[0] - middle[0]], middle, [2.0 * ABILITY[-1] - middle[-1]]])
-        below = np.clip((threshold - edges[:-1]) / np.diff(edges), 0.0, 1.0)
-        low: Floats = self.posterior @ below
-        return low
+        log = self.log_likelihood + np.log(self.share)
+        low = np.logaddexp(log[:, COINS], log[:, CONTRARIES])
+        ratio: Floats = low - log_sum_exp(np.delete(log, (COINS, CONTRARIES), axis=1)) + np.log(EVEN_ODDS)
+        return ratio
 
     def ratio(self, behaviour: str) -> Floats:
         """Return the log-likelihood ratio of a behaviour against "honest", shape (n_annotators,)."""
@@ -81,7 +76,6 @@ def fit_null_model(
     *,
     lean: Floats | None = None,
     caution: Floats | None = None,
-    taste: Floats | None = None,
     opinions: Floats | None = None,
     doubt: Floats | None = None,
     ties: Spread = NO_SPREAD,
@@ -98,8 +92,7 @@ def fit_null_model(
     R : natural units of the typical annotator, shape (n_models,); only models in cells are read
     lean : log odds that the side adds for the first model of each cell, shape (n_cells,); default 0
     caution : divisor of the log-likelihoods of each annotator, shape (n_annotators,); default 1
-    taste : log-likelihood that tastes add, which only a coin has none of, shape (n_annotators,); default 0
-    opinions : in place of caution and taste, from `explain_by_opinions`; default: annotators have none of their own
+    opinions : in place of caution, from `explain_by_opinions`; default: annotators have none of their own
     doubt : log-likelihood that the errors of the scores add, shape (n_annotators, abilities); default 0
     ties : of log tie propensities over the crowd, where the search begins; default: any is as likely
 
@@ -124,17 +117,15 @@ def fit_null_model(
     equal = tied * np.log(EQUAL) + (votes - tied) * np.log((1.0 - EQUAL) / 2.0)
     follower = sum_by(cells.annotator, follow(cells, R), cells.n_annotators)
     if opinions is not None:
-        doubt = _add_opinions(nodes, opinions, np.zeros(nodes.shape[:2]) if doubt is None else doubt)
+        _add_opinions(nodes, opinions)
     if doubt is not None:
         nodes += doubt[:, :, None]
     if caution is not None:
         nodes /= caution[:, None, None]
         equal, follower = equal / caution, follower / caution
-    if taste is not None:
-        nodes[:, COIN] -= taste[:, None]
     with one_blas_thread():
         tables = Table.of(nodes[:, FIRST_HONEST:]), Table.of(nodes[:, COIN]), Table.of(nodes[:, :COIN])
-        return _separate(Nodes(tables, np.column_stack([equal, follower])), votes > 0, _begin(ties), doubt)
+        return _separate(Nodes(tables, np.column_stack([equal, follower])), votes > 0, _begin(ties))
 
 
 def follow(cells: Cells, R: Floats) -> Floats:
@@ -167,8 +158,8 @@ def _begin(ties: Spread) -> Floats:
     return share
 
 
-def _add_opinions(nodes: Floats, opinions: Floats, doubt: Floats) -> Floats:
-    """Add what opinions explain to the nodes, and return what the doubt about the scores explains beyond that.
+def _add_opinions(nodes: Floats, opinions: Floats) -> None:
+    """Add what opinions explain to the nodes of positive abilities: noise has none, nor has the ranking turned over.
 
     With opinions, tie propensities are as likely as at the annotator's likeliest ability without.
     """
@@ -177,28 +168,17 @@ def _add_opinions(nodes: Floats, opinions: Floats, doubt: Floats) -> Floats:
     own = nodes[weighed]
     by_ties = own.max(axis=1)
     by_ties -= by_ties.max(axis=1, keepdims=True)
-    sure, beyond = own.max(axis=2) + without, doubt.copy()
-    beyond[weighed] = np.logaddexp(sure + doubt[weighed], by_opinions) - np.logaddexp(sure, by_opinions)
     mixed = np.logaddexp(own + without[:, :, None], by_opinions[:, :, None] + by_ties[:, None, :])
-    mixed[:, COIN] = own[:, COIN]
+    mixed[:, :FIRST_HONEST] = own[:, :FIRST_HONEST]
     nodes[weighed] = mixed
-    return beyond
 
 
-def _separate(nodes: Nodes, known: Mask, ties: Floats, doubt: Floats | None) -> NullModel:
+def _separate(nodes: Nodes, known: Mask, ties: Floats) -> NullModel:
     mixture = fit_mixture(nodes.where(np.flatnonzero(known)), LOG_ABILITY, ties)
-    weight, log = np.exp(mixture.log_weight), nodes.log_likelihoods(mixture)
-    honest = nodes.tables[0]
+    weight, log, honest = np.exp(mixture.log_weight), nodes.log_likelihoods(mixture), nodes.tables[0]
     total = honest.mix(weight)
-    ability = honest.mix(weight * np.exp(LOG_ABILITY)[:, None]) / total
-    tie_propensity = honest.mix(weight * TIE_PROPENSITY) / total
-    posterior = nodes.posterior(mixture, log)
-    benefit = np.zeros(len(total))
-    if doubt is not None:
-        by_ability = posterior[:, FIRST_HONEST:]
-        sure = (by_ability * np.exp(-doubt[:, FIRST_HONEST:])).sum(axis=1)
-        benefit = np.log(np.maximum(by_ability.sum(axis=1), TINY)) - np.log(np.maximum(sure, TINY))
     return NullModel(
-        mixture.log_weight, float(np.exp(mixture.centre)), mixture.spread, mixture.share, log, ability, tie_propensity,
-        posterior, benefit,
+        mixture.log_weight, float(np.exp(mixture.centre)), mixture.spread, mixture.share, log,
+        ability=honest.mix(weight * np.exp(LOG_ABILITY)[:, None]) / total,
+        tie_propensity=honest.mix(weight * TIE_PROPENSITY) / total,
     )  # fmt: skip

@@ -24,7 +24,6 @@ TIES_SD = 2.0  # of the prior that keeps tie propensities finite
 ROUNDS = 30
 ENOUGH = 2_000  # annotators that determine the shares and the crowd's mixture
 OPPOSED = 0.5  # adjusted ability below which every annotator's tastes are weighed, however many there are
-OF_CONTRARY = 0.1  # share of contrary annotators who turn opinions of their own over, and not the ranking alone
 UNSEEN = -1e300  # log-likelihood of abilities that do not matter
 
 
@@ -32,8 +31,8 @@ def explain_by_opinions(cells: Cells, R: Floats, lean: Floats, habits: Habits, w
     """Return log Σ_s p_s ∫ P(votes of k | a, R + u) dN(u; 0, s²) without and with tastes; None in a crowd without any.
 
     u are the annotator's own opinions of the models, s one of `SDS` for each annotator. The shares p of the crowd are
-    found by expectation-maximisation, so that a few attackers move them by their number alone. Of contrary annotators
-    only a tenth are taken to turn opinions of their own over: opinions that oppose the ranking are honest first.
+    found by expectation-maximisation, so that a few attackers move them by their number alone. A negative ability has
+    the same opinions as a positive one; an ability of 0 is noise, and has none.
 
     Parameters
     ----------
@@ -67,7 +66,6 @@ def explain_by_opinions(cells: Cells, R: Floats, lean: Floats, habits: Habits, w
     found = np.full((2, *log.shape[:2]), np.nan)
     found[0, look] = np.log(share[0])
     found[1, look] = log_sum_exp(log[look][:, :, 1:] + np.log(share[1:]))
-    found[1, :, :COIN] += np.log(OF_CONTRARY)
     return found
 
 

@@ -21,6 +21,7 @@ from app.rating.votes.cells import Cells
 from app.rating.votes.compact import compact, pool_annotators
 from app.rating.votes.graph import find_components
 
+FEW_JUDGES = 20.0  # effective number of judges of an annotator's models from which their scores are not in doubt
 OPPOSED = 0.5  # adjusted ability below which votes oppose the scores, so that these are in doubt
 RIDGE = 1e-9  # of the mean information on a model: makes the information of separate groups of models invertible
 
@@ -39,12 +40,31 @@ class ScoreErrors:
     ----------
     inverse : H⁻¹, shape (n_models, n_models); 0 for models without votes
     covariance : of the scores over samples of annotators, of the same shape
-    judges : effective number of annotators behind each model, (Σ_k n_k)²/Σ_k n_k², shape (n_models,)
     """
 
     inverse: Floats
     covariance: Floats
-    judges: Floats
+
+
+def count_judges(cells: Cells) -> Floats:
+    """Return the effective number of judges of each annotator's models, the mean by vote, shape (n_annotators,).
+
+    That of a model is (Σ_k n_k)²/Σ_k n_k², n_k the votes of annotator k on it. NaN for annotators without votes.
+    """
+    rows = CellRows(cells)
+
+    def sum_part(part: tuple[int, int]) -> Floats:
+        sums = np.zeros((2, cells.n_models))
+        add_votes(*part, rows.starts, cells.model_a, cells.model_b, cells.n, sums)
+        return sums
+
+    first, *others = map_parts(sum_part, rows.parts)
+    votes, squares = sum(others, first)
+    judges = votes**2 / np.maximum(squares, TINY)
+    both = cells.n * (judges[cells.model_a] + judges[cells.model_b])
+    with np.errstate(invalid="ignore"):
+        mean: Floats = 0.5 * sum_by(cells.annotator, both, cells.n_annotators) / cells.votes_by_annotator()
+    return mean
 
 
 def limit_votes(cells: Cells) -> Cells:
@@ -73,22 +93,21 @@ def find_score_errors(cells: Cells, R: Floats) -> ScoreErrors:
     rows, size = CellRows(cells), cells.n_models
 
     def sum_part(part: tuple[int, int]) -> Floats:
-        sums = np.zeros((2 * size + 2, size))
-        information, meat, votes = sums[:size], sums[size:-2], sums[-2:]
+        sums = np.zeros((2 * size, size))
         add_gradients(
-            *part, rows.starts, cells.model_a, cells.model_b, cells.n, cells.s, R, information, meat, votes
+            *part, rows.starts, cells.model_a, cells.model_b, cells.n, cells.s, R, sums[:size], sums[size:]
         )  # fmt: skip
         return sums
 
     first, *others = map_parts(sum_part, rows.parts)
     total = sum(others, first)
-    information, half, (votes, squares) = total[:size], total[size:-2], total[-2:]
+    information, half = total[:size], total[size:]
     meat = half + half.T
     judged = np.ix_(*[np.flatnonzero(np.diag(information))] * 2)  # models without votes change nothing
     information, inverse = information[judged], np.zeros((size, size))
     ridge = RIDGE * np.trace(information) / max(len(information), 1)
     inverse[judged] = np.linalg.inv(information + ridge * np.eye(len(information)))
-    return ScoreErrors(inverse, inverse @ meat @ inverse, votes**2 / np.maximum(squares, TINY))
+    return ScoreErrors(inverse, inverse @ meat @ inverse)
 
 
 def fit_evenly(cells: Cells, R: Floats) -> Floats:
@@ -108,22 +127,26 @@ def fit_evenly(cells: Cells, R: Floats) -> Floats:
     return even
 
 
-def doubt_scores(cells: Cells, R: Floats, lean: Floats, habits: Habits, ability: Floats) -> Floats:
+def doubt_scores(
+    cells: Cells, R: Floats, lean: Floats, habits: Habits, ability: Floats, judges: Floats
+) -> Floats | None:
     """Return what the errors of the scores add to log-likelihoods, shape (n_annotators, abilities).
 
     log ½ Σ_s ∫ P(votes of k | a, R_s + t b_s) dT(t) − log P(votes of k | a, R_0). R_0 are the scores of the fit, R_1
     those where annotators count alike, b_s is a standard error of theirs, and T is Student's distribution: see
-    `add_doubts`. 0 where the votes do not ask the scores to move by three standard errors.
+    `add_doubts`. 0 where the votes do not ask the scores to move by three standard errors, and where 20 judges or more
+    stand behind them; None where no annotator has such votes.
 
     Parameters
     ----------
     lean : as for `fit_null_model`
     ability : natural units
+    judges : from `count_judges`
     """
-    rows, R, out = CellRows(cells), np.nan_to_num(R), np.zeros((cells.n_annotators, len(ability)))
-    asked = habits.ability < OPPOSED
+    asked = (habits.ability < OPPOSED) & (judges < FEW_JUDGES)
     if not asked.any():
-        return out
+        return None
+    rows, R, out = CellRows(cells), np.nan_to_num(R), np.zeros((cells.n_annotators, len(ability)))
     limited, tied = limit_votes(cells), sum_by(cells.annotator, cells.ties, cells.n_annotators)
     scores = np.stack([R, fit_evenly(limited, R)])
     errors = [find_score_errors(limited, one) for one in scores]
@@ -133,8 +156,8 @@ def doubt_scores(cells: Cells, R: Floats, lean: Floats, habits: Habits, ability:
     map_parts(
         lambda part: add_doubts(
             *part, rows.starts, cells.model_a, cells.model_b, cells.wins_a, cells.ties, cells.wins_b, limited.n,
-            limited.s, scores, lean, asked, habits.typical, tie_propensity, inverse, covariance, errors[0].judges,
-            ability, out,
+            limited.s, scores, lean, asked, habits.typical, tie_propensity, inverse, covariance, judges, ability,
+            out,
         ),
         rows.parts,
     )  # fmt: skip
@@ -158,14 +181,13 @@ def list_models(first: int, last: int, model_a: Ints, model_b: Ints, seen: Mask,
 @compiled
 def add_gradients(
     first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, s: Floats, R: Floats,
-    information: Floats, meat: Floats, votes: Floats,
+    information: Floats, meat: Floats,
 ) -> None:  # fmt: skip
     """Add the information, and half the outer product of each gradient, of annotators first … last−1.
 
     meat: an entry (i, j) for each pair of an annotator's models, without (j, i); those with i = j are halved.
-    votes, shape (2, n_models): the sum of each annotator's votes on a model, and of their squares.
     """
-    gradient, own, models = np.zeros(len(R)), np.zeros(len(R)), np.empty(len(R), dtype=np.int64)
+    gradient, models = np.zeros(len(R)), np.empty(len(R), dtype=np.int64)
     seen = np.zeros(len(R), dtype=np.bool_)
     for k in range(first, last):
         many = list_models(starts[k], starts[k + 1], model_a, model_b, seen, models)
@@ -179,17 +201,26 @@ def add_gradients(
             information[b, a] -= w
             gradient[a] += s[cell] - n[cell] * p
             gradient[b] -= s[cell] - n[cell] * p
-            own[a] += n[cell]
-            own[b] += n[cell]
         for i in range(many):
             row, surplus = models[i], gradient[models[i]]
             for j in range(i):
                 meat[row, models[j]] += surplus * gradient[models[j]]
             meat[row, row] += 0.5 * surplus * surplus
-        for i in range(many):
-            votes[0, models[i]] += own[models[i]]
-            votes[1, models[i]] += own[models[i]] ** 2
-            gradient[models[i]] = own[models[i]] = 0.0
+        gradient[models[:many]] = 0.0
+
+
+@compiled
+def add_votes(first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, sums: Floats) -> None:
+    """Add the votes of annotators first … last−1 on each model to sums[0], and their squares to sums[1]."""
+    own = np.zeros(sums.shape[1])
+    for k in range(first, last):
+        for cell in range(starts[k], starts[k + 1]):
+            for model in pair_of(model_a, model_b, cell):
+                sums[0, model] += n[cell]
+                sums[1, model] += n[cell] * (2.0 * own[model] + n[cell])
+                own[model] += n[cell]
+        for cell in range(starts[k], starts[k + 1]):
+            own[model_a[cell]] = own[model_b[cell]] = 0.0
 
 
 @compiled
@@ -208,7 +239,7 @@ def add_doubts(
     scores : R_0 and R_1, shape (2, n_models)
     asked : the annotators to do so for, shape (n_annotators,)
     inverse, errors : H⁻¹ and C of all annotators at R_0 and R_1, shape (2, n_models, n_models)
-    judges : effective number behind each model, shape (n_models,); one more than the degrees of freedom
+    judges : effective number behind each annotator's models; one more than the degrees of freedom
     """
     size, moves = scores.shape[1], len(MOVES)
     gradient, own, move, seen = np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size, dtype=np.bool_)
@@ -231,7 +262,7 @@ def add_doubts(
             move[models[:many]] = 0.0
         if not doubtful:
             continue
-        freedom = max(mean_judges(begin, end, model_a, model_b, win, tie, loss, judges) - 1.0, 1.0)
+        freedom = max(judges[k] - 1.0, 1.0)
         log_weight[:moves] = -0.5 * (freedom + 1.0) * np.log1p(MOVES**2 / freedom)
         log_weight[:moves] -= math.log(2.0 * np.exp(log_weight[:moves]).sum())
         log_weight[moves:] = log_weight[:moves]
@@ -269,19 +300,6 @@ def find_move(
         move[one] /= math.sqrt(max(gain, TINY))
     gradient[models] = own[models] = 0.0
     return gain
-
-
-@compiled
-def mean_judges(
-    first: int, last: int, model_a: Ints, model_b: Ints, win: Floats, tie: Floats, loss: Floats, judges: Floats
-) -> float:  # fmt: skip
-    """Return the mean effective number of judges of the models in cells first … last−1, by vote."""
-    total, votes = 0.0, 0.0
-    for cell in range(first, last):
-        n = win[cell] + tie[cell] + loss[cell]
-        total += 0.5 * n * (judges[model_a[cell]] + judges[model_b[cell]])
-        votes += n
-    return total / votes
 
 
 @compiled

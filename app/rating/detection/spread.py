@@ -13,8 +13,6 @@ ROUNDS = 30
 ENOUGH = 2_000  # estimates that determine a spread to 2 %
 CONVERGED = 1e-4  # change of a standard deviation, in natural units, that ends the rounds
 START = 0.05  # share of outliers to start from
-LEANERS = 0.05  # share of annotators who lean more than the crowd does
-LEANERS_SD = 0.6  # how much, natural units
 
 
 @dataclass(frozen=True)
@@ -30,32 +28,15 @@ class Spread:
     sd: float
     gain: float
 
-    def shrink(self, value: Floats, variance: Floats) -> tuple[Floats, Floats]:
-        """Return how much of value − mean is left, and the variance, given that a few lean more than the crowd does.
+    def log_evidence(self, value: Floats, variance: Floats) -> Floats:
+        """Return log ∫ L dN / L(value), L normal around the value, N the crowd.
 
         Parameters
         ----------
         value, variance : estimates by the votes alone, and their variances, shape (n,)
         """
-        away, prior, log = value - self.mean, self._variances, self._log_densities(value, variance)
-        usual = expit(log[0] - log[1])
-        of_each = prior / (prior + variance)
-        kept: Floats = usual * of_each[0] + (1.0 - usual) * of_each[1]
-        return kept, kept * variance + usual * (1.0 - usual) * ((of_each[1] - of_each[0]) * away) ** 2
-
-    def log_evidence(self, value: Floats, variance: Floats) -> Floats:
-        """Return log ∫ L dN / L(value), L normal around the value, N the crowd with the few who lean more."""
-        log: Floats = np.logaddexp(*self._log_densities(value, variance)) + 0.5 * np.log(variance)
+        log: Floats = _log_density(value - self.mean, self.sd**2 + variance) + 0.5 * np.log(variance)
         return log
-
-    @property
-    def _variances(self) -> Floats:
-        """Of most annotators, and of those who lean more, shape (2, 1)."""
-        return np.array([[self.sd**2], [self.sd**2 + LEANERS_SD**2]])
-
-    def _log_densities(self, value: Floats, variance: Floats) -> Floats:
-        log: Floats = np.log([[1.0 - LEANERS], [LEANERS]])
-        return log + _log_density(value - self.mean, self._variances + variance)
 
 
 NO_SPREAD = Spread(0.0, 0.0, 0.0)

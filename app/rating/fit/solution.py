@@ -23,7 +23,7 @@ from app.rating.fit.maxima import MOST_MODELS, MOST_VOTES, find_maxima
 from app.rating.fit.prior_spread import ASSUMED, fit_with_estimated_prior
 from app.rating.fit.result import FitResult
 from app.rating.fit.scale import ELO_PER_NATURAL, LEAST_MEDIAN, find_scale
-from app.rating.fit.weights import Weighted, first_abilities, weigh_abilities, weigh_votes
+from app.rating.fit.weights import Weighted, first_abilities, scale_votes, weigh_abilities, weigh_votes
 from app.rating.settings import LoopSettings
 from app.rating.votes.cells import Cells
 from app.rating.votes.compact import Compact
@@ -110,8 +110,10 @@ def _fit_from(
 
 def _weigh(cells: Cells, component: Indices, settings: LoopSettings) -> Weighted | None:
     """Return the votes with the weights that the limit of influence gives them; None where all weigh 1."""
-    if settings.influence_limit is None or settings.prior_sd is None:
+    if settings.prior_sd is None:
         return None
+    if settings.influence_limit is None:
+        return None if cells.trust is None else scale_votes(cells, cells.trust, np.ones(cells.n_annotators))
     theta = first_abilities(cells, fit_m_elo_unchecked(cells, component).R, cap=settings.ability_cap)
     return weigh_votes(cells, weigh_abilities(theta), settings.influence_limit)
 

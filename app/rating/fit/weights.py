@@ -85,6 +85,8 @@ def weigh_votes(cells: Cells, by_ability: Floats, limit: float) -> Weighted | No
     excess, _ = _sum_beyond(rows, largest, plain)
     limits = limit * (total - excess) / judges + FREE
     weight = by_ability[cells.annotator]
+    if cells.trust is not None:
+        weight = weight * cells.trust
 
     def lower(part: tuple[int, int]) -> None:
         who = _beyond(largest, limits, part)

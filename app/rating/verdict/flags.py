@@ -11,12 +11,13 @@ from app.rating.arrays import Floats, Mask
 from app.rating.detection.evidence import Evidence, Weigher
 from app.rating.settings import EVIDENCE_TESTS, TASTE_TESTS, LoopSettings
 from app.rating.uncertainty.results import Estimate
+from app.rating.votes.cells import Cells
 
 BY_ABILITY = "ability"
 """The reason of a flag by ability; the reason of a flag by evidence is the name of the strongest test."""
 
-LIKELY = 0.5
-"""P(a ≤ ε) from which the rule by evidence flags: more likely than not. docs/laboratory-attacks.md has the errors."""
+CERTAIN = 0.95
+"""P(a ≤ ε) from which an ability is low: a + 1.645 se ≤ ε, the upper end of a one-sided 95 % interval."""
 
 
 @dataclass(frozen=True)
@@ -44,12 +45,13 @@ def flag_by_ability(settings: LoopSettings, ability: Floats, was_low: Mask) -> F
 
 
 def flag_by_habits(settings: LoopSettings, evidence: Evidence, was_low: Mask) -> Flags:
-    """Flag where the adjusted ability is at or below ε with a probability of `LIKELY` or more.
+    """Flag where the interval of the adjusted ability lies at or below ε, and the scores are well supported.
 
     An annotator who was flagged in the round before stays so while that is true of ε plus `release_margin`.
     """
-    low = evidence.probability_low(settings.min_ability) >= LIKELY
-    held = was_low & ~low & (evidence.probability_low(settings.min_ability + settings.release_margin) >= LIKELY)
+    low = evidence.supported & (evidence.probability_low(settings.min_ability) >= CERTAIN)
+    margin = settings.min_ability + settings.release_margin
+    held = was_low & ~low & evidence.supported & (evidence.probability_low(margin) >= CERTAIN)
     return Flags(low | held, held)
 
 
@@ -79,7 +81,7 @@ class Judge:
 
     Attributes
     ----------
-    evidence : tests by the first fit, abilities and habits by the newest
+    evidence : tests by the last fit of all annotators, habits by the newest
     seconds : spent on weighing
     """
 
@@ -91,21 +93,27 @@ class Judge:
         self.evidence: Evidence | None = None
         self.seconds = 0.0
 
-    def weigh(self, found: Estimate) -> None:
-        """Weigh the evidence by this fit; after the first one only abilities and habits are estimated anew."""
+    def weigh(self, found: Estimate, *, tested: bool = True) -> None:
+        """Weigh the evidence by this fit; untested, only habits are estimated anew."""
         if self.weigher is None:
             return
         began, before = time.perf_counter(), self.evidence
-        weighed = self.weigher(found.natural_scores(), self.tested, tested=before is None)
-        self.evidence = (
-            weighed if before is None else replace(before, null_model=weighed.null_model, habits=weighed.habits)
-        )
-        self.seconds += time.perf_counter() - began
+        weighed = self.weigher(found.natural_scores(), self.tested, tested=tested)
+        if before is not None and not tested:
+            weighed = replace(before, habits=weighed.habits, judges=weighed.judges)
+        self.evidence, self.seconds = weighed, self.seconds + time.perf_counter() - began
 
     @property
     def _by_evidence(self) -> Evidence | None:
         """The evidence where it is the rule."""
         return self.evidence if self.settings.flag_rule == "evidence" else None
+
+    def trust(self, cells: Cells, spared: Mask) -> Floats | None:
+        """Return the weight of each cell's votes by `Favouritism.trust`; None where the tests do not rule, or all 1."""
+        evidence = self._by_evidence
+        if evidence is None or evidence.favouritism is None:
+            return None
+        return evidence.favouritism.trust(cells, spared)
 
     @property
     def acting_tests(self) -> tuple[str, ...]:

@@ -18,6 +18,8 @@ from app.rating.verdict.rating import Rating, publish
 from app.rating.votes.cells import Cells
 from app.rating.votes.indexed import IndexedVotes
 
+GROUP_ROUNDS = 6
+STABLE = 0.02  # change of a weight
 WORTH = 0.5  # share of the votes that weights leave, below which a notice says so
 
 
@@ -34,6 +36,9 @@ def run_round(
     weigher: Weigher | None = None,
 ) -> Rating:
     """Run one round of the loop (Algorithm 3): drop annotators with δ votes or fewer, fit, flag, publish.
+
+    Votes on a model weigh the less, the likelier it is that the annotator pushes or buries that model: the fit and the
+    tests are repeated until they agree on who does.
 
     With `settings.exclude` the flagged annotators are taken out and the rest is fitted again: once after the tests,
     where evidence is the rule, and once after ε. Annotators who fall to ε only in the last fit are flagged and stay in,
@@ -77,6 +82,7 @@ def run_round(
     judge = Judge(settings, weigher, one.enough, was_low, was_acted)
 
     one.fit(judge, "excluded")
+    one.weigh_groups(judge)
     suspects, opinionated = judge.suspects(), judge.opinionated()
     one.take_out(suspects.low, judge, "flagged by the evidence")
     unable = judge.unable(one.found.annotators.ability)
@@ -95,6 +101,7 @@ class _Round:
     enough : past δ
     counted : in the first fit
     out : of those, the ones that a rule takes out, or would where `exclude` is off
+    trust : weight of each cell's votes because of models that annotators push or bury; None: 1
     found : the newest fit
     """
 
@@ -108,6 +115,7 @@ class _Round:
         self.votes = cells.votes_by_annotator()
         self.enough = self.votes > settings.min_votes
         self.counted = self.enough & ~keep_never
+        self.trust: Floats | None = None
         self.out, self.seconds = np.zeros_like(self.enough), dict[str, float]()
         if not self.counted.any():
             raise VotesError(_no_vote_left(self.votes, settings, int(keep_never.sum())), "no-votes")
@@ -118,21 +126,35 @@ class _Round:
         left: Mask = self.counted & ~self.out if self.settings.exclude else self.counted
         return left
 
-    def fit(self, judge: Judge, reason: str) -> None:
+    def fit(self, judge: Judge, reason: str, *, tested: bool = True) -> None:
         """Fit the votes of the annotators left, and weigh the evidence by it; `reason` says why none may be left."""
         if not self.left.any():
             raise VotesError(f"every annotator is {reason}", "no-votes")
-        self.found = fit_with_errors(self.cells.where(self.left[self.cells.annotator]), self.settings, self.start)
+        cells = self.cells if self.trust is None else replace(self.cells, trust=self.trust)
+        self.found = fit_with_errors(cells.where(self.left[cells.annotator]), self.settings, self.start)
         for stage, taken in self.found.seconds.items():
             self.seconds[stage] = self.seconds.get(stage, 0.0) + taken
-        judge.weigh(self.found)
+        judge.weigh(self.found, tested=tested)
+
+    def weigh_groups(self, judge: Judge) -> None:
+        """Fit again with less weight for the votes of annotators on models that they push or bury, until it is stable.
+
+        Annotators kept by decision keep their weight.
+        """
+        for _ in range(GROUP_ROUNDS):
+            trust = judge.trust(self.cells, self.keep_always)
+            before = np.ones(1) if self.trust is None else self.trust
+            if trust is None or np.abs(trust - before).max() < STABLE:
+                break
+            self.trust, self.start = trust, self.found.optimum
+            self.fit(judge, "excluded")
 
     def take_out(self, flagged: Mask, judge: Judge, reason: str) -> None:
         """Take out the annotators flagged, apart from those kept by decision, and with `exclude` fit the others."""
         more = self.counted & flagged & ~self.keep_always & ~self.out
         self.out = self.out | more
         if self.settings.exclude and more.any():
-            self.fit(judge, reason)
+            self.fit(judge, reason, tested=False)
 
     def conclude(self, judge: Judge, suspects: Flags, unable: Flags, opinionated: Flags) -> Rating:
         """Return the last fit with every annotator's standing by the rules, and why."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from app.rating.arrays import Floats, Mask, sum_by
+from app.rating.arrays import Floats, Indices, Mask, sum_by
 from app.rating.errors import VotesError
 from app.rating.fit.am_elo import CERTAIN
 from app.rating.fit.arrow import observe
@@ -35,6 +35,7 @@ class HeldAbilities:
         corrected for bias: then a slice's scores are not corrected either
     variance : square of the published standard error; 0 where abilities are known
     weight : of the votes of each annotator before the limit of influence; None where all votes weigh 1
+    doubted : cells of the fit whose votes weigh less by `Cells.trust`; None where there is none
     """
 
     ability: Floats
@@ -42,6 +43,15 @@ class HeldAbilities:
     spread: Floats
     variance: Floats
     weight: Floats | None = None
+    doubted: Cells | None = None
+
+    def trusting(self, cells: Cells) -> Cells:
+        """Return the cells with the trust that the fit of all votes gives them."""
+        if self.doubted is None or self.doubted.trust is None:
+            return cells
+        key, of_slice = _keys(self.doubted), _keys(cells)
+        place = np.minimum(np.searchsorted(key, of_slice), len(key) - 1)
+        return replace(cells, trust=np.where(key[place] == of_slice, self.doubted.trust[place], 1.0))
 
     def annotators(self, cells: Cells) -> AnnotatorEstimates:
         """Return the abilities as results, of annotators with these votes."""
@@ -66,7 +76,14 @@ def hold_abilities(whole: Rating, settings: LoopSettings) -> HeldAbilities:
         weight = np.ones(len(ability))
         weighted = fit.weighted
         weight[annotators] = weigh_abilities(ability[annotators]) if weighted is None else weighted.by_ability
-    return HeldAbilities(ability, inverse, spread, variance, weight)
+    doubted = None if whole.cells.trust is None else whole.cells.where(whole.cells.trust < 1.0)
+    return HeldAbilities(ability, inverse, spread, variance, weight, doubted)
+
+
+def _keys(cells: Cells) -> Indices:
+    """Return a number for each cell's annotator and pair, ascending, shape (n_cells,)."""
+    keys: Indices = (cells.annotator.astype(np.int64) * cells.n_models + cells.model_a) * cells.n_models + cells.model_b
+    return keys
 
 
 def fit_slice(cells: Cells, held: HeldAbilities, settings: LoopSettings) -> Rating:
@@ -102,7 +119,7 @@ def fit_slice(cells: Cells, held: HeldAbilities, settings: LoopSettings) -> Rati
     "Slices").
     """
     known = np.isfinite(held.ability)
-    cells = cells.where(known[cells.annotator])
+    cells = held.trusting(cells.where(known[cells.annotator]))
     if len(cells.n) == 0:
         raise VotesError("no vote of the slice is by an annotator with an ability", "no-votes")
     theta = np.where(known, held.ability, 0.0)

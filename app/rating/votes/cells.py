@@ -52,6 +52,8 @@ class Cells:
         How many of the votes were ties of either kind.
     n_annotators, n_models : int
         Sizes of the index spaces; an index without a cell is allowed.
+    trust : float64 array, shape (n_cells,), or None
+        Weight of each cell's votes in a fit that weighs votes, in (0, 1]; None: 1. They count in full elsewhere.
 
     The arrays may be shared with other Cells: do not write to them.
     """
@@ -64,6 +66,7 @@ class Cells:
     ties: Floats
     n_annotators: int
     n_models: int
+    trust: Floats | None = None
 
     @property
     def n_votes(self) -> float:
@@ -101,6 +104,7 @@ class Cells:
         return Cells(
             self.annotator[here] - self.annotator.dtype.type(first), self.model_a[here], self.model_b[here],
             self.n[here], self.s[here], self.ties[here], last - first, self.n_models,
+            None if self.trust is None else self.trust[here],
         )  # fmt: skip
 
     def where(self, keep: Mask) -> "Cells":
@@ -110,6 +114,7 @@ class Cells:
         return Cells(
             self.annotator[keep], self.model_a[keep], self.model_b[keep],
             self.n[keep], self.s[keep], self.ties[keep], self.n_annotators, self.n_models,
+            None if self.trust is None else self.trust[keep],
         )  # fmt: skip
 
 

@@ -48,6 +48,7 @@ def compact(cells: Cells, present: Mask | None = None) -> Compact:
         ties=cells.ties,
         n_annotators=len(annotators),
         n_models=len(models),
+        trust=cells.trust,
     )
     return Compact(renumbered, models, annotators)
 

@@ -11,7 +11,7 @@ from app.review.evidence.annotator_votes import AnnotatorVotes, ability_of, chan
 from app.review.evidence.expectations import PublishedScores, read_scores
 from app.review.evidence.figures import compare_models, compare_sides, compare_ties, find_agreement, measure_drift
 from app.review.evidence.pace import measure_pace
-from app.review.evidence.reasons import describe_findings, describe_reasons, strength_of
+from app.review.evidence.reasons import RuleUsed, describe_findings, describe_reasons, explain_unflagged
 from app.review.evidence.schemas import Case, SurprisingVote
 from app.review.evidence.summary import describe_drift, describe_figures, describe_retracted
 from app.review.queries import read_evidence, read_times_of_others
@@ -44,13 +44,15 @@ def make_case(conn: Connection, annotator: FoundAnnotator) -> Case | None:
     if len(votes.id) == 0:
         summary += describe_retracted(summarise_votes(conn, annotator), has_history=bool(history))
     if ability_of(annotator) is not None:
-        summary += describe_reasons(annotator, findings, snapshot.settings.get("min_ability"))
+        rule = RuleUsed.of(snapshot.settings)
+        summary += describe_reasons(annotator, findings, rule)
+        summary += filter(None, [explain_unflagged(annotator, findings, rule)])
     summary += describe_figures(agreement, sides, ties, pace, models)
     summary += describe_drift(drift)
     return Case(
         snapshot=snapshot.number,
         summary=summary,
-        strength=strength_of(findings, annotator.probability_low),
+        strength=annotator.reason_strength,
         laboratory=findings,
         ability_used=votes.ability,
         votes_considered=len(votes.id),

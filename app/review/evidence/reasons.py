@@ -1,37 +1,70 @@
-"""Why an annotator is flagged, in sentences: the results of the tests, and the ability."""
+"""Why an annotator is flagged, or is not, in sentences: the results of the tests, and the ability."""
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from app.annotators.schemas import Annotator
-from app.review.evidence.schemas import Finding, Findings
-from app.review.queries import MAX_LOG10_ODDS
+from app.annotators.schemas import Annotator, FoundAnnotator
+from app.rating.settings import EVEN_ODDS, EVIDENCE_RATIO, ODDS_TESTS
+from app.rating.verdict.flags import CERTAIN
+from app.review.evidence.schemas import Finding, Findings, JudgedAbility
 
 BEHAVIOURS: dict[str, str] = {
-    "coin": "an annotator who votes at random",
-    "contrary": "an annotator who votes against the leaderboard",
+    "coin": "an annotator who votes at random or against the leaderboard",
     "equal": "an annotator who always calls a tie",
     "follower": "an annotator who looks up the leaderboard and follows it more closely than honest annotators do",
     "favour": "an annotator who always votes for {about} and otherwise honestly",
     "against": "an annotator who always votes against {about} and otherwise honestly",
-    "mimic": "an annotator who always votes for {about} and otherwise follows the leaderboard",
     "side": "an annotator who always takes the {about} side",
 }
-_STRONG = 1.0  # log10 of the likelihood ratio: ten times
+_STRONG = 1.0  # log10 of the ratio: ten times
 _LOW_ENOUGH = 0.5  # probability of an ability at or below ε from which a sentence says so
+_KEPT = {"trusted": "an admin trusts this annotator", "active": "an admin reinstated this annotator"}
+
+
+@dataclass(frozen=True)
+class RuleUsed:
+    """The rule on abilities of a refit.
+
+    Attributes
+    ----------
+    threshold : ε; None where the snapshot does not name it
+    adjusted : whether it judges adjusted abilities
+    bar : ratio of a test from which it flags
+    """
+
+    threshold: float | None
+    adjusted: bool
+    bar: float
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> "RuleUsed":
+        """Return the rule of a snapshot with these settings."""
+        by_evidence = settings.get("flag_rule", "evidence") == "evidence"
+        return cls(settings.get("min_ability"), by_evidence, settings.get("evidence_ratio", EVIDENCE_RATIO))
+
+    def judged(self, annotator: Annotator) -> JudgedAbility | None:
+        """Return the ability by which the rule judges; None where none is known."""
+        for kind in ("adjusted", "ability", "shadow"):
+            value = getattr(annotator, "ability" if kind == "ability" else f"{kind}_ability")
+            if value is not None and (self.adjusted or kind != "adjusted"):
+                ends = (getattr(annotator, f"{kind}_{end}") for end in ("lower", "upper"))
+                return JudgedAbility(kind=kind, value=value, **dict(zip(("lower", "upper"), ends, strict=True)))
+        return None
 
 
 def describe_findings(evidence: Mapping[str, Any] | None) -> Findings:
     """Return what a refit stored about an annotator, with a sentence for each test."""
     if evidence is None:
-        return Findings(rule=None, held=False, strength=None, findings=[])
+        return Findings(rule=None, held=False, strength=None, judges=None, findings=[])
     about = evidence.get("about") or {}
     tests = sorted((evidence.get("tests") or {}).items(), key=lambda item: -item[1])
     return Findings(
         rule=evidence.get("rule"),
         held=bool(evidence.get("held")),
         strength=evidence.get("strength"),
+        judges=evidence.get("judges"),
         findings=[_finding(test, ratio, about.get(test)) for test, ratio in tests],
     )
 
@@ -39,57 +72,74 @@ def describe_findings(evidence: Mapping[str, Any] | None) -> Findings:
 def _finding(test: str, ratio: float, about: str | None) -> Finding:
     behaviour = BEHAVIOURS.get(test, f"an annotator with the behaviour {test}").format(about=about or "one model")
     words = f"The votes are {format_ratio(ratio)} likelier from {behaviour} than from an honest annotator."
+    if test in ODDS_TESTS:
+        words = f"The odds are {format_odds(ratio - math.log10(EVEN_ODDS))} that this is {behaviour}."
     return Finding(test=test, log10_ratio=ratio, about=about, words=words)
 
 
 def strong_findings(findings: Findings) -> list[Finding]:
-    """Return the findings with a likelihood ratio of ten or more."""
+    """Return the findings with a ratio of ten or more."""
     return [finding for finding in findings.findings if finding.log10_ratio >= _STRONG]
 
 
-def strength_of(findings: Findings, probability_low: float | None) -> float:
-    """Return the strength of the reason, by which the queue is ordered; `queries.list_by_reason` computes the same."""
-    ratios = [] if findings.strength is None else [findings.strength]
-    if probability_low is not None:
-        least = 10.0**-MAX_LOG10_ODDS
-        ratios.append(math.log10(max(probability_low, least) / max(1.0 - probability_low, least)))
-    return max([0.0, *ratios])
-
-
-def describe_reasons(annotator: Annotator, findings: Findings, threshold: float | None) -> list[str]:
-    """Describe what the refit found against the annotator, the strongest first; `threshold` is ε."""
+def describe_reasons(annotator: Annotator, findings: Findings, rule: RuleUsed) -> list[str]:
+    """Describe what the refit found against the annotator, the strongest first."""
     words = [finding.words for finding in strong_findings(findings)]
     if findings.held:
         words.append("The flag remains from before: the figures are within the rule's margin.")
-    low = annotator.probability_low
-    if low is None or threshold is None or (low < _LOW_ENOUGH and findings.rule != "ability"):
+    low, judged = annotator.probability_low, rule.judged(annotator)
+    if low is None or judged is None or rule.threshold is None or (low < _LOW_ENOUGH and findings.rule != "ability"):
         return words
-    about_ability = _describe_ability(annotator, low, threshold)
+    about_ability = _describe_ability(judged, low, rule.threshold)
     return [about_ability, *words] if findings.rule in (None, "ability") else [*words, about_ability]
 
 
-def _describe_ability(annotator: Annotator, low: float, threshold: float) -> str:
-    kind, ability, lower, upper = "adjusted ability", *_interval(annotator, "adjusted")
-    if ability is None:
-        kind = "ability" if annotator.ability is not None else "shadow ability"
-        ability, lower, upper = _interval(annotator, kind.split()[0])
-    probability = format_probability(low)
+def _describe_ability(judged: JudgedAbility, low: float, threshold: float) -> str:
+    lower, upper = judged.lower, judged.upper
     ends = "" if lower is None else f" (95 % interval {lower:.2f} to {upper:.2f})".replace("-", "−")
-    value = f"{ability:.2f}".replace("-", "−")
-    return f"The {kind} is {value}{ends}; it is at or below {threshold:g} with {probability}."
+    name = "ability" if judged.kind == "ability" else f"{judged.kind} ability"
+    value = f"{judged.value:.2f}".replace("-", "−")
+    return f"The {name} is {value}{ends}; it is at or below {threshold:g} with {format_probability(low)}."
 
 
-def _interval(annotator: Annotator, name: str) -> tuple[float | None, float | None, float | None]:
-    value = annotator.ability if name == "ability" else getattr(annotator, f"{name}_ability")
-    return value, getattr(annotator, f"{name}_lower"), getattr(annotator, f"{name}_upper")
+def explain_unflagged(found: FoundAnnotator, findings: Findings, rule: RuleUsed) -> str | None:
+    """Say why an annotator whose ability is at or below ε has no flag; None for all others."""
+    judged = rule.judged(found)
+    if judged is None or rule.threshold is None or judged.value > rule.threshold:
+        return None
+    if found.standing not in ("active", "trusted"):
+        return None
+    if found.override is not None:
+        why = _KEPT[found.override]
+    elif found.dismissed_below is not None and found.rule_standing == "flagged":
+        why = "an admin dismissed the flag"
+    elif judged.upper is not None and (found.probability_low or 0.0) < CERTAIN:
+        why = f"the 95 % interval reaches up to {judged.upper:.2f}, above ε; the rule asks for 95 % probability"
+    elif findings.judges is not None:
+        stand = "judge stands" if int(findings.judges) == 1 else "judges stand"
+        why = f"only {int(findings.judges)} {stand} behind the scores of these models"
+    else:
+        why = "the next refit judges anew"
+    return f"Not flagged: {why}."
+
+
+def format_odds(log10_odds: float) -> str:
+    """Return odds in words: "63 to 1", "10^9 to 1", "1 to 4"."""
+    if log10_odds < 0.0:
+        return f"1 to {_count(-log10_odds)}"
+    return f"{_count(log10_odds)} to 1"
 
 
 def format_ratio(log10_ratio: float) -> str:
     """Return a likelihood ratio in words: "2.5 times", "1,585 times", "10^9 times"."""
-    if log10_ratio < 6:  # noqa: PLR2004  a million
-        ratio = 10.0**log10_ratio
-        return f"{ratio:,.0f} times" if ratio >= 10 else f"{ratio:.1f} times"  # noqa: PLR2004
-    return f"10^{log10_ratio:.0f} times"
+    return f"{_count(log10_ratio)} times"
+
+
+def _count(log10: float) -> str:
+    if log10 < 6:  # noqa: PLR2004  a million
+        value = 10.0**log10
+        return f"{value:,.0f}" if value >= 10 else f"{value:.1f}".removesuffix(".0")  # noqa: PLR2004
+    return f"10^{log10:.0f}"
 
 
 def format_probability(probability: float) -> str:

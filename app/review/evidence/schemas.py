@@ -12,13 +12,26 @@ MOST_VOTES = 100_000
 """Only this many votes of an annotator, the last ones, are compared with the leaderboard."""
 
 
+class JudgedAbility(BaseModel):
+    """The ability by which the rule judges."""
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: Literal["adjusted", "ability", "shadow"]
+    value: float
+    lower: float | None = Field(description="Lower end of its 95 % interval.")
+    upper: float | None = Field(description="Upper end of it.")
+
+
 class Finding(BaseModel):
     """The result of one test: how much likelier a bad behaviour makes the votes than an honest annotator does."""
 
     model_config = ConfigDict(frozen=True)
 
     test: str
-    log10_ratio: float = Field(description="Logarithm to base 10 of the likelihood ratio; 2 is a hundred times.")
+    log10_ratio: float = Field(
+        description="Logarithm to base 10 of the likelihood ratio; of coin, favour and against of 100 times the odds."
+    )
     about: str | None = Field(description="The model or the side that the test is about.")
     words: str
 
@@ -30,7 +43,11 @@ class Findings(BaseModel):
 
     rule: str | None = Field(description="What flags or excludes: `ability`, or a test's name; null for nothing.")
     held: bool = Field(description="Whether the flag only remains from before: the figures are in the rule's margin.")
-    strength: float | None = Field(description="Logarithm to base 10 of the strongest test's likelihood ratio.")
+    strength: float | None = Field(description="`log10_ratio` of the strongest test.")
+    judges: float | None = Field(
+        description="Effective number of judges behind the scores of the annotator's models, where it is below 20: "
+        "then a low ability does not flag. Null where it is not."
+    )
     findings: list[Finding] = Field(description="The strongest first; only tests that speak against the annotator.")
 
 
@@ -197,7 +214,9 @@ class Case(BaseModel):
 
     snapshot: int = Field(description="Number of the snapshot whose leaderboard the votes are compared with.")
     summary: list[str] = Field(description="What stands out, in sentences; empty where nothing does.")
-    strength: float = Field(description="Strength of the reason, by which the review queue is ordered.")
+    strength: float = Field(
+        description="Strength of the reason, by which the review queue is ordered: logarithm to base 10 of odds."
+    )
     laboratory: Findings = Field(description="Results of the tests of the newest refit.")
     ability_used: float = Field(description="Ability, or shadow ability, behind `own` figures; 1 if neither is known.")
     votes_considered: int = Field(description=f"Votes that are not retracted, at most the last {MOST_VOTES:,}.")

@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description 8af100b6ca0068ca: make docs.
+# Written by clients/python/generate.py from the OpenAPI description 03d33557c87838d8: make docs.
 
 from __future__ import annotations
 
@@ -299,23 +299,21 @@ class Policy(BaseModel):
     flag_rule: Annotated[
         Literal["threshold", "evidence"],
         Field(
-            description="Which annotators are flagged or excluded. threshold: those with an ability at or below ε (the paper's rule). evidence: those that a test on the votes finds, and then those whose adjusted ability is more likely than not at or below ε. The tests favour, against and mimic are about a model: they flag, and never exclude."
+            description="Which annotators are flagged or excluded. threshold: those with an ability at or below ε (the paper's rule). evidence: those whose adjusted ability lies at or below ε with 95 % probability, where 20 judges or more stand behind the scores of their models, and those that a test on the votes finds. The tests favour and against are about a model: they flag, and never exclude."
         ),
     ] = "evidence"
     evidence_ratio: Annotated[
         float,
         Field(
-            description="Likelihood ratio L against honesty from which a test on the votes flags. An honest annotator reaches it in one test with a probability of at most 1/L, in any of eight with at most 8/L."
+            description="Likelihood ratio L against honesty from which a test on the votes flags; 100 times the odds in the tests coin, favour and against. An honest annotator reaches L in each of the others with a probability of at most 1/L."
         ),
     ] = 100.0
     evidence_tests: Annotated[list[str], Field(description="The tests that are run on the votes.")] = [
         "coin",
-        "contrary",
         "equal",
         "follower",
         "favour",
         "against",
-        "mimic",
         "side",
     ]
     release_margin: Annotated[

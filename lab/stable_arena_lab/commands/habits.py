@@ -6,7 +6,7 @@ import typer
 
 from app.cli.progress import showing_stages
 from app.errors import BadInputError
-from app.rating.verdict.flags import LIKELY
+from app.rating.verdict.flags import CERTAIN
 from stable_arena_lab.commands.charts import Spec, axis, category, colours, layer, panel, side_by_side
 from stable_arena_lab.commands.options import FigureOption, FormatOption, ProcessesOption, SeedOption
 from stable_arena_lab.commands.report import Report, Row, Rows, Table, check_figure, publish, table, word
@@ -59,7 +59,7 @@ def habits(
         chart=_chart(rows),
         notes=[
             "% of the bad annotators found / % of the honest ones wronged. P: probability of an ability at or below ε.",
-            f"The default rule is: a test, or P ≥ {LIKELY:g}.",
+            f"The default rule is: a test, or P ≥ {CERTAIN:g} where judges are many.",
         ],
         seconds=time.perf_counter() - started,
     )

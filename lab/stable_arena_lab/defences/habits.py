@@ -17,7 +17,7 @@ from stable_arena_lab.spread import mean_or_none, sd_or_none
 
 MODELS, FAMILIES, TIERS = 20, 5, 4
 TIE_SHARE = 0.32  # of ties between equals
-LEVELS = (0.3, 0.5, 0.65, 0.8)
+LEVELS = (0.5, 0.65, 0.8, 0.95)
 LAZY = 0.8  # share of a lazy annotator's votes that are at random
 
 

@@ -1,10 +1,12 @@
 """A reviewer's work in a real browser, from the sign-in to the undo."""
 
+import json
 import re
 from datetime import timedelta
 
 import pytest
 from playwright.sync_api import Page, expect
+from sqlalchemy import text
 
 from app.auth.sessions.service import make_link
 from app.database.engine import Database
@@ -13,6 +15,9 @@ from tests.fixtures.arena import Arena
 from tests.fixtures.browser import assert_accessible, assert_fits_phone, layout_shift
 
 pytestmark = [pytest.mark.browser, pytest.mark.arena]
+
+
+SINGLE = "[data-row][href^='/console/annotators']"  # groups are rows too
 
 
 def sign_in(page: Page, key: str) -> None:
@@ -29,10 +34,11 @@ def test_the_worst_flag_is_excluded_and_taken_back(
     sign_in(page, keys["admin"])
     expect(page).to_have_url(re.compile("/console/reviews$"))
     expect(page.get_by_role("heading", name="Review queue")).to_be_visible()
-    worst = page.locator("[data-row]").first
-    name = worst.inner_text()
     page.keyboard.press("j")
-    expect(worst).to_be_focused()
+    expect(page.locator("[data-row]").first).to_be_focused()
+    worst = page.locator(SINGLE).first
+    name = worst.inner_text()
+    worst.focus()
     page.keyboard.press("o")
     expect(page.get_by_role("heading", level=1)).to_contain_text(name)
     impact = page.locator("#impact")
@@ -64,16 +70,40 @@ def test_pages_are_accessible_and_fit_a_phone(page: Page, keys: dict[str, str], 
     page.goto("/console/sign-in")
     check(page)
     sign_in(page, keys["admin"])
-    for address in ("/console/reviews", "/console/appeals", "/console/annotators", "/console/sessions"):
-        page.goto(address)
+    pages = ("reviews", "reviews?watch=1", "appeals", "annotators", "sessions")
+    for address in pages:
+        page.goto(f"/console/{address}")
         check(page)
     page.goto("/console/reviews")
-    page.locator("[data-row]").first.click()
+    page.locator(SINGLE).first.click()
     expect(page.locator("#impact-title")).to_be_visible(timeout=60_000)
     page.locator(".vote summary").first.click()
     check(page)
     page.get_by_role("link", name="All votes").click()
     check(page)
+
+
+def test_a_group_is_excluded_and_taken_back(page: Page, keys: dict[str, str], arena: Arena, database: Database) -> None:
+    evidence = json.dumps({"rule": "favour", "strength": 4, "tests": {"favour": 4}, "about": {"favour": "Lumen 2"}})
+    with database.begin() as conn:
+        statement = "UPDATE snapshot_annotators SET evidence = CAST(:evidence AS jsonb) WHERE rule_standing = 'flagged'"
+        assert conn.execute(text(statement), {"evidence": evidence}).rowcount > 1
+    sign_in(page, keys["review"])
+    group = page.locator("[data-row]").first
+    title = group.inner_text()
+    assert re.fullmatch(r"\d+ annotators, one model", title)
+    check(page)
+    group.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(f"{title}: Lumen 2")
+    check(page)
+    page.get_by_label("Exclude").check()
+    page.get_by_label("Why").fill("they push one model")
+    page.get_by_role("button", name="Decide").click()
+    expect(page.locator(".flash")).to_contain_text("each is excluded")
+    expect(page.get_by_role("link", name=title)).to_have_count(0)
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator(".flash")).to_contain_text("are taken back")
+    expect(page.get_by_role("link", name=title)).to_be_visible()
 
 
 def check(page: Page) -> None:
@@ -118,7 +148,7 @@ def test_everything_works_without_scripts(
         ticket = make_link(conn, keys["review"].split("_")[1], lifetime=timedelta(minutes=1), actor="a test")
     page.goto(f"/console/sign-in?ticket={ticket}")
     page.get_by_role("button", name="Sign in as review key").click()
-    page.locator("[data-row]").first.click()
+    page.locator(SINGLE).first.click()
     page.get_by_role("link", name="Show it on a page of its own").click()
     expect(page.locator("#impact-title")).to_be_visible(timeout=60_000)
     page.go_back()

@@ -61,10 +61,10 @@ def test_the_honest_are_left_alone(variety: str) -> None:
     ("strategy", "test"),
     [
         ("coin", "coin"),
-        ("paper-random", "contrary"),
-        ("flip", "contrary"),
+        ("paper-random", "coin"),
+        ("flip", "coin"),
         ("equal", "equal"),
-        ("mimic", "mimic"),
+        ("mimic", "favour"),
         ("target-only", "favour"),
         ("always-left", "side"),
     ],
@@ -89,8 +89,8 @@ def test_what_the_evidence_is_about(attacked: Callable[[str], tuple[Arena, Evide
 
 
 def test_a_few_who_lean_are_not_taken_for_those_who_always_choose_a_side() -> None:
-    """Without a lean of their own a fifth of the leaners were flagged, nearly all of them by the test of the side."""
-    world, wronged, found = "one in 14 leans 400 points", list[bool](), list[bool]()
+    """A lean of 300 points; of those who lean 400 in a crowd that does not, one in eight is flagged."""
+    world, wronged, found = "one in 14 leans 300 points", list[bool](), list[bool]()
     for seed in range(16):
         for crowd in (Crowd(world), Crowd(world, "always-left", votes_each=200, share=0.25)):
             annotator, left, right, outcome, bad = draw(seed, crowd)

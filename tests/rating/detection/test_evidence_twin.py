@@ -9,7 +9,16 @@ from scipy.stats import norm
 
 from app.rating.detection import mixture
 from app.rating.detection.evidence import weigh
-from app.rating.detection.favouritism import OPINION_SD, SHIFT, find_favouritism
+from app.rating.detection.favouritism import (
+    LAPSE,
+    LIKELY,
+    LOG_SHIFT,
+    OPINIONATED,
+    SHIFT,
+    Favouritism,
+    find_favouritism,
+    find_groups,
+)
 from app.rating.detection.mixture import (
     ASSUMED,
     ASSUMED_SPREAD,
@@ -27,8 +36,6 @@ from app.rating.detection.null_model import (
     EQUAL,
     FIRST_HONEST,
     LOG_ABILITY,
-    LOG_ALWAYS,
-    LOG_SLIP,
     TIE_PROPENSITY,
     UNUSUAL,
     NullModel,
@@ -37,7 +44,7 @@ from app.rating.detection.null_model import (
 )
 from app.rating.detection.sided_cells import SidedCells
 from app.rating.detection.spread import Spread
-from app.rating.settings import EVIDENCE_TESTS
+from app.rating.settings import EVEN_ODDS, EVIDENCE_TESTS
 from app.rating.simulation.worlds import NATURAL_PER_ELO
 from app.rating.votes.cells import Cells
 from stable_arena_lab.attacks.arena import Setup, draw_arena
@@ -84,13 +91,12 @@ def plain_crowd(
     R: np.ndarray,
     lean: np.ndarray,
     caution: np.ndarray,
-    taste: np.ndarray,
     opinions: np.ndarray,
     doubt: np.ndarray,
-) -> tuple[np.ndarray, float, float, np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, float, float, np.ndarray]:
     """Log-likelihoods by behaviour, the honest abilities' centre and spread, by the same rounds on logarithms.
 
-    And P(a ≤ 0.05), by the annotators' own nodes, the coin's and those below; and what the doubt adds to honesty.
+    And the probability of a coin or a contrary annotator.
     """
     sure, votes = plain_nodes(cells, R, lean), cells.votes_by_annotator()
     ties = np.bincount(cells.annotator, cells.ties, cells.n_annotators)
@@ -100,13 +106,10 @@ def plain_crowd(
         np.nan_to_num(each, nan=unknown)[:, :, None] for each, unknown in zip(opinions, (0.0, -1e300), strict=True)
     )
     by_ties = sure.max(axis=1, keepdims=True) - sure.max(axis=(1, 2), keepdims=True)
-    plainly = sure.max(axis=2, keepdims=True) + without
-    doubt = logsumexp([plainly + doubt[:, :, None], own], axis=0) - logsumexp([plainly, own], axis=0)
     nodes = logsumexp([sure + without, own + by_ties], axis=0)
-    nodes[:, COIN] = sure[:, COIN]
-    nodes = (nodes + doubt) / caution[:, None, None]
+    nodes[:, :FIRST_HONEST] = sure[:, :FIRST_HONEST]
+    nodes = (nodes + doubt[:, :, None]) / caution[:, None, None]
     equal, follower = equal / caution, follower / caution
-    nodes[:, COIN] -= taste[:, None]
     size = len(TIE_PROPENSITY)
     log_ties = np.log(TIE_PROPENSITY)
     edges = [-np.inf, *(log_ties[1:] + log_ties[:-1]) / 2.0, np.inf]
@@ -136,31 +139,25 @@ def plain_crowd(
         crowd = (mass.sum(axis=0) + ASSUMED_TIES * begin) / (mass.sum() + ASSUMED_TIES)
         bad = (of_bad + ASSUMED * (0.9 * crowd + 0.1 / size)) / (of_bad.sum() + ASSUMED)
         settled = max(abs(spread - before[0]), abs(share[1] - before[1])) < CONVERGED
-    plain = logsumexp(nodes[:, FIRST_HONEST:] - doubt[:, FIRST_HONEST:] + weight, axis=(1, 2))
-    return log, centre, spread, kind[:, 1:3].sum(axis=1), honest - plain
+    return log, centre, spread, kind[:, 1:3].sum(axis=1)
 
 
 @pytest.mark.parametrize("world", WORLDS)
 def test_the_crowd_is_its_plain_twin(world: str) -> None:
     cells, R, lean = draw(world)
     generator = np.random.default_rng(9)
-    caution, taste = 1.0 + generator.random(cells.n_annotators), generator.normal(0.0, 2.0, cells.n_annotators)
+    caution = 1.0 + generator.random(cells.n_annotators)
     doubt = generator.random((cells.n_annotators, len(ABILITY)))
     likeliest = plain_nodes(cells, R, lean).max(axis=2)
     opinions = np.stack([np.full_like(likeliest, np.log(0.4)), likeliest + generator.normal(0.0, 2.0, likeliest.shape)])
-    opinions[1, :, COIN] = -1e300
     opinions[:, 3] = np.nan
-    crowd = fit_null_model(cells, R, lean=lean, caution=caution, taste=taste, opinions=opinions, doubt=doubt, ties=TIES)
-    log, centre, spread, low, benefit = plain_crowd(cells, R, lean, caution, taste, opinions, doubt)
-    edge = (ABILITY[COIN] + ABILITY[FIRST_HONEST]) / 2.0
-    np.testing.assert_allclose(crowd.probability_low(edge), low, rtol=1e-7, atol=1e-9)
-    assert np.all(np.diff([crowd.probability_low(x) for x in (-3.0, -0.5, 0.2, 1.0, 9.0)], axis=0) >= 0.0)
-    assert np.all(crowd.probability_low(-3.0) == 0.0)
+    crowd = fit_null_model(cells, R, lean=lean, caution=caution, opinions=opinions, doubt=doubt, ties=TIES)
+    log, centre, spread, low = plain_crowd(cells, R, lean, caution, opinions, doubt)
     np.testing.assert_allclose(crowd.log_likelihood, log, rtol=1e-9, atol=1e-6)
+    likely = np.exp(crowd.coin_ratio()) / EVEN_ODDS
+    np.testing.assert_allclose(likely / (1.0 + likely), low, rtol=1e-5, atol=1e-9)
     assert np.log(crowd.typical) == pytest.approx(centre, abs=1e-8)
     assert crowd.spread == pytest.approx(spread, abs=1e-8)
-    likely = low < 1.0 - 1e-9  # of the others honesty is too unlikely for what doubt adds to it
-    np.testing.assert_allclose(crowd.benefit[likely], benefit[likely], rtol=1e-6, atol=1e-6)
 
 
 def test_a_search_that_is_given_up_is_as_its_plain_twin(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,8 +168,8 @@ def test_a_search_that_is_given_up_is_as_its_plain_twin(monkeypatch: pytest.Monk
 
 def plain_favouritism(
     cells: Cells, R: np.ndarray, lean: np.ndarray, crowd: NullModel, k: int, model: int
-) -> tuple[tuple[float, float, float], bool]:
-    """Log ratios of favour, against and mimic for one annotator and one model; whether an own opinion is considered."""
+) -> tuple[tuple[float, float], bool]:
+    """Log ratios of favour and against for one annotator and one model; whether an own opinion is considered."""
     mine = np.flatnonzero(cells.annotator == k)
     a, b = cells.model_a[mine], cells.model_b[mine]
     win, loss = (side[mine] for side in (cells.wins_a, cells.wins_b))
@@ -181,39 +178,61 @@ def plain_favouritism(
 
     def honest(keep: np.ndarray, shift: np.ndarray) -> float:
         y = 0.5 * (ability[:, None] * (R[a] - R[b] + shift) + lean[mine])
-        log = (win - loss) * y + tie * np.log(v) - (win + tie + loss) * np.log(np.exp(y) + np.exp(-y) + v)
+        total = np.exp(y) + np.exp(-y) + v
+        won, tied, lost = ((1.0 - LAPSE) * x / total + LAPSE / 3.0 for x in (np.exp(y), v, np.exp(-y)))
+        log = win * np.log(won) + tie * np.log(tied) + loss * np.log(lost)
         return float(logsumexp((log * keep).sum(axis=1) + weight))
 
     everything, nothing = np.ones(len(mine)), np.zeros(len(mine))
     side = (a == model).astype(float) - (b == model)
     met, plain = side != 0, honest(everything, nothing)
     up, down = np.where(side > 0, win, loss), np.where(side > 0, loss, win)
-    good = (met * (up * LOG_ALWAYS + (tie + down) * LOG_SLIP)).sum()
-    bad = (met * (down * LOG_ALWAYS + (tie + up) * LOG_SLIP)).sum()
+    always, never = np.log(1.0 - LAPSE + LAPSE / 3.0), np.log(LAPSE / 3.0)
     rest = honest((~met).astype(float), nothing) - plain
-    by_ranking = float((follow(cells, R)[mine] * ~met).sum()) + good - plain
-    excuse, prior = 0.0, -0.5 * (SHIFT / OPINION_SD) ** 2
-    doubted = max(rest + max(good, bad), by_ranking) > np.log(cells.n_models)
+    good = rest + (met * (up * always + (tie + down) * never)).sum()
+    bad = rest + (met * (down * always + (tie + up) * never)).sum()
+    doubted = max(good, bad) > LIKELY
     if doubted:
         opinions = [honest(everything, t * side) for t in SHIFT]
-        excuse = max(0.0, float(logsumexp(prior - logsumexp(prior) + opinions)) - plain)
-    return (rest + good - excuse, rest + bad - excuse, by_ranking - excuse), doubted
+        own = float(logsumexp(LOG_SHIFT + opinions)) - plain
+        excuse = np.logaddexp(0.0, np.log(OPINIONATED / (1.0 - OPINIONATED)) + own)
+        good, bad = good - excuse, bad - excuse
+    return (good, bad), doubted
 
 
 @pytest.mark.parametrize("world", WORLDS)
 def test_favouritism_is_its_plain_twin(world: str) -> None:
     cells, R, lean = draw(world)
-    crowd = fit_null_model(cells, R, lean=lean)
-    found = find_favouritism(cells, R, crowd, lean)
+    crowd, caution = fit_null_model(cells, R, lean=lean), 1.0 + np.arange(cells.n_annotators) / 9.0
+    found = find_favouritism(cells, R, crowd, lean, caution)
     any_doubted = False
     for k in (0, cells.n_annotators - 1):  # an honest annotator and an attacker
-        met = np.unique(np.concatenate([side[cells.annotator == k] for side in (cells.model_a, cells.model_b)]))
-        for model in met:
+        mine = found.annotator == k
+        met = np.concatenate([side[cells.annotator == k] for side in (cells.model_a, cells.model_b)])
+        np.testing.assert_array_equal(np.sort(found.model[mine]), np.unique(met))
+        for model, ratios in zip(found.model[mine], found.likelihood[:, mine].T, strict=True):
             expected, doubted = plain_favouritism(cells, R, lean, crowd, k, int(model))
-            ratios = (found.favour[k, model], found.against[k, model], found.mimic[k, model])
-            assert ratios == pytest.approx(expected, rel=1e-7, abs=1e-6)
+            assert ratios * caution[k] == pytest.approx(expected, rel=1e-7, abs=1e-6)
             any_doubted |= doubted
     assert any_doubted, "no own opinion was considered"
+
+
+def test_groups_are_found_together_and_one_annotator_alone_is_not() -> None:
+    """The same ratio of 200 for each: of four who push one model, and of one who buries another."""
+    model, likelihood = np.repeat([0, 1], 42), np.full((2, 84), -3.0)
+    likelihood[0, :4], likelihood[1, 83] = np.log(200.0), np.log(200.0)
+    pushes, buries = find_groups(model, likelihood, 2)
+    assert (pushes[:4] > 0.8).all()
+    assert pushes[4:].max() < 0.01
+    assert buries.max() < 0.05
+
+
+def test_the_strongest_row_of_every_annotator() -> None:
+    posterior = np.array([[0.5, 0.9, 0.01], [0.0, 0.0, 0.0]])
+    found = Favouritism(np.array([0, 0, 2]), np.array([4, 1, 4]), np.zeros((2, 3)), posterior)
+    ratio, about = found.strongest(0, 4)
+    assert about.tolist() == [1, -1, 4, -1]
+    assert np.exp(ratio) == pytest.approx([100.0 * 9.0, 0.0, 100.0 / 99.0, 0.0])
 
 
 def test_tests_that_are_not_asked_for_are_not_made() -> None:

@@ -6,14 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from app.rating.detection.evidence import weigh
+from app.rating.detection.evidence import weigh, weigher_of_votes
 from app.rating.detection.sided_cells import SidedCells
 from app.rating.settings import TASTE_TESTS, FlagRule, LoopSettings
 from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.verdict.flags import flag_by_ability
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate
-from stable_arena_lab.attacks.arena import Setup, draw_arena
+from stable_arena_lab.attacks.arena import Setup, Votes, draw_arena
 
 MakeCells = Callable[[SimulatedVotes], Cells]
 NOBODY = np.zeros(1, dtype=bool)
@@ -91,7 +91,7 @@ def test_a_noisy_point_below_the_threshold_is_not_enough(cells_of: MakeCells) ->
 
 def test_a_taste_lowers_no_bar_for_exclusion() -> None:
     """An annotator whom only a test about a model had flagged is excluded by nothing less than others are."""
-    arena = draw_arena(4, "mimic", Setup(n_annotators=60, votes_each=200))
+    arena = draw_arena(9, "careful-mimic", Setup(n_annotators=60, votes_each=200))
     cells, settings = arena.votes.cells(), LoopSettings(exclude=True)
     evidence = run_round(cells, settings).evidence
     assert evidence is not None
@@ -135,7 +135,7 @@ def test_evidence_finds_annotators_that_ability_does_not() -> None:
     assert (people.standing[~mimics] == "active").mean() > 0.95
     assert (people.rule[people.standing == "active"] == "").all()
     rest = run_round(cells.where(~excluded[cells.annotator]), LoopSettings(exclude=True)).models
-    np.testing.assert_allclose(rating.models.score, rest.score, atol=1.0)
+    np.testing.assert_allclose(rating.models.score, rest.score, atol=5.0)  # without them other groups are weighed
 
 
 def test_a_taste_flags_and_never_excludes() -> None:
@@ -143,12 +143,38 @@ def test_a_taste_flags_and_never_excludes() -> None:
     arena = draw_arena(4, "target-only", Setup(n_annotators=60, votes_each=200))
     cells, fans = arena.votes.cells(), arena.attacker
     rating = run_round(cells, LoopSettings(exclude=True))
-    assert (rating.annotators.standing[fans] == "flagged").all()
-    assert set(rating.annotators.rule[fans]) == {"favour"}
-    assert np.isfinite(rating.annotators.ability[fans]).all(), "they are in the fit"
-    assert rating.diagnostics.excluded_share == 0.0
-    others = replace(LoopSettings(exclude=True), evidence_tests=("coin", "contrary"))
-    assert (run_round(cells, others).annotators.standing[fans] == "active").all()
+    by_taste = rating.annotators.rule == "favour"
+    assert by_taste[fans].sum() >= 5
+    assert (rating.annotators.standing[by_taste] == "flagged").all()
+    assert np.isfinite(rating.annotators.ability[by_taste]).all(), "they are in the fit"
+    others = replace(LoopSettings(exclude=True), evidence_tests=("coin",))
+    assert (run_round(cells, others).annotators.standing[by_taste] == "active").all()
+
+
+def test_votes_for_a_pushed_model_weigh_less_unless_an_admin_keeps_the_annotators() -> None:
+    """Then the target is where the honest votes have it."""
+    arena = draw_arena(4, "target-only", Setup(n_annotators=60, votes_each=200))
+    cells, fans, t = arena.votes.cells(), arena.attacker, arena.target
+    honest = run_round(cells.where(~fans[cells.annotator]), LoopSettings()).models.score[t]
+    found, kept = (run_round(cells, LoopSettings(), keep_always=kept).models.score[t] for kept in (~fans & False, fans))
+    assert abs(found - honest) < 0.3 * (kept - honest)
+    everywhere = run_round(cells, LoopSettings(flag_rule="threshold")).models.score[t]
+    assert everywhere == pytest.approx(kept, abs=5.0)
+
+
+def test_an_ability_whose_interval_is_below_the_threshold_is_flagged_where_judges_are_many() -> None:
+    """Whatever the tests say: here none is made."""
+    for size, standing in ((42, "flagged"), (12, "active")):
+        arena = draw_arena(5, "flip", Setup(n_annotators=size, votes_each=200, share=1 / size))
+        cells = arena.votes.cells()
+        weigher = weigher_of_votes(*all_votes(arena.votes), n_annotators=size, n_models=20, tests=())
+        people = run_round(cells, LoopSettings(), weigher=weigher).annotators
+        assert set(people.standing[arena.attacker]) == {standing}
+        assert (people.probability_low[arena.attacker] > 0.95).all()
+
+
+def all_votes(votes: Votes) -> tuple[np.ndarray, ...]:
+    return votes.annotator, votes.left, votes.right, votes.outcome
 
 
 def test_evidence_does_not_touch_the_trusted() -> None:

@@ -5,12 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from scipy.stats import norm
 
 from app.rating.detection.habits import ABILITY_SD, Habits, estimate_habits, find_taste_variance
 from app.rating.detection.habits_kernels import expand
 from app.rating.detection.sided_cells import SidedCells
-from app.rating.detection.spread import LEANERS, LEANERS_SD, Spread, fit_spread
+from app.rating.detection.spread import fit_spread
 from app.rating.votes.cells import Cells, aggregate
 
 MODELS = 12
@@ -173,41 +172,12 @@ def test_a_few_who_always_choose_the_left_do_not_make_the_crowd_lean() -> None:
     assert found.leans.sd < 0.2
 
 
-def test_a_few_lean_in_a_crowd_that_does_not() -> None:
-    """They get their own leans, although the crowd's spread is hardly above 0, and the others get none."""
-    leans, own = [], list[bool]()
-    for seed in range(4):
-        crowd = Crowd(seed, people=42, votes_each=200, lean=0.0, few=1.7)
-        found = estimate_habits(crowd.sided(), crowd.score)
-        assert 0.0 < found.leans.sd < 0.3
-        leans.append(found.lean)
-        own += (np.abs(found.lean - crowd.lean) < 1.96 * found.lean_se)[:3].tolist()
-    mean = np.mean(leans, axis=0)
-    np.testing.assert_allclose(mean[:3], 1.7, atol=0.45)
-    assert np.abs(mean[3:]).max() < 0.25
-    assert sum(own) >= 10
-
-
-def test_what_is_left_of_an_estimate_is_its_mean_under_the_mixture() -> None:
-    spread, variance = Spread(0.1, 0.2, 0.0), np.array([0.04, 0.1, 0.3, 0.1])
-    value, grid = np.array([0.3, 0.9, 2.4, -3.0]), np.linspace(-12.0, 12.0, 24_001)[:, None]
-    prior = (1.0 - LEANERS) * norm.pdf(grid, 0.1, 0.2) + LEANERS * norm.pdf(grid, 0.1, np.hypot(0.2, LEANERS_SD))
-    weight = prior * np.exp(-0.5 * (grid - value) ** 2 / variance)
-    total = weight.sum(axis=0)
-    mean = (weight * grid).sum(axis=0) / total
-    kept, posterior = spread.shrink(value, variance)
-    np.testing.assert_allclose(0.1 + kept * (value - 0.1), mean, rtol=1e-6)
-    np.testing.assert_allclose(posterior, (weight * (grid - mean) ** 2).sum(axis=0) / total, rtol=1e-6)
-    np.testing.assert_allclose(spread.log_evidence(value, variance), np.log(total * 0.001), rtol=1e-6)
-
-
 def test_tastes_make_an_ability_less_certain() -> None:
     with_tastes, without = (estimate_habits(Crowd(11, taste=t).sided(), Crowd(11).score) for t in (1.0, 0.0))
     assert with_tastes.taste_sd == pytest.approx(1.0, abs=0.3)
     assert (with_tastes.caution > 1.5).mean() > 0.9
     assert without.taste_sd == 0.0
     assert np.all(without.caution == 1.0)
-    assert with_tastes.structure.sum() > 100.0
 
 
 def test_a_few_who_favour_a_model_are_no_tastes() -> None:

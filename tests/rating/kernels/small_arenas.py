@@ -166,7 +166,13 @@ def abilities_at_given_scores() -> Numbers:
 def evidence_of(sided: SidedCells, R: Floats) -> Numbers:
     """Weigh the evidence; return all ratios."""
     found = weigh(sided, R)
-    return [*found.log_ratio.values(), found.habits.ability, found.habits.lean, found.probability_low(0.2)]
+    return [
+        *found.log_ratio.values(),
+        found.habits.ability,
+        found.habits.lean,
+        found.probability_low(0.2),
+        found.judges,
+    ]
 
 
 @case

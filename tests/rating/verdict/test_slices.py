@@ -93,7 +93,9 @@ def test_a_slice_of_all_votes_is_the_whole(cells_of: MakeCells, prior_sd: float 
     merged = [np.append(mine, other) for mine, other in zip(columns, zip(*more, strict=True), strict=True)]
     cells = aggregate(*merged, n_annotators=28, n_models=10)
     cap = None if prior_sd is None else 1.75
-    options = LoopSettings(min_votes=0, bias_correction=False, prior_sd=prior_sd, ability_cap=cap)
+    options = LoopSettings(
+        min_votes=0, bias_correction=False, prior_sd=prior_sd, ability_cap=cap, flag_rule="threshold"
+    )
     rating, whole = run_round(cells, options), estimate(cells, options)
     board = estimate_slice(cells, hold_abilities(whole, options), options)
     assert rating.models.identified.tolist() == [True] * 7 + [False, True, True]

@@ -61,7 +61,7 @@ def get_annotator(annotator_id: UUID, console: Reader, conn: ReadView, queue: bo
     for one in detail.evidence.surprising if detail.evidence else ():
         with suppress(NotFoundError):
             votes.append(find_vote(conn, one.id))
-    shown = view_case(detail, reviews.find_threshold(conn), votes)
+    shown = view_case(detail, reviews.rule_used(conn), votes)
     following = reviews.next_review(conn, annotator_id) if queue else None
     return console.page("annotators/page.html", queue=queue, following=following, **shown)
 

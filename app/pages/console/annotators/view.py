@@ -10,6 +10,7 @@ from app.monitoring.wording import duration, percent, plural
 from app.pages.charts import BandPoint, draw_band
 from app.pages.formatting import moment, points
 from app.review.evidence.pace import HASTE, UNUSUAL
+from app.review.evidence.reasons import RuleUsed, format_probability
 from app.review.evidence.schemas import Agreement, Case, Drift, Gap, Pace, Sides, SurprisingVote, Ties
 from app.review.evidence.summary import describe_drift
 from app.review.schemas import AnnotatorDetail, Impact
@@ -56,7 +57,7 @@ class Choice:
         return self.action[0]
 
 
-_CHOICES = (
+CHOICES = (
     Choice("exclude", "Exclude", "The votes do not count.", "is excluded: the votes do not count"),
     Choice(
         "dismiss",
@@ -75,9 +76,9 @@ _CHOICES = (
 )
 
 
-def view_case(detail: AnnotatorDetail, threshold: float | None, votes: Sequence[VoteOnRecord]) -> dict[str, Any]:
-    """Return what the template shows; `threshold` is ε, `votes` are the surprising votes as recorded."""
-    case = detail.evidence
+def view_case(detail: AnnotatorDetail, rule: RuleUsed, votes: Sequence[VoteOnRecord]) -> dict[str, Any]:
+    """Return what the template shows; `votes` are the surprising votes as recorded."""
+    case, threshold, low = detail.evidence, rule.threshold, detail.probability_low
     history = list(reversed(case.history)) if case else []
     return {
         "annotator": detail,
@@ -90,6 +91,7 @@ def view_case(detail: AnnotatorDetail, threshold: float | None, votes: Sequence[
         "first": history[0] if history else None,
         "last": history[-1] if history else None,
         "estimates": _view_estimates(detail),
+        "low_words": format_probability(low) if rule.adjusted and low is not None else None,
         "agreement": _view_agreement(case.agreement) if case else [],
         "habits": [*_view_sides(case.sides), *_view_ties(case.ties)] if case else [],
         "models": [(one, _bar(one.residual, _WIDEST, UNUSUAL)) for one in case.models[:_MODELS_SHOWN]] if case else [],
@@ -108,7 +110,7 @@ def list_choices(annotator: Annotator) -> list[Choice]:
         useless.add("dismiss")
     if annotator.override is None:
         useless.add("withdraw")
-    return [choice for choice in _CHOICES if choice.action not in useless]
+    return [choice for choice in CHOICES if choice.action not in useless]
 
 
 def describe_history(history: Sequence[PastEvidence], threshold: float | None) -> str:
@@ -263,5 +265,9 @@ def _bar(value: float | None, widest: float, unusual: float = math.inf) -> BarVi
 
 def describe_decision(annotator: Annotator, decision: Decision) -> str:
     """Say what a decision just taken does."""
-    done = next(choice.done for choice in _CHOICES if choice.action == decision.action)
-    return f"{annotator.annotator} {done}, from the next refit on."
+    return f"{annotator.annotator} {describe_taken(decision.action)}."
+
+
+def describe_taken(action: Action) -> str:
+    """Say what a decision does, after the name of an annotator."""
+    return f"{next(choice.done for choice in CHOICES if choice.action == action)}, from the next refit on"

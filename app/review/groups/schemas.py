@@ -1,0 +1,59 @@
+import math
+from typing import Literal
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from app.annotators.schemas import DecisionRequest, DecisionTaken
+
+Test = Literal["favour", "against"]
+
+
+class Member(BaseModel):
+    """An annotator of a group."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: UUID
+    annotator: str = Field(description="The key the votes carry.")
+    odds: float = Field(description="To 1, that the annotator always votes for the model, or against it.")
+    votes: int = Field(description="Votes on record at the newest refit.")
+
+    @property
+    def log10_odds(self) -> float:
+        """Logarithm to base 10 of the odds."""
+        return math.log10(self.odds)
+
+
+class Group(BaseModel):
+    """Annotators with an open flag who push, or bury, the same model, by the newest refit."""
+
+    model_config = ConfigDict(frozen=True)
+
+    test: Test = Field(description="favour: they always vote for the model; against: always against it.")
+    model: str
+    annotators: list[Member] = Field(description="The likeliest first.")
+    votes: int = Field(description="Votes of all of them.")
+
+
+class Groups(BaseModel):
+    """Groups of two or more annotators."""
+
+    groups: list[Group] = Field(description="The largest first.")
+
+
+class GroupDecisionRequest(DecisionRequest):
+    """What to decide on a group, and why."""
+
+    test: Test
+    model: str
+    annotators: list[UUID] | None = Field(
+        None, description="The members that were seen: if the group has changed, nothing is decided."
+    )
+
+
+class GroupDecision(BaseModel):
+    """One decision for each member."""
+
+    group_id: UUID = Field(description="What takes them all back.")
+    decisions: list[DecisionTaken]
