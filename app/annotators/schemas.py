@@ -15,7 +15,7 @@ class Evidence(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    ability: float | None = Field(description="1 is the typical annotator; null outside the fit.")
+    ability: float | None = Field(description="1 is the mean annotator; null outside the fit.")
     se: float | None
     ability_lower: float | None = Field(description="Lower end of the ability's 95 % interval, normal approximation.")
     ability_upper: float | None = Field(description="Upper end of it.")
@@ -28,7 +28,7 @@ class Evidence(BaseModel):
     probability_low: float | None = Field(description="Probability that the ability is at or below ε.")
     adjusted_ability: float | None = Field(
         description="The ability without the annotator's readiness to tie and lean to a side, by which the default "
-        "rule judges; 1 is the typical annotator. Null for pending annotators and in snapshots of earlier versions."
+        "rule judges; 1 is the mean annotator. Null for pending annotators and in snapshots of earlier versions."
     )
     adjusted_lower: float | None = Field(description="Lower end of its 95 % interval, which knows of tastes.")
     adjusted_upper: float | None = Field(description="Upper end of it.")

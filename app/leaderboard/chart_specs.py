@@ -33,7 +33,7 @@ def abilities_chart(bins: Rows, min_ability: float) -> Spec:
     """
     return _chart(
         bins,
-        _bars(bins, _axis("ability (1: the typical annotator)")),
+        _bars(bins, _axis("ability (1: the mean annotator)")),
         *_limit(min_ability, f"ε = {min_ability:g}"),
     )
 

@@ -170,7 +170,7 @@ class Policy(BaseModel):
         """Return the settings of a fit under this policy."""
         shared = {name: getattr(self, name) for name in DEFINITIONS if name in type(self).model_fields}
         exclude = self.on_low_ability == "exclude" and method == "am-elo"
-        return LoopSettings(method=method, exclude=exclude, seek_higher=True, **shared)
+        return LoopSettings(method=method, exclude=exclude, **shared)
 
     def sampling_settings(self) -> SamplingSettings:
         """Return how pairs of models are chosen under this policy."""

@@ -17,7 +17,7 @@ Rooms, each of which imports only from the ones before it:
 - `estimators`: for notebooks, over the same code; the package `stable_arena` is their face
 
 Beside them: `errors`, `arrays`, `threads`, and `compiled` with `compile` for compiled kernels. A fit goes through
-`run_round`, `fit_with_errors`, `fit_votes` (the strategy), `fit_models` (one set of models), `find_maximum` and
+`run_round`, `fit_without_errors`, `fit_votes` (the strategy), `fit_models` (one set of models), `find_maximum` and
 `minimise` (the search). Verbs: `fit_…` finds the parameters of one method for given votes; `solve` is for linear
 systems; `estimate` makes a `Rating` outside the loop.
 """

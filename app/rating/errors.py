@@ -102,7 +102,7 @@ class SaddlePointError(NotConvergedError):
 
 
 class NoCommonRankingError(RatingError):
-    """The median ability is at or below 0.1: the annotators have no common ranking, and cannot set a unit."""
+    """The median or mean ability is at or below 0.1: the annotators have no common ranking, and cannot set a unit."""
 
 
 class ClusterError(RatingError):

@@ -83,8 +83,6 @@ class LoopSettings:
     Attributes
     ----------
     method : "am-elo" estimates abilities; "m-elo" (Bradley-Terry) takes every ability as 1.
-    seek_higher : whether to climb from four other starts too, for the highest maximum, where fewer than 20,000 votes
-        count; a maximum nearly as high with another order is a notice (am-elo with a prior only).
     anchor : (model index, finite Elo points): shifts that model's component so that the model has these points.
     """
 
@@ -94,7 +92,7 @@ class LoopSettings:
     )
     min_ability: float = define(
         0.2,
-        "ε: annotators at or below this ability are flagged or excluded; 1 is typical.",
+        "ε: annotators at or below this ability are flagged or excluded; 1 is the mean.",
         stored={"ge": -100, "le": 100},
     )
     flag_rule: FlagRule = define(
@@ -146,7 +144,6 @@ class LoopSettings:
         gt=0,
         stored={"le": 1000},
     )
-    seek_higher: bool = False
     bias_correction: bool = define(
         True, "Whether scores and abilities are corrected for the first-order bias that few votes an annotator cause."
     )

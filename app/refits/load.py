@@ -196,8 +196,9 @@ def _sealed(votes: VoteArrays) -> Mask:
 
 def _past_settings(snapshot: Snapshot) -> LoopSettings:
     # A setting that the version did not know yet does what the version did.
-    past = {"flag_rule": "threshold", "influence_limit": None, "seek_higher": False, **snapshot.settings}
+    past = {"flag_rule": "threshold", "influence_limit": None, **snapshot.settings}
     past.pop("flag_probability", None)  # it mattered to the rule probability alone
+    past.pop("seek_higher", None)  # it changed few fits, of few votes
     known = {*(field.name for field in fields(LoopSettings)), *EVIDENCE_TESTS, *get_args(FlagRule)}
     given = {*past, *past.get("evidence_tests", ()), past["flag_rule"]}
     if not given <= known:

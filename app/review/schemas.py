@@ -101,7 +101,7 @@ class Reward(BaseModel):
 
     id: UUID
     annotator: str = Field(description="The key the votes carry.")
-    ability: float = Field(description="In this snapshot; 1 is the typical annotator.")
+    ability: float = Field(description="In this snapshot; 1 is the mean annotator.")
     votes: int = Field(description="Votes that counted in this snapshot.")
     share: float = Field(description="ability × votes, divided by the sum over all annotators.")
     amount: Decimal = Field(description="In the budget's currency, to the cent.")

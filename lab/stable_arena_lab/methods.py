@@ -33,7 +33,7 @@ class Rated:
     ----------
     score : Elo points, NaN for a model that is not identified, shape (n_models,)
     component : connected component of each model, shape (n_models,)
-    ability : published units (1 is typical), 1 where there is no estimate, shape (n_annotators,)
+    ability : published units (1 is the mean), 1 where there is no estimate, shape (n_annotators,)
     """
 
     score: Floats

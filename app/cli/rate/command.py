@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 Format = Literal["table", "json", "csv", "parquet", "xlsx"]
 
-DEFAULTS = LoopSettings(seek_higher=True)
+DEFAULTS = LoopSettings()
 PLAIN = replace(DEFAULTS, prior_sd=None, ability_cap=None, influence_limit=None)
 MAX_SHUFFLES = 1_000_000
 

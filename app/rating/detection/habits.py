@@ -29,11 +29,12 @@ class Habits:
 
     Attributes
     ----------
-    ability, ability_se : adjusted ability, 1 is the typical annotator's, and its standard error, tastes included
+    ability, ability_se : adjusted ability, and its standard error, tastes included; 1 is the typical annotator's until
+        the mean of those who count is the unit (`in_units_of`)
     tie_log, tie_se : log of the tie propensity ν, and its standard error; −∞ and 0 where the crowd has no tie
     lean, lean_se : log odds that the side adds, positive for the left; 0 and 0 where leans are not used
     log_lean : log ∫ L(λ) N(λ) dλ / L(λ_k), N the crowd's leans, by Laplace's approximation; 0 where leans are not used
-    typical : ability of the typical annotator, natural units
+    typical : the unit of abilities, natural units
     ties, leans : the crowd's distributions of the two
     taste_sd : standard deviation of tastes, an own opinion of each model, in log odds; 0 where they are not used
     caution : factor on the variance of each ability because of tastes, at least 1
@@ -51,6 +52,14 @@ class Habits:
     leans: Spread
     taste_sd: float
     caution: Floats
+
+    def in_units_of(self, counts: Mask) -> "Habits":
+        """Return the habits with the mean ability of these annotators as the unit, `counts` of shape (n_annotators,)."""
+        known = counts & np.isfinite(self.ability)
+        mean = max(float(self.ability[known].mean()), LEAST_TYPICAL) if known.any() else 1.0
+        return replace(
+            self, ability=self.ability / mean, ability_se=self.ability_se / mean, typical=self.typical * mean
+        )
 
 
 def estimate_habits(sided: SidedCells, R: Floats) -> Habits:

@@ -124,7 +124,7 @@ class JointEstimator(Estimator):
         return self
 
     def win_probability(self, a: Any, b: Any, *, return_interval: bool = False) -> Any:
-        """Return the probability that a beats b for the typical annotator, a tie being half a win for each.
+        """Return the probability that a beats b for the mean annotator, a tie being half a win for each.
 
         Parameters
         ----------
@@ -196,7 +196,7 @@ class JointEstimator(Estimator):
         del given["inverse_propensity"]  # it is of the votes
         if not table.annotated and self.interval == "clustered":
             given["interval"] = "sandwich"
-        return LoopSettings(method=self._method, seek_higher=True, **given)
+        return LoopSettings(method=self._method, **given)
 
     def _rows(self) -> Sequence[ModelRow]:
         return model_rows(self.result_, self.votes_.models)

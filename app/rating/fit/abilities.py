@@ -204,7 +204,7 @@ def shadow_abilities(
     cells : their votes between models that have a score; indices as in R
     R : natural units, shape (n_models,)
     prior_sd, ability_cap : of the fit that R comes from, in its units
-    bias_correction : subtract the first-order bias of each maximum below the cap, at most half its standard error
+    bias_correction : subtract the first-order bias of each maximum, at most half its standard error
     start : shape (n_annotators,), default 1; the result does not depend on it
 
     Returns
@@ -225,8 +225,6 @@ def shadow_abilities(
     theta = own.theta
     if bias_correction:
         inverse = np.where(curvature > 0, 1.0 / np.where(curvature > 0, curvature, 1.0), 0.0)
-        if ability_cap is not None:
-            inverse[theta >= ability_cap] = 0.0
         theta = theta - first_order_bias(own.third, own.noise, inverse)
     if ability_cap is not None:
         theta = np.minimum(theta, ability_cap)

@@ -18,8 +18,9 @@ from app.rating.fit.partition import Partition
 from app.rating.fit.partitions import Partitions
 from app.rating.fit.result import FitResult
 from app.rating.fit.rows import CellRows, count_following
-from app.rating.fit.scale import find_scale, typical_ability
+from app.rating.fit.scale import find_scale
 from app.rating.fit.sqp import Optimum, minimise
+from app.rating.fit.unit import refuse_low
 from app.rating.votes.cells import Cells
 from app.rating.votes.compact import pool_annotators
 
@@ -147,7 +148,7 @@ def _explain(
         _refuse_unbounded(rows, failure.R)
     own = profile_abilities(rows, failure.R, failure.theta, precision=precision).theta
     try:
-        typical_ability(np.minimum(own, cap))
+        refuse_low(float(np.median(np.minimum(own, cap))))
     except NoCommonRankingError as explained:
         return explained
     return failure

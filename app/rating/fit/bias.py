@@ -1,6 +1,7 @@
 """First-order bias of the abilities and of the scores, from second and third derivatives."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,9 +11,12 @@ from app.rating.fit.abilities import MOST_CORRECTED, first_order_bias, shadow_ab
 from app.rating.fit.arrow import Observed
 from app.rating.fit.kernels import moments, pair_of, squared_residual
 from app.rating.fit.likelihood import Likelihood
-from app.rating.fit.result import FitResult
+from app.rating.fit.result import FitResult, OwnAbilities
 from app.rating.threads import map_parts
 from app.rating.votes.cells import CellArrays, Cells
+
+WIDE = 3.0  # sd of the prior from which an ability without one is extrapolated
+NOTHING = 1e-9  # information below which votes say nothing of an ability
 
 
 def mean_score_gradient(likelihood: Likelihood, R: Floats, theta: Floats, q: Floats) -> Floats:
@@ -121,7 +125,7 @@ def add_score_gradients(
 
 def correct_bias(
     fit: FitResult, observed: Observed, votes: Cells, *, prior_sd: float, ability_cap: float | None
-) -> tuple[Floats, Floats]:
+) -> FitResult:
     """Subtract the first-order bias of a joint fit: R = R̂ − S⁻¹ Σ_k b_k, then fit every θ_k at R, less its own bias.
 
     Each ability is estimated from its annotator's votes alone, so its error does not vanish as annotators are added. It
@@ -136,9 +140,9 @@ def correct_bias(
 
     Returns
     -------
-    R, theta : in the fit's units
-        Scores move by at most half a standard error in the root mean square, abilities by at most half a standard
-        error for their own bias. Undecided abilities stay at 1.
+    FitResult
+        The fit with `corrected` and `own`. Scores move by at most half a standard error in the root mean
+        square, abilities by at most half a standard error for their own bias. Undecided abilities stay at 1.
 
     Notes
     -----
@@ -152,10 +156,36 @@ def correct_bias(
     likelihood = observed.likelihood
     gradient = mean_score_gradient(likelihood, fit.R, fit.theta, observed.ability_inverse())
     R = fit.R - _shift(observed, gradient)
-    own = observed.point.gradient_abilities + likelihood.times_rows(observed.point.cross, R - fit.R)
-    begin = fit.theta - observed.inverse_D * own  # one Newton step from the fit
+    pull = observed.point.gradient_abilities + likelihood.times_rows(observed.point.cross, R - fit.R)
+    begin = fit.theta - observed.inverse_D * pull  # one Newton step from the fit
     theta, _ = shadow_abilities(votes, R, prior_sd=prior_sd, ability_cap=ability_cap, bias_correction=True, start=begin)
-    return R, np.where(fit.undecided, 1.0, theta)
+    theta = np.where(fit.undecided, 1.0, theta)
+    return replace(
+        fit, corrected=(R, theta), own=find_own(votes, R, prior_sd=prior_sd, bias_correction=True, start=theta)
+    )
+
+
+def find_own(votes: Cells, R: Floats, *, prior_sd: float, bias_correction: bool, start: Floats) -> OwnAbilities:
+    """Return every ability as the annotator's votes alone say it at these scores.
+
+    The search has the wide prior N(1, 3²), so that an ability by votes that all follow the ranking is finite too, and
+    its end is extrapolated.
+
+    Parameters
+    ----------
+    prior_sd : of the fit
+    start : of the search, shape (n_annotators,)
+    """
+    theta, se = shadow_abilities(
+        votes, R, prior_sd=WIDE, ability_cap=None, bias_correction=bias_correction, start=start
+    )
+    information = 1.0 / se**2 - 1.0 / WIDE**2
+    inverse = np.where(information > NOTHING, 1.0 / np.maximum(information, NOTHING), 0.0)
+    D = Likelihood(votes, prior_sd).expand(R, np.ones(votes.n_annotators), exact=False).D
+    return OwnAbilities(
+        ability=1.0 + (theta - 1.0) * (1.0 + inverse / WIDE**2), slope=1.0 + inverse / prior_sd**2,
+        weight=1.0 - 1.0 / (prior_sd**2 * D),
+    )  # fmt: skip
 
 
 def correct_held(fit: FitResult, observed: Observed, *, inverse: Floats, spread: Floats) -> Floats:

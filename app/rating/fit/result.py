@@ -32,17 +32,22 @@ class PriorSpread:
 
 
 @dataclass(frozen=True)
-class Rival:
-    """Another maximum of the objective, nearly as high as the one of a fit.
+class OwnAbilities:
+    """Abilities as the votes alone say them, without prior and cap, arrays of shape (n_annotators,).
+
+    The prior leaves of an ability's distance from 1 about the share ρ = I/(I + 1/sd²), I the information of the
+    annotator's votes.
 
     Attributes
     ----------
-    behind : how much lower it is, natural log
-    R : its scores, shape (n_models,)
+    ability : without a prior, extrapolated from a wide one
+    slope : 1/ρ, its derivative by θ
+    weight : ρ of an annotator of ability 1 with the same votes
     """
 
-    behind: float
-    R: Floats
+    ability: Floats
+    slope: Floats
+    weight: Floats
 
 
 @dataclass(frozen=True)
@@ -60,8 +65,8 @@ class FitResult:
     prior_sd : of the prior in force; None for maximum likelihood and for m-ELO
     prior : the estimated prior; None where prior_sd was given
     weighted : the votes with their weights; None where all weigh 1
-    rivals : other maxima nearly as high, where they were looked for
     corrected : R and theta less their first-order bias; None where they are published as they are
+    own : abilities as the votes alone say them; None for `theta`
     """
 
     R: Floats
@@ -74,7 +79,7 @@ class FitResult:
     prior: PriorSpread | None = None
     weighted: Weighted | None = None
     corrected: tuple[Floats, Floats] | None = None
-    rivals: tuple[Rival, ...] = ()
+    own: OwnAbilities | None = None
 
     def counted(self, cells: Cells) -> Cells:
         """Return the votes of the fit as it counted them."""

@@ -14,16 +14,16 @@ from app.rating.errors import (
     RatingError,
     SaddlePointError,
 )
-from app.rating.fit.am_elo import APART, AS_GOOD, FEW, Maximum, find_maximum
+from app.rating.fit.am_elo import APART, AS_GOOD, FEW, find_maximum
 from app.rating.fit.arrow import Observed, observe
-from app.rating.fit.bias import correct_bias
+from app.rating.fit.bias import correct_bias, find_own
 from app.rating.fit.likelihood import Curvature, Likelihood
 from app.rating.fit.m_elo import fit_m_elo, fit_m_elo_unchecked
-from app.rating.fit.maxima import MOST_MODELS, MOST_VOTES, find_maxima
-from app.rating.fit.prior_spread import ASSUMED, fit_with_estimated_prior
+from app.rating.fit.prior_spread import ASSUMED, estimate_prior
 from app.rating.fit.result import FitResult
-from app.rating.fit.scale import ELO_PER_NATURAL, LEAST_MEDIAN, find_scale
-from app.rating.fit.weights import Weighted, first_abilities, scale_votes, weigh_abilities, weigh_votes
+from app.rating.fit.scale import ELO_PER_NATURAL, find_scale
+from app.rating.fit.unit import LEAST_MEAN
+from app.rating.fit.weights import first_abilities, scale_votes, weigh_abilities, weigh_votes
 from app.rating.settings import LoopSettings
 from app.rating.votes.cells import Cells
 from app.rating.votes.compact import Compact
@@ -75,7 +75,7 @@ def fit_models(small: Compact, component: Indices, settings: LoopSettings, start
     except SaddlePointError as saddle:
         if small.cells.n_annotators < FEW or find_scale(small.cells).number > 1:
             raise
-        return _leave_saddle(saddle, small.cells, component, replace(settings, seek_higher=False))
+        return _leave_saddle(saddle, small.cells, component, settings)
     except NoFiniteMaximumError as error:
         raise NoFiniteMaximumError(small.annotators[error.annotators], error.word) from None
 
@@ -83,39 +83,26 @@ def fit_models(small: Compact, component: Indices, settings: LoopSettings, start
 def _fit_from(
     start: tuple[Floats, Floats] | None, cells: Cells, component: Indices, settings: LoopSettings
 ) -> Solution:
-    """Fit from one start, the default if None, with the other maxima where these are sought."""
+    """Fit from one start, the default if None."""
     if cells.n_models == 0:
         nothing, no_annotator = np.zeros(0), np.zeros(0, dtype=bool)
         return Solution(FitResult(nothing, nothing, no_annotator, 0.0, 0, no_annotator))
     if settings.method == "m-elo":
         return Solution(fit_m_elo(cells, component, start and start[0]))
-    weighted = _weigh(cells, component, settings)
-    cap, sd, prior = settings.ability_cap, settings.prior_sd, None
-    if sd == "estimated":  # of votes that all weigh 1
-        fit, prior = fit_with_estimated_prior(cells, component, ability_cap=cap, start=start)
-        sd, start = prior.sd, (fit.R, fit.theta)
-    if prior is not None and weighted is None:
-        point = Likelihood(cells, sd).expand(fit.R, fit.theta)
-    else:
-        counted = cells if weighted is None else weighted.cells
-        fit, point = find_maximum(counted, component, prior_sd=sd, ability_cap=cap, start=start)
+    weighted, prior, sd = None, None, settings.prior_sd
+    if sd is not None and settings.influence_limit is None and cells.trust is not None:
+        weighted = scale_votes(cells, cells.trust, np.ones(cells.n_annotators))
+    if sd is not None and (sd == "estimated" or settings.influence_limit is not None):
+        R, theta = first_abilities(cells, fit_m_elo_unchecked(cells, component).R)
+        if settings.influence_limit is not None:
+            weighted = weigh_votes(cells, weigh_abilities(theta), settings.influence_limit)
+        if sd == "estimated":
+            prior = estimate_prior(cells, R, theta)
+            sd = prior.sd
+    counted = cells if weighted is None else weighted.cells
+    fit, point = find_maximum(counted, component, prior_sd=sd, ability_cap=settings.ability_cap, start=start)
     fit = replace(fit, weighted=weighted, prior_sd=sd, prior=prior)
-    few = cells.n_votes < MOST_VOTES and cells.n_models <= MOST_MODELS
-    if settings.seek_higher and fit.prior_sd is not None and few:
-        maxima = find_maxima(component, Maximum(fit, point), ability_cap=settings.ability_cap)
-        best, point = maxima.best
-        fit = replace(best, weighted=weighted, rivals=maxima.rivals, prior_sd=fit.prior_sd, prior=fit.prior)
     return publish(fit, point, cells, component, settings)
-
-
-def _weigh(cells: Cells, component: Indices, settings: LoopSettings) -> Weighted | None:
-    """Return the votes with the weights that the limit of influence gives them; None where all weigh 1."""
-    if settings.prior_sd is None:
-        return None
-    if settings.influence_limit is None:
-        return None if cells.trust is None else scale_votes(cells, cells.trust, np.ones(cells.n_annotators))
-    theta = first_abilities(cells, fit_m_elo_unchecked(cells, component).R, cap=settings.ability_cap)
-    return weigh_votes(cells, weigh_abilities(theta), settings.influence_limit)
 
 
 def _leave_saddle(saddle: SaddlePointError, cells: Cells, component: Indices, settings: LoopSettings) -> Solution:
@@ -156,10 +143,11 @@ def publish(
     if fit.prior_sd is None:  # the paper's estimator has no correction
         return Solution(fit)
     observed = observe(fit.counted(votes), fit, component, prior_sd=fit.prior_sd, point=point)
-    if not settings.bias_correction:
-        return Solution(fit, observed)
-    corrected = correct_bias(fit, observed, votes, prior_sd=fit.prior_sd, ability_cap=settings.ability_cap)
-    return Solution(replace(fit, corrected=corrected), observed)
+    if settings.bias_correction:
+        corrected = correct_bias(fit, observed, votes, prior_sd=fit.prior_sd, ability_cap=settings.ability_cap)
+        return Solution(corrected, observed)
+    own = find_own(fit.counted(votes), fit.R, prior_sd=fit.prior_sd, bias_correction=False, start=fit.theta)
+    return Solution(replace(fit, own=own), observed)
 
 
 def find_begin(small: Compact, settings: LoopSettings, start: Start) -> tuple[Floats, Floats] | None:
@@ -178,7 +166,7 @@ def find_begin(small: Compact, settings: LoopSettings, start: Start) -> tuple[Fl
     if settings.method == "m-elo" or len(small.annotators) < FEW:
         return None
     R, theta = _in_solvers_units(start, small)
-    if not float(np.median(theta)) > LEAST_MEDIAN:
+    if not float(np.mean(theta)) > LEAST_MEAN:
         return None
     sd = ASSUMED if settings.prior_sd == "estimated" else settings.prior_sd
     with np.errstate(over="ignore", invalid="ignore"):

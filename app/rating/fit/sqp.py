@@ -1,7 +1,6 @@
 """The iteration of am-ELO's solver: sequential quadratic programming, one pass over the votes an iteration."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -41,12 +40,10 @@ class Optimum:
     ----------
     R : shape (n_models,)
     iterations : of which each is a pass over the votes
-    known : the search stopped short of a minimum that was known before
     """
 
     R: Floats
     iterations: int
-    known: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,7 +67,7 @@ class Step:
 
 
 @one_blas_thread()
-def minimise(partitions: Partitions, R: Floats, known: Callable[[Floats, Floats], bool] | None = None) -> Optimum:
+def minimise(partitions: Partitions, R: Floats) -> Optimum:
     """Minimise −ℓ + prior over R and θ ≤ cap, typical θ = 1, by sequential quadratic programming.
 
     Each iteration solves the quadratic problem at a point, moves along its step, and brings the
@@ -81,7 +78,6 @@ def minimise(partitions: Partitions, R: Floats, known: Callable[[Floats, Floats]
     ----------
     partitions : with the abilities to start from
     R : scores to start from, shape (n_models,)
-    known : says of R and θ whether the search would end at a minimum that is known; it then stops there
 
     Raises
     ------
@@ -129,8 +125,6 @@ def minimise(partitions: Partitions, R: Floats, known: Callable[[Floats, Floats]
         if found is None:
             raise _failure(f"no step decreases the objective (squared length {last:.1e}) at", iteration, R, partitions)
         R, point = found
-        if known is not None and exact and known(R, partitions.abilities()):
-            return Optimum(R, iteration + 1, known=True)
         if float(np.ptp(R)) > widest:
             raise _failure("a score diverges to infinity by", iteration, R, partitions)
     raise _failure(f"not converged (squared length {last:.1e}) after", MAX_ITERATIONS - 1, R, partitions)

@@ -5,14 +5,13 @@ How often each step acts is of 600 tiny worlds (few annotators, up to 30 votes e
 1. Start from earlier results, else from the default (`fit_models`). Every refit but the first has them. The fit from
    them fails where the votes have changed: 37 times.
 2. Several default starts (`am_elo`). Of fewer than 20 annotators it is open which to believe.
-3. Other maxima, where they are sought (`maxima`). Annotators with tastes in common may have another ranking.
-4. Leave a saddle point on both sides (`fit_models`). Votes of 20 annotators or more may tie in sum: 0 times, but a test
+3. Leave a saddle point on both sides (`fit_models`). Votes of 20 annotators or more may tie in sum: 0 times, but a test
    has such a crowd.
-5. Bar the models whose scores diverge, and fit the rest. A model's only win may be by an annotator that the others
+4. Bar the models whose scores diverge, and fit the rest. A model's only win may be by an annotator that the others
    contradict: about 970 models.
-6. Fit groups that no vote links apart, with abilities of 1 where they are undecided. Two annotators may contradict each
+5. Fit groups that no vote links apart, with abilities of 1 where they are undecided. Two annotators may contradict each
    other beside a crowd: 71 times.
-7. Halve the sd of the prior, and begin anew. So few votes that abilities and scores can fit almost all of them have no
+6. Halve the sd of the prior, and begin anew. So few votes that abilities and scores can fit almost all of them have no
    maximum: about 270 times.
 """
 

@@ -9,12 +9,13 @@ from app.rating.compiled import compiled
 from app.rating.fit.abilities import profile_abilities
 from app.rating.fit.kernels import pair_of
 from app.rating.fit.rows import CellRows
-from app.rating.fit.scale import LEAST_MEDIAN, find_scale
+from app.rating.fit.scale import find_scale
 from app.rating.threads import map_parts, split
 from app.rating.votes.cells import WORTH_A_THREAD, CellArrays, Cells
 
 FREE = 5.0  # votes on a model, beside the multiple of what its judges have
 STEEPNESS = 1.25  # at 1 a vote of an able annotator pulls as one of a typical annotator, at 2 it tells as much
+LEAST_MEDIAN = 0.1  # keeps abilities finite in a crowd of coins
 NEAR = 0.05  # last step of the search for an ability; what is left is about its square
 
 
@@ -32,16 +33,22 @@ class Weighted:
     by_ability: Floats
 
 
-def first_abilities(cells: Cells, R: Floats, *, cap: float | None) -> Floats:
-    """Return each annotator's ability at given scores in units of the group's median, shape (n_annotators,).
+def first_abilities(cells: Cells, R: Floats) -> tuple[Floats, Floats]:
+    """Return scores, and every ability at them, in units of each group's median ability.
 
-    They are at most the cap. The prior is N(1, 1), whatever that of the fit is.
+    Parameters
+    ----------
+    R : in any unit, shape (n_models,)
+
+    Returns
+    -------
+    R, theta : shapes (n_models,) and (n_annotators,); the prior is N(1, 1), whatever that of the fit is
     """
     theta = profile_abilities(CellRows(cells), R, np.ones(cells.n_annotators), precision=1.0, near=NEAR).theta
-    group = find_scale(cells).annotators
-    typical = np.array([np.median(theta[group == each]) for each in range(group.max(initial=-1) + 1)])
-    abilities: Floats = np.minimum(theta / np.maximum(typical, LEAST_MEDIAN)[group], np.inf if cap is None else cap)
-    return abilities
+    scale = find_scale(cells)
+    median = [np.median(theta[scale.annotators == each]) for each in range(scale.number)]
+    unit = np.maximum(np.array(median), LEAST_MEDIAN)
+    return R * unit[scale.models], theta / unit[scale.annotators]
 
 
 def weigh_abilities(theta: Floats) -> Floats:

@@ -132,7 +132,7 @@ def calibration_weights(R: Floats) -> Floats:
 
     Parameters
     ----------
-    R : natural units of the typical annotator, NaN for models without a score, shape (n_models,)
+    R : natural units of the mean annotator, NaN for models without a score, shape (n_models,)
 
     Returns
     -------

@@ -64,7 +64,7 @@ def information(R: Floats, covariance: Floats) -> Floats:
 
     Parameters
     ----------
-    R : natural units of the typical annotator, shape (n_models,)
+    R : natural units of the mean annotator, shape (n_models,)
     covariance : Σ of R, shape (n_models, n_models)
 
     References

@@ -20,7 +20,7 @@ class ScoredModels:
     Attributes
     ----------
     scored : models with a score that compares with the others', shape (n_models,)
-    R : natural units of the typical annotator, shape (n_models,); not read where a model is not scored
+    R : natural units of the mean annotator, shape (n_models,); not read where a model is not scored
     covariance : of R, shape (n_models, n_models); not read where a model is not scored
     pair_votes : counted votes on each pair, symmetric, shape (n_models, n_models)
     """

@@ -13,7 +13,8 @@ from app.rating.fit.arrow import Block, Observed, constrain
 from app.rating.fit.kernels import moments, pair_of
 from app.rating.fit.likelihood import Likelihood
 from app.rating.fit.result import FitResult
-from app.rating.fit.scale import WIDTH, Scale, unit_widths
+from app.rating.fit.scale import WIDTH, Scale
+from app.rating.fit.unit import Unit
 from app.rating.threads import map_parts
 from app.rating.votes.cells import CellArrays, Cells
 
@@ -106,20 +107,18 @@ def share_cells(
 
 @dataclass(frozen=True)
 class UnitFrame:
-    """The information about the scores with the published unit m fixed.
-
-    In every scale group Σ_k tanh((θ_k/m − 1)/h) = 0 (`app.rating.fit.scale.typical_ability`).
+    """The information about the scores with the published unit fixed (`app.rating.fit.unit`).
 
     The solver fixes the scale by a constraint of its own. A change of the votes moves the published scores as if the
-    unit's equation were that constraint, because (R, θ) → (cR, θ/c) changes no probability (docs/math.md, "The unit").
+    unit's equation were that constraint, because (R, θ) → (cR, θ/c) changes no probability, and ρ takes out what it
+    changes in the prior (docs/math.md, "The unit").
 
     Attributes
     ----------
     models, annotators : scale group of each; one group where abilities are known
-    pull : mh·tanh((θ_k/m − 1)/h), what annotator k adds to the equation, shape (n_annotators,); 0 for known abilities
-    distance : (θ_k/m − 1)/h, shape (n_annotators,)
+    pull : what annotator k adds to the equation, shape (n_annotators,); 0 for known abilities
     share : its derivative by θ_k over the curvature of θ_k, shape (n_annotators,)
-    size : vᵀD⁻¹v of each group, shape (groups,); ∞ where no ability is free
+    size : vᵀD⁻¹v of each group, v the derivatives, shape (groups,); ∞ where no ability is free
     z : Σ B_k v_k/D_k over the annotators of each model's group, over the group's vᵀD⁻¹v, shape (n_models,)
     S : reduced Hessian A − BᵀQB, Q = D⁻¹ − D⁻¹v vᵀD⁻¹/(vᵀD⁻¹v), shape (n_models, n_models)
     """
@@ -128,7 +127,6 @@ class UnitFrame:
     models: Indices
     annotators: Indices
     pull: Floats
-    distance: Floats
     share: Floats
     size: Floats
     z: Floats
@@ -159,39 +157,32 @@ class UnitFrame:
         return inverse
 
 
-def fix_unit(observed: Observed, fit: FitResult, theta: Floats, unit: Floats) -> UnitFrame:
+def fix_unit(observed: Observed, fit: FitResult, unit: Unit | None) -> UnitFrame:
     """Replace the solver's constraint by the published unit's in the information at a fit.
 
     Where the fit of a few votes is a maximum on the solver's constraint and on no other, that constraint stays.
-
-    Parameters
-    ----------
-    theta : abilities as published, in the solver's units, shape (n_annotators,)
-    unit : typical ability of each annotator's scale group, shape (n_annotators,)
     """
-    if observed.scale is None:
-        one_group, known = np.zeros(len(fit.R), dtype=np.int64), np.zeros(len(theta))
-        no_group = known.astype(np.int64)
-        nothing = np.zeros(len(fit.R))
+    if observed.scale is None or unit is None:
+        known, nothing = np.zeros(len(fit.theta)), np.zeros(len(fit.R))
         return UnitFrame(
-            observed, one_group, no_group, known, known, known, np.full(1, np.inf), nothing, observed.S
+            observed, nothing.astype(np.int64), known.astype(np.int64), known, known, np.full(1, np.inf), nothing,
+            observed.S,
         )  # fmt: skip
-    frame = _constrained(observed, observed.scale, theta - unit, unit * unit_widths(observed.scale.annotators))
+    frame = _constrained(observed, observed.scale, unit.excess, unit.slope)
     try:
         _ = frame.block
     except LinAlgError:
-        return _constrained(observed, observed.scale, fit.theta - 1.0, np.full(len(theta), WIDTH))
+        bend = observed.scale.bend(fit.theta)
+        return _constrained(observed, observed.scale, WIDTH * bend, 1.0 - bend**2)
     return frame
 
 
-def _constrained(observed: Observed, scale: Scale, distance: Floats, width: Floats) -> UnitFrame:
-    """Return the information on Σ_k tanh(distance_k/width_k) = 0 in every scale group."""
-    t = np.tanh(distance / width)
-    v = 1.0 - t**2
+def _constrained(observed: Observed, scale: Scale, pull: Floats, v: Floats) -> UnitFrame:
+    """Return the information on Σ pull_k = 0 in every scale group, v the derivatives of the pulls by θ."""
     share = v * observed.inverse_D
     size = scale.sum(v * share)
     size = np.where(size > 0, size, np.inf)
     total = observed.likelihood.by_model(observed.point.cross, share)
     S = observed.loose + constrain(total, size, scale.models)
     z = total / size[scale.models]
-    return UnitFrame(observed, scale.models, scale.annotators, width * t, distance / width, share, size, z, S)
+    return UnitFrame(observed, scale.models, scale.annotators, pull, share, size, z, S)

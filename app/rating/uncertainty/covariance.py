@@ -7,6 +7,7 @@ from app.rating.arrays import Floats, Indices, sum_by
 from app.rating.fit.arrow import Observed, observe
 from app.rating.fit.kernels import squared_residuals
 from app.rating.fit.result import FitResult
+from app.rating.fit.unit import Unit, mean_unit
 from app.rating.fit.weights import STEEPNESS
 from app.rating.settings import Interval
 from app.rating.threads import map_parts
@@ -25,7 +26,7 @@ class Covariance:
 
     Attributes
     ----------
-    scores : natural units of the typical annotator, each component centred, shape (n_models, n_models)
+    scores : natural units of the mean annotator, each component centred, shape (n_models, n_models)
     ability_se : standard error of the published ability, shape (n_annotators,), computed without the cap for abilities
         at it; NaN where abilities are known
     kind : of the interval; "clustered" becomes "sandwich" with a single annotator
@@ -80,7 +81,7 @@ def covariance(
     prior_sd: float | None,
     abilities: bool,
     observed: Observed | None = None,
-    published: tuple[Floats, Floats, Floats] | None = None,
+    unit: Unit | None = None,
 ) -> Covariance:
     """Return the covariance of the published scores with abilities profiled out, and the abilities' standard errors.
 
@@ -92,8 +93,7 @@ def covariance(
     prior_sd : of the fit
     abilities : False where abilities are known (m-ELO, slices)
     observed : the information at the fit; computed by default
-    published : R and θ less their bias, and the unit of each annotator, in the solver's units; default those of the
-        fit, and 1
+    unit : published; default the mean of all annotators, none where abilities are known
 
     Raises
     ------
@@ -122,18 +122,17 @@ def covariance(
         observed = None
     if observed is None:
         observed = observe(cells, fit, component, prior_sd=prior_sd, abilities=abilities)
-    R, theta, unit = (fit.R, fit.theta, np.ones(len(fit.theta))) if published is None else published
-    frame = fix_unit(observed, fit, theta, unit)
+    if unit is None and observed.scale is not None:
+        unit = mean_unit(fit, observed.scale, np.ones(annotators, dtype=bool))
+    frame = fix_unit(observed, fit, unit)
     work = _Work(cells, fit, frame)
     spread = work.clustered() if kind == "clustered" else work.by_vote(kind, clusters)
     ability_se = np.full(annotators, np.nan)
     scores = spread.scores
-    if abilities:
-        ability_se = work.ability_se(spread) / unit
-        to_published = np.ones(len(frame.size))
-        to_published[frame.annotators] = unit
-        to_published *= _stretch(R, fit.R, np.diag(scores), frame)
-        scores = scores * np.outer(to_published[frame.models], to_published[frame.models])
+    if unit is not None:
+        ability_se = work.ability_se(spread) / unit.of_annotators
+        to_published = unit.of_models * _stretch(fit.scores, fit.R, np.diag(scores), frame)[frame.models]
+        scores = scores * np.outer(to_published, to_published)
     return Covariance(scores, ability_se, kind, clusters, spread.freedom, spread.judges)
 
 
@@ -235,7 +234,7 @@ class _Work:
         return outer
 
     def ability_se(self, spread: _Spread) -> Floats:
-        """Return the standard error of θ_k relative to the typical ability, in the solver's units.
+        """Return the standard error of θ_k relative to the mean ability, in the solver's units.
 
         θ_k changes by r_k·c + τ_k·pull where the scores change by c, r_k = −(B_k − v_k z)/D_k, τ_k = −v_k/(D_k vᵀD⁻¹v).
         """

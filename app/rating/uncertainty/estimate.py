@@ -1,23 +1,23 @@
+"""A fit of the counted votes, in the published unit, and its errors."""
+
 import time
+from dataclasses import replace
 
 import numpy as np
 
-from app.rating.arrays import Floats
+from app.rating.arrays import Floats, Mask
 from app.rating.errors import VotesError
-from app.rating.fit.arrow import Observed
-from app.rating.fit.result import FitResult
-from app.rating.fit.scale import find_scale, typical_ability
+from app.rating.fit.scale import Scale, find_scale, one_group
 from app.rating.fit.solution import Start
 from app.rating.fit.strategy import fit_votes
+from app.rating.fit.unit import Unit, mean_unit, refuse_low, solvers_unit
 from app.rating.settings import LoopSettings
 from app.rating.threads import one_blas_thread
-from app.rating.uncertainty.covariance import Covariance, covariance
-from app.rating.uncertainty.results import AnnotatorEstimates, Estimate, largest_unit
+from app.rating.uncertainty.covariance import covariance
+from app.rating.uncertainty.results import AnnotatorEstimates, Estimate
 from app.rating.votes.cells import Cells
-from app.rating.votes.compact import Compact
 
 
-@one_blas_thread()
 def fit_with_errors(cells: Cells, settings: LoopSettings, start: Start | None = None) -> Estimate:
     """Fit the settings' method to the models whose scores the votes identify (`fit_votes`), with its covariance.
 
@@ -32,51 +32,85 @@ def fit_with_errors(cells: Cells, settings: LoopSettings, start: Start | None = 
         No votes, or votes on more than 4,096 models.
     NoFiniteMaximumError, NotConvergedError, NoCommonRankingError
     """
+    found = fit_without_errors(cells, settings, start)
+    return add_errors(count_annotators(found, np.ones(cells.n_annotators, dtype=bool)))
+
+
+@one_blas_thread()
+def fit_without_errors(cells: Cells, settings: LoopSettings, start: Start | None = None) -> Estimate:
+    """Fit as `fit_with_errors`, in the solver's units, without errors.
+
+    For rules that say who counts: annotators who do not count hardly move the typical ability, which is 1 here.
+    """
     if len(cells.n) == 0:
         raise VotesError("no votes to fit", "no-votes")
     began = time.perf_counter()
     fitted = fit_votes(cells, settings, start)
     small, (fit, observed) = fitted.small, fitted.solution
-    label = fitted.components.label[small.models]
-    unit, annotator_unit = _units(small.cells, fit, observed, settings)
-    done = time.perf_counter()
-    spread = None
-    if settings.interval != "none" and len(small.models):
-        spread = covariance(
-            fit.counted(small.cells), fit, label, kind=settings.interval,
-            prior_sd=fit.prior_sd, abilities=settings.method == "am-elo", observed=observed,
-            published=(fit.scores, fit.abilities, annotator_unit),
-        )  # fmt: skip
-    seconds = {"fit": done - began, "intervals": time.perf_counter() - done}
-    bounding = np.full(cells.n_annotators, largest_unit(annotator_unit))
-    bounding[small.annotators] = fit.abilities
-    return Estimate(
-        settings=settings, cells=cells, pairs=fitted.pairs, components=fitted.components,
-        identified=fitted.identified, small=small, fit=fit, observed=observed, covariance=spread, unit=unit,
-        annotator_unit=annotator_unit, bounding=bounding,
-        annotators=_annotators(cells, small, fit, spread, annotator_unit, settings), seconds=seconds,
-    )  # fmt: skip
-
-
-def _annotators(
-    cells: Cells, small: Compact, fit: FitResult, spread: Covariance | None, unit: Floats, settings: LoopSettings
-) -> AnnotatorEstimates:
-    ability, se = np.full((2, cells.n_annotators), np.nan)
-    if spread is not None:
-        se[small.annotators] = spread.ability_se
+    groups = one_group(small.cells.n_models, small.cells.n_annotators)
     if settings.method == "am-elo":
-        ability[small.annotators] = fit.abilities / unit
-    return AnnotatorEstimates.without_rules(cells.votes_by_annotator(), ability, se)
+        groups = find_scale(small.cells) if observed is None or observed.scale is None else observed.scale
+        _refuse_low_medians(fit.abilities, groups)
+    unit = solvers_unit(groups)
+    unknown = np.full(cells.n_annotators, np.nan)
+    found = Estimate(
+        settings=settings, cells=cells, pairs=fitted.pairs, components=fitted.components,
+        identified=fitted.identified, small=small, fit=fit, observed=observed, covariance=None, published_unit=unit,
+        bounding=unknown, annotators=AnnotatorEstimates.without_rules(cells.votes_by_annotator(), unknown, unknown),
+        seconds={"fit": time.perf_counter() - began, "intervals": 0.0},
+    )  # fmt: skip
+    return _in_unit(found, unit)
 
 
-def _units(cells: Cells, fit: FitResult, observed: Observed | None, settings: LoopSettings) -> tuple[Floats, Floats]:
-    theta = fit.abilities
-    if settings.method == "m-elo" or len(theta) == 0:
-        return np.ones(cells.n_models), np.ones(len(theta))
-    known = None if observed is None else observed.scale
-    scale = known or find_scale(cells)
-    models, annotators = scale.models, scale.annotators
-    annotator_unit = typical_ability(theta, annotators)
-    unit_of_group = np.ones(int(max(models.max(), annotators.max())) + 1)
-    unit_of_group[annotators] = annotator_unit
-    return unit_of_group[models], annotator_unit
+def count_annotators(found: Estimate, counts: Mask) -> Estimate:
+    """Publish an estimate without errors in units of the mean of these annotators, `counts` of shape (n_annotators,).
+
+    Raises
+    ------
+    NoCommonRankingError
+        The mean is at or below 0.1 of the typical ability.
+    """
+    if not found.has_abilities:
+        return found
+    return _in_unit(found, mean_unit(found.fit, found.published_unit.scale, counts[found.small.annotators]))
+
+
+@one_blas_thread()
+def add_errors(found: Estimate) -> Estimate:
+    """Add the covariance of the published scores, and the abilities' standard errors, if the settings want intervals.
+
+    Raises
+    ------
+    NotConvergedError
+        The fit is at a saddle point.
+    """
+    settings, small, fit = found.settings, found.small, found.fit
+    if settings.interval == "none" or len(small.models) == 0:
+        return found
+    began = time.perf_counter()
+    spread = covariance(
+        fit.counted(small.cells), fit, found.components.label[small.models], kind=settings.interval,
+        prior_sd=fit.prior_sd, abilities=found.has_abilities, observed=found.observed, unit=found.published_unit,
+    )  # fmt: skip
+    se = np.full(found.cells.n_annotators, np.nan)
+    se[small.annotators] = spread.ability_se
+    seconds = {**found.seconds, "intervals": time.perf_counter() - began}
+    return replace(found, covariance=spread, annotators=replace(found.annotators, se=se), seconds=seconds)
+
+
+def _in_unit(found: Estimate, unit: Unit) -> Estimate:
+    """Return an estimate with the abilities in this unit."""
+    small, theta = found.small.annotators, found.fit.abilities
+    ability, bounding = np.full(found.cells.n_annotators, np.nan), np.full(found.cells.n_annotators, unit.of_most)
+    bounding[small] = theta
+    if found.has_abilities:
+        ability[small] = theta / unit.of_annotators
+    annotators = replace(found.annotators, ability=ability)
+    return replace(found, published_unit=unit, bounding=bounding, annotators=annotators)
+
+
+def _refuse_low_medians(theta: Floats, groups: Scale) -> None:
+    for group in range(groups.number):
+        members = theta[groups.annotators == group]
+        if len(members):
+            refuse_low(float(np.median(members)))

@@ -12,7 +12,6 @@ from app.rating.fit.arrow import Observed, observe
 from app.rating.fit.kernels import fill_rows
 from app.rating.fit.scale import ELO_PER_NATURAL, WIDTH
 from app.rating.threads import map_parts, one_blas_thread, split
-from app.rating.uncertainty.clusters import UnitFrame, fix_unit
 from app.rating.uncertainty.results import Estimate
 from app.rating.uncertainty.vote_changes import DROPPED, VoteChange, VoteGroups, group_changes
 from app.rating.votes.cells import WORTH_A_THREAD, CellArrays
@@ -35,15 +34,14 @@ class Influence:
     observed: Observed
 
     @cached_property
-    def frame(self) -> UnitFrame:
-        """The same information with the published unit fixed."""
-        fit = self.rating.fit
-        return fix_unit(self.observed, fit, fit.abilities, self.rating.annotator_unit)
+    def share(self) -> Floats:
+        """By how much the published unit's equation moves with a unit of θ_k's gradient, shape (n_annotators,)."""
+        return self.rating.published_unit.slope * self.observed.inverse_D
 
     @cached_property
-    def frame_total(self) -> Floats:
-        """Σ_j B_j ν_j over the annotators of each group, with ν the frame's shares."""
-        return self.observed.likelihood.by_model(self.observed.point.cross, self.frame.share)
+    def along(self) -> Floats:
+        """Sum of B_k times `share`, shape (n_models,)."""
+        return self.observed.likelihood.by_model(self.observed.point.cross, self.share)
 
     @cached_property
     def _groups(self) -> dict[VoteChange, VoteGroups]:
@@ -189,7 +187,7 @@ def _change(influence: Influence) -> Floats:
     contributions = observed.likelihood.score_contributions(rating.fit.R, rating.fit.theta)
     change = np.empty((rating.small.cells.n_annotators, rating.small.cells.n_models))
     if observed.size.any():
-        _ = influence.frame_total  # for all parts, which run on threads: computed once, by all threads
+        _ = influence.along  # for all parts, which run on threads: computed once, by all threads
 
     def fill(part: tuple[int, int]) -> None:
         for first in range(part[0], part[1], CHUNK):
@@ -224,26 +222,24 @@ def _change_without(influence: Influence, contributions: Floats, left_out: slice
 def _unit_change(influence: Influence, others: _Others, X: Floats, left_out: slice) -> Floats:
     """Return the change of the unit of each model's group, for each annotator left out, shape (n_left_out, n_models).
 
-    θ_j changes by −B_j·X/D_j, and by multiplier·v_j/D_j where abilities are not corrected. The unit m with Σ_j
-    tanh((θ_j/m − 1)/h) = 0 changes by m (Σ_j ν_j Δθ_j − pull_k) / Σ_j ν_j θ_j over the others, ν the derivative of
-    the unit's equation.
+    θ_j changes by −B_j·X/D_j, and by multiplier·v_j/D_j where abilities are not corrected. The unit changes by
+    (Σ_j slope_j Δθ_j − excess_k) / Σ_j weight_j over the others (`Unit`).
     """
-    frame, rating = influence.frame, influence.rating
-    group = frame.annotators[left_out]
-    share, rows = frame.share[left_out], _rows(influence, influence.observed.point.cross, left_out)
-    along = np.where(frame.models == group[:, None], influence.frame_total, 0.0) - rows * share[:, None]
-    slope = 1.0 - np.tanh(frame.distance) ** 2
+    rating, observed = influence.rating, influence.observed
+    unit, scale = rating.published_unit, rating.published_unit.scale
+    group = scale.annotators[left_out]
+    rows = _rows(influence, observed.point.cross, left_out)
+    along = np.where(scale.models == group[:, None], influence.along, 0.0) - rows * influence.share[left_out, None]
 
     def of_others(each: Floats) -> Floats:
-        whole: Floats = sum_by(frame.annotators, each, len(frame.size))
-        return whole[group] - each[left_out]
+        return scale.sum(each)[group] - each[left_out]
 
-    fit = rating.fit
-    moved, weight = -np.einsum("ki,ki->k", along, X) - frame.pull[left_out], of_others(slope * fit.abilities)
-    if fit.corrected is None:  # corrected abilities are fitted apart from the constraint
-        moved += others.multiplier(X) * of_others(slope * influence.observed.v_over_D)
-    unit = rating.annotator_unit[left_out] * moved / np.where(weight > TINY, weight, np.inf)
-    changes: Floats = np.where(frame.models == group[:, None], unit[:, None], 0.0)
+    moved = -np.einsum("ki,ki->k", along, X) - unit.excess[left_out]
+    if rating.fit.corrected is None:  # corrected abilities are fitted apart from the constraint
+        moved += others.multiplier(X) * of_others(unit.slope * observed.v_over_D)
+    weight = of_others(unit.weight)
+    moved /= np.where(weight > TINY, weight, np.inf)
+    changes: Floats = np.where(scale.models == group[:, None], moved[:, None], 0.0)
     return changes
 
 

@@ -203,7 +203,7 @@ class Matchups:
     Attributes
     ----------
     model_a, model_b : indices
-    probability : that model_a beats model_b for the typical annotator, a tie being half a win for each; NaN where one
+    probability : that model_a beats model_b for the mean annotator, a tie being half a win for each; NaN where one
         has no score, or they are in different components
     lower, upper : ends of its interval; NaN without intervals
     """
@@ -218,7 +218,7 @@ class Matchups:
 def predict_matchups(
     rating: Estimate, settings: LoopSettings, pairs: tuple[Indices, Indices] | None = None
 ) -> Matchups:
-    """Predict P(a beats b) = σ(R_a − R_b), R in units of the typical ability, with intervals made on the log-odds.
+    """Predict P(a beats b) = σ(R_a − R_b), R in units of the mean ability, with intervals made on the log-odds.
 
     Parameters
     ----------

@@ -24,11 +24,11 @@ def find_notices(rating: Estimate) -> tuple[RatingNotice, ...]:
     published_cap = rating.published_cap
     if published_cap is not None and not CAP_RANGE[0] <= published_cap <= CAP_RANGE[1]:
         detail = (
-            f"the ability cap is {published_cap:.2f} times the typical ability, outside {CAP_RANGE[0]} to "
+            f"the ability cap is {published_cap:.2f} times the mean ability, outside {CAP_RANGE[0]} to "
             f"{CAP_RANGE[1]}: a few annotators set the scale"
         )
         found.append(("cap-out-of-range", detail))
-    return (*(RatingNotice(code, detail) for code, detail in found), *_of_rivals(rating))
+    return tuple(RatingNotice(code, detail) for code, detail in found)
 
 
 def _of_votes(rating: Estimate) -> Found:
@@ -119,24 +119,6 @@ def _of_fit(rating: Estimate) -> Found:
     elif prior is not None and prior.source != "estimated":
         bound = f"below {LEAST}" if prior.source == "at-least" else f"above {MOST}"
         yield "prior-spread-at-bound", f"the estimated spread of abilities is {bound}: {prior.spread:g} is used"
-
-
-def _of_rivals(rating: Estimate) -> Iterator[RatingNotice]:
-    """Find other maxima, nearly as high, under which models have another place."""
-    label, models = rating.components.label[rating.small.models], rating.small.models
-    order = np.lexsort((-rating.fit.R, label))
-    moved, nearest = np.zeros(len(models), dtype=bool), np.inf
-    for rival in rating.fit.rivals:
-        other = np.lexsort((-rival.R, label))
-        differ = order != other
-        moved[order[differ]] = True
-        nearest = min(nearest, rival.behind) if differ.any() else nearest
-    if moved.any():
-        detail = (
-            "the votes have another ranking that is nearly as likely, which believes other annotators (its "
-            f"log-likelihood is {nearest:.2f} lower): under it {counted(int(moved.sum()), 'model')} have another place"
-        )
-        yield RatingNotice("several-maxima", detail, tuple(models[order[moved[order]]].tolist()))
 
 
 def _unanimous(rating: Estimate) -> tuple[int, int]:

@@ -69,7 +69,7 @@ def rank_by(key: Floats) -> Indices:
 
 @dataclass(frozen=True)
 class WinProbabilities:
-    """P(one model beats another) for the typical annotator, with its interval; arrays of one shape."""
+    """P(one model beats another) for the mean annotator, with its interval; arrays of one shape."""
 
     probability: Floats
     lower: Floats
@@ -81,7 +81,7 @@ def win_probabilities(difference: Floats, half: Floats) -> WinProbabilities:
 
     Parameters
     ----------
-    difference : R_i − R_j in natural units of the typical annotator, any shape
+    difference : R_i − R_j in natural units of the mean annotator, any shape
     half : half the width of its interval, same shape
 
     Returns

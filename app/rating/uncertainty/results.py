@@ -12,6 +12,7 @@ from app.rating.fit.arrow import Observed
 from app.rating.fit.result import FitResult
 from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.fit.solution import Start
+from app.rating.fit.unit import Unit
 from app.rating.settings import Interval, LoopSettings
 from app.rating.uncertainty.covariance import Covariance
 from app.rating.votes.cells import Cells
@@ -68,7 +69,7 @@ class AnnotatorEstimates:
 
     Attributes
     ----------
-    ability, se : published units (1 is the typical annotator); NaN outside the fit
+    ability, se : published units (1 is the mean annotator); NaN outside the fit
     shadow_ability, shadow_se : of annotators outside the fit, against the published scores
     probability_low : P(a ≤ ε), normal approximation, from the ability or the shadow ability, whichever is defined
     votes : all votes of the annotator, counted or not
@@ -133,7 +134,7 @@ class Diagnostics:
     log_likelihood : of the counted votes alone, natural log, no prior term
     components : connected components of the comparison graph of the counted votes
     interval : the kind of interval that was made
-    median_ability : in the solver's units; published abilities are divided by it (1 for m-elo)
+    median_ability : the mean ability in the solver's units, by which published abilities are divided (1 for m-elo)
     published_cap : ability_cap / median_ability, None without a cap
     prior_sd : of the prior in force, in the solver's units; None without a prior
     ability_spread, ability_spread_se : estimated spread of abilities, and its standard error; None where prior_sd was
@@ -171,10 +172,9 @@ class Estimate:
     small : the cells between identified models, renumbered: the indices of `fit` and `covariance`
     fit : the solver's result, and its scores and abilities less their bias
     observed : the information at the fit; None where the fit needed none
-    unit : typical ability of each model's scale group, shape (small.models,); 1 for m-ELO
-    annotator_unit : the same for each annotator of `small`
+    published_unit : mean ability of the annotators who count, by scale group, in the solver's units; 1 for m-ELO
     bounding : abilities by which models without a score are bounded, in the solver's units, shape (n_annotators,): the
-        typical one where the fit has none, and 0 for annotators whose votes bound nothing
+        mean where the fit has none, and 0 for annotators whose votes bound nothing
     annotators : abilities; no rule has seen them, and every annotator with counted votes is active
     seconds : stage → seconds ("fit", "intervals", "evidence")
     """
@@ -188,8 +188,7 @@ class Estimate:
     fit: FitResult
     observed: Observed | None
     covariance: Covariance | None
-    unit: Floats
-    annotator_unit: Floats
+    published_unit: Unit
     bounding: Floats
     annotators: AnnotatorEstimates
     seconds: dict[str, float]
@@ -205,24 +204,34 @@ class Estimate:
         return self.cells.n_votes
 
     @property
-    def typical(self) -> float:
-        """Median ability of the largest scale group, by which published abilities are divided; 1 for m-ELO."""
-        return largest_unit(self.annotator_unit)
+    def unit(self) -> Floats:
+        """The published unit of each model of `small`."""
+        return self.published_unit.of_models
+
+    @property
+    def annotator_unit(self) -> Floats:
+        """The published unit of each annotator of `small`."""
+        return self.published_unit.of_annotators
+
+    @property
+    def mean_ability(self) -> float:
+        """The unit of most annotators, by which published abilities are divided; 1 for m-ELO."""
+        return self.published_unit.of_most
 
     @property
     def published_cap(self) -> float | None:
-        """The cap in units of the typical ability, None without a cap."""
+        """The cap in units of the mean ability, None without a cap."""
         cap = self.settings.ability_cap
-        return cap / self.typical if cap is not None and self.has_abilities else None
+        return cap / self.mean_ability if cap is not None and self.has_abilities else None
 
     @property
     def optimum(self) -> Start:
         """Where the solver stopped, before the bias was taken out: the best start for a later fit."""
         score, ability = np.full(self.cells.n_models, np.nan), np.full(self.cells.n_annotators, np.nan)
-        score[self.small.models] = self.fit.R * ELO_PER_NATURAL * self.typical
+        score[self.small.models] = self.fit.R * ELO_PER_NATURAL * self.mean_ability
         if self.has_abilities:
-            ability[self.small.annotators] = self.fit.theta / self.typical
-        return Start(score, ability, self.typical)
+            ability[self.small.annotators] = self.fit.theta / self.mean_ability
+        return Start(score, ability, self.mean_ability)
 
     def scores(self) -> Floats:
         """Return R in the solver's units, NaN for models that are not identified, shape (n_models,)."""
@@ -231,15 +240,7 @@ class Estimate:
         return R
 
     def natural_scores(self) -> Floats:
-        """Return the scores in natural units of the typical annotator, NaN for models without one."""
+        """Return the scores in natural units of the mean annotator, NaN for models without one."""
         R = np.full(self.cells.n_models, np.nan)
         R[self.small.models] = self.unit * self.fit.scores
         return R
-
-
-def largest_unit(units: Floats) -> float:
-    """Return the unit of most annotators, the largest scale group; 1 without annotators."""
-    if len(units) == 0:
-        return 1.0
-    values, size = np.unique(units, return_counts=True)
-    return float(values[np.argmax(size)])

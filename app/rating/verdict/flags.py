@@ -103,6 +103,11 @@ class Judge:
             weighed = replace(before, habits=weighed.habits, judges=weighed.judges)
         self.evidence, self.seconds = weighed, self.seconds + time.perf_counter() - began
 
+    def count_annotators(self, counts: Mask) -> None:
+        """Give adjusted abilities in units of the mean of these annotators, `counts` of shape (n_annotators,)."""
+        if self.evidence is not None:
+            self.evidence = replace(self.evidence, habits=self.evidence.habits.in_units_of(counts))
+
     @property
     def _by_evidence(self) -> Evidence | None:
         """The evidence where it is the rule."""

@@ -67,7 +67,7 @@ def publish(found: Estimate, evidence: Evidence | None = None, excluded_share: f
 
 
 def _diagnose(found: Estimate, excluded_share: float) -> Diagnostics:
-    fit, prior, median = found.fit, found.fit.prior, found.typical
+    fit, prior, mean = found.fit, found.fit.prior, found.mean_ability
     estimated = prior if prior is not None and np.isfinite(prior.se) else None
     return Diagnostics(
         log_likelihood=fit.log_likelihood,
@@ -75,11 +75,11 @@ def _diagnose(found: Estimate, excluded_share: float) -> Diagnostics:
         converged=True,  # else the fit raises NotConvergedError
         components=found.components.number,
         interval="none" if found.covariance is None else found.covariance.kind,
-        median_ability=median,
+        median_ability=mean,
         published_cap=found.published_cap,
         prior_sd=fit.prior_sd,
-        ability_spread=None if estimated is None else estimated.spread / median,
-        ability_spread_se=None if estimated is None else estimated.se / median,
+        ability_spread=None if estimated is None else estimated.spread / mean,
+        ability_spread_se=None if estimated is None else estimated.se / mean,
         excluded_share=excluded_share,
         seconds=found.seconds,
         warnings=find_notices(found),

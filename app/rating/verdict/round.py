@@ -11,7 +11,7 @@ from app.rating.fit.abilities import shadow_abilities
 from app.rating.fit.solution import Start
 from app.rating.settings import LoopSettings, check_settings
 from app.rating.threads import one_blas_thread
-from app.rating.uncertainty.estimate import fit_with_errors
+from app.rating.uncertainty.estimate import add_errors, count_annotators, fit_without_errors
 from app.rating.uncertainty.results import AnnotatorEstimates, Estimate, RatingNotice
 from app.rating.verdict.flags import Flags, Judge
 from app.rating.verdict.rating import Rating, publish
@@ -43,7 +43,8 @@ def run_round(
     With `settings.exclude` the flagged annotators are taken out and the rest is fitted again: once after the tests,
     where evidence is the rule, and once after ε. Annotators who fall to ε only in the last fit are flagged and stay in,
     and so are those that only a test about a model finds. Without `settings.exclude` flagged annotators stay in the
-    fit. After each fit abilities are judged anew.
+    fit. After each fit abilities are judged anew. Ability 1 is the mean of the annotators in the fit that no rule with
+    the power to exclude flags.
 
     Parameters
     ----------
@@ -85,6 +86,7 @@ def run_round(
     one.weigh_groups(judge)
     suspects, opinionated = judge.suspects(), judge.opinionated()
     one.take_out(suspects.low, judge, "flagged by the evidence")
+    one.set_unit(judge, suspects)
     unable = judge.unable(one.found.annotators.ability)
     one.take_out(unable.low, judge, f"at or below the ability threshold {settings.min_ability}")
     return one.conclude(judge, suspects, unable, opinionated)
@@ -102,7 +104,8 @@ class _Round:
     counted : in the first fit
     out : of those, the ones that a rule takes out, or would where `exclude` is off
     trust : weight of each cell's votes because of models that annotators push or bury; None: 1
-    found : the newest fit
+    found : the newest fit, without errors
+    seconds : spent on fits
     """
 
     found: Estimate
@@ -116,7 +119,7 @@ class _Round:
         self.enough = self.votes > settings.min_votes
         self.counted = self.enough & ~keep_never
         self.trust: Floats | None = None
-        self.out, self.seconds = np.zeros_like(self.enough), dict[str, float]()
+        self.out, self.seconds = np.zeros_like(self.enough), 0.0
         if not self.counted.any():
             raise VotesError(_no_vote_left(self.votes, settings, int(keep_never.sum())), "no-votes")
 
@@ -131,9 +134,8 @@ class _Round:
         if not self.left.any():
             raise VotesError(f"every annotator is {reason}", "no-votes")
         cells = self.cells if self.trust is None else replace(self.cells, trust=self.trust)
-        self.found = fit_with_errors(cells.where(self.left[cells.annotator]), self.settings, self.start)
-        for stage, taken in self.found.seconds.items():
-            self.seconds[stage] = self.seconds.get(stage, 0.0) + taken
+        self.found = fit_without_errors(cells.where(self.left[cells.annotator]), self.settings, self.start)
+        self.seconds += self.found.seconds["fit"]
         judge.weigh(self.found, tested=tested)
 
     def weigh_groups(self, judge: Judge) -> None:
@@ -156,9 +158,27 @@ class _Round:
         if self.settings.exclude and more.any():
             self.fit(judge, reason, tested=False)
 
+    def set_unit(self, judge: Judge, suspects: Flags) -> None:
+        """Take the mean of the annotators that no rule with the power to exclude flags as the unit.
+
+        An ability is judged in the unit, and who counts in the unit depends on that: those at or below ε are left out
+        until none is, which ends because none comes back.
+        """
+        counts = self.left & (~suspects.low | self.keep_always)
+        while True:
+            self.found = count_annotators(self.found, counts)
+            judge.count_annotators(counts)
+            unable = judge.unable(self.found.annotators.ability).low
+            fewer = counts & (~unable | self.keep_always)
+            if np.array_equal(fewer, counts):
+                return
+            counts = fewer
+
     def conclude(self, judge: Judge, suspects: Flags, unable: Flags, opinionated: Flags) -> Rating:
         """Return the last fit with every annotator's standing by the rules, and why."""
-        ability, se = self.found.annotators.ability, self.found.annotators.se
+        self.set_unit(judge, suspects)
+        found = add_errors(self.found)
+        ability, se = found.annotators.ability, found.annotators.se
         shadow, shadow_se = self._shadows()
         known, known_se = np.where(np.isnan(ability), shadow, ability), np.where(np.isnan(ability), shadow_se, se)
         by_ability = judge.unable(known)
@@ -173,9 +193,11 @@ class _Round:
             ),
             held=held,
         )  # fmt: skip
-        seconds = {**self.seconds} if judge.weigher is None else {**self.seconds, "evidence": judge.seconds}
+        seconds = {**found.seconds, "fit": self.seconds}
+        if judge.weigher is not None:
+            seconds["evidence"] = judge.seconds
         share = float(self.votes[self.out].sum() / self.votes[self.counted].sum())
-        return publish(self.found, judge.evidence, share, annotators=annotators, seconds=seconds)
+        return publish(found, judge.evidence, share, annotators=annotators, seconds=seconds)
 
     def _standings(self, acted: Mask, excluded: Mask, opinionated: Mask) -> NDArray[np.str_]:
         """Return every standing; decisions to keep annotators do not change what the rule says."""
@@ -196,7 +218,7 @@ class _Round:
             prior_sd=found.fit.prior_sd, ability_cap=settings.ability_cap,
             bias_correction=settings.bias_correction and settings.prior_sd is not None,
         )  # fmt: skip
-        return theta / found.typical, se / found.typical
+        return theta / found.mean_ability, se / found.mean_ability
 
 
 def _weigher(cells: Cells, tests: tuple[str, ...]) -> Weigher:

@@ -46,7 +46,7 @@ class ModelRow(TypedDict):
 
 
 class AnnotatorRow(TypedDict):
-    """One annotator; ability 1 is the typical one's, null outside the fit. reason: of a flag, the test or "ability".
+    """One annotator; ability 1 is the mean annotator's, null outside the fit. reason: of a flag, the test or "ability".
 
     probability_low: P(a ≤ ε). adjusted: without the readiness to tie and the lean to a side. tie_readiness: share of
     ties between equals. side_lean: Elo points for the left model. Each has the ends of its 95 % interval.

@@ -12,6 +12,8 @@ from app.rating.fit.bias import ability_spread, correct_held
 from app.rating.fit.likelihood import Likelihood
 from app.rating.fit.m_elo import minimise_scores
 from app.rating.fit.result import FitResult
+from app.rating.fit.scale import one_group
+from app.rating.fit.unit import solvers_unit
 from app.rating.fit.weights import weigh_abilities, weigh_votes
 from app.rating.settings import LoopSettings
 from app.rating.threads import one_blas_thread
@@ -26,7 +28,7 @@ from app.rating.votes.graph import Components, find_components, find_identified
 
 @dataclass(frozen=True)
 class HeldAbilities:
-    """Abilities of a fit of all votes, published units (1 is its typical annotator), shape (n_annotators,).
+    """Abilities of a fit of all votes, published units (1 is its mean annotator), shape (n_annotators,).
 
     Attributes
     ----------
@@ -99,7 +101,7 @@ def fit_slice(cells: Cells, held: HeldAbilities, settings: LoopSettings) -> Rati
     Returns
     -------
     Rating
-        Of the scores alone, in units of the typical annotator of all votes, so that a slice's differences compare
+        Of the scores alone, in units of the mean annotator of all votes, so that a slice's differences compare
         with those of all votes; the mean of each component's identified models is the base, or the anchor has its
         points. A model whose votes are mostly by annotators with doubtful abilities has no score: where Σ n·Var(a_k) of
         its votes is more than half of Σ n·a_k², the error of the abilities outweighs them, and a score, which divides
@@ -130,12 +132,12 @@ def fit_slice(cells: Cells, held: HeldAbilities, settings: LoopSettings) -> Rati
     small = compact(cells.where(identified[cells.model_a] & identified[cells.model_b]), identified)
     with one_blas_thread():
         fit, spread = _solve(small, components, held, settings)
-    one, ones = np.ones(len(small.models)), np.ones(len(small.annotators))
     certain = theta**2 > CERTAIN**2 * held.variance  # only these bound a model
     bounding = np.where(certain, theta, 0.0) if open_ else theta
     found = Estimate(
         settings=settings, cells=cells, pairs=pairs, components=components, identified=identified, small=small, fit=fit,
-        observed=None, covariance=spread, unit=one, annotator_unit=ones, bounding=bounding,
+        observed=None, covariance=spread, bounding=bounding,
+        published_unit=solvers_unit(one_group(len(small.models), len(small.annotators))),
         annotators=held.annotators(cells), seconds={},
     )  # fmt: skip
     return publish(found)

@@ -116,7 +116,7 @@ class MatchupTable:
     ----------
     model_a, model_b : indices, model_a < model_b
     wins_a, ties, wins_b : votes
-    predicted, lower, upper : probability that model_a beats model_b for the typical annotator, with its interval; NaN
+    predicted, lower, upper : probability that model_a beats model_b for the mean annotator, with its interval; NaN
         where the votes do not determine it
     """
 

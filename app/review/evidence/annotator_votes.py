@@ -40,7 +40,7 @@ class AnnotatorVotes:
     voted, received : seconds since 1970, NaN where unknown; `received` only for live votes
     gap : score of the left model minus score of the right, natural units; NaN where one has no score
     tie_share : share of ties among all annotators on the two models; NaN where there is none
-    ability : of the annotator; 1, the typical ability, where unknown
+    ability : of the annotator; 1, the mean ability, where unknown
     tie_weight : of all annotators, as `expect` takes it
     own, typical : probabilities under the annotator's ability and under ability 1, of the votes with a gap (`scored`)
     """
@@ -129,5 +129,5 @@ def _chances(
 
 
 def chance_of(own: float, typical: float) -> Chance:
-    """Return how likely a verdict was, from its probabilities under the own and the typical ability."""
+    """Return how likely a verdict was, from its probabilities under the own and the mean ability."""
     return Chance(probability=own, typical_probability=typical, surprising=typical < SURPRISING)

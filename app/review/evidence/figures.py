@@ -18,7 +18,7 @@ MOST_MODELS = 200
 
 
 def find_agreement(votes: AnnotatorVotes) -> Agreement:
-    """Compare the decided votes with the leaderboard, under the annotator's ability and under the typical ability."""
+    """Compare the decided votes with the leaderboard, under the annotator's ability and under the mean ability."""
     decided = votes.decided
     gap = votes.gap[votes.scored][decided]
     follows = votes.left_won[decided] == (gap > 0)

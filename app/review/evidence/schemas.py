@@ -56,7 +56,7 @@ class Comparison(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    of: Literal["own", "typical"] = Field(description="The annotator's own ability, or the typical ability 1.")
+    of: Literal["own", "typical"] = Field(description="The annotator's own ability, or the mean ability 1.")
     accuracy: float | None = Field(description="Expected share of decided votes that follow the leaderboard.")
     accuracy_z: float | None = Field(description="Observed minus expected, in standard deviations of chance.")
     log_loss: float | None = Field(description="Expected −log of the probability of a decided vote, on average.")
@@ -172,7 +172,7 @@ class Drift(BaseModel):
     )
     votes_before: int = Field(description="Votes before the likeliest change.")
     changed_at: datetime | None = Field(description="When the first vote after it was cast; null where unknown.")
-    before: float = Field(description="Ability before it, by these votes alone; 1 is typical.")
+    before: float = Field(description="Ability before it, by these votes alone; 1 is the mean.")
     before_sd: float = Field(description="Its standard deviation, given the votes.")
     after: float = Field(description="Ability after it.")
     after_sd: float

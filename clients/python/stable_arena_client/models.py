@@ -272,7 +272,7 @@ class Policy(BaseModel):
     ] = 50
     min_ability: Annotated[
         float,
-        Field(description="ε: annotators at or below this ability are flagged or excluded; 1 is typical."),
+        Field(description="ε: annotators at or below this ability are flagged or excluded; 1 is the mean."),
     ] = 0.2
     ability_cap: Annotated[
         float | None,

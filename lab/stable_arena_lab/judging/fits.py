@@ -1,11 +1,10 @@
-"""Cases about fits: the attack budget in new draws, several maxima, and refits that fail."""
+"""Cases about fits: the attack budget in new draws, and refits that fail."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
-from app.rating.verdict.rating import estimate
 from stable_arena_lab.attacks.arena import Setup, draw_crowd
 from stable_arena_lab.attacks.joining import Attack
 from stable_arena_lab.attacks.strategies import STRATEGIES
@@ -14,14 +13,11 @@ from stable_arena_lab.budget import Defence, find_budget
 from stable_arena_lab.defences.gains import Contest, rate
 from stable_arena_lab.judging.figures import Values, Versions
 from stable_arena_lab.judging.versions import BEFORE, BRADLEY_TERRY, EXCLUDED, NOW
-from stable_arena_lab.maxima import climb_from_random_starts, draw_two_camps
 
 ATTACKERS = "attackers N, median"
 LIFTED = ("half of N lifts, %", "N lifts, %", "1.5 N lifts, %")
-HIGHER, MISSED = "a random start ends higher, %", "log-likelihood missed"
 FAILED = "refits that failed, %"
 MOST, DRAWS = 64, 6
-CLEARLY = 1e-3  # of log-likelihood
 
 
 @dataclass(frozen=True)
@@ -48,24 +44,6 @@ class BudgetCase:
             values[ATTACKERS, version] = attackers
             shares = found.lifted or (float("nan"),) * len(LIFTED)
             values |= {(measure, version): 100.0 * share for measure, share in zip(LIFTED, shares, strict=True)}
-        return values
-
-
-@dataclass(frozen=True)
-class MaximaCase:
-    """Votes of two camps with tastes of their own: whether random starts find a higher maximum than the published."""
-
-    name: str
-    starts: int = 20
-
-    def try_seed(self, seed: int, versions: Versions) -> Values:
-        """Climb from random starts; before, the service did not look for other maxima."""
-        cells, values = draw_two_camps(seed), {}
-        for version in versions.keys() & {BEFORE, NOW}:
-            rating = estimate(cells, replace(versions[version], seek_higher=version == NOW))
-            most = max(climb_from_random_starts(rating, self.starts), default=float("nan"))
-            values[HIGHER, version] = 100.0 * (most > CLEARLY)
-            values[MISSED, version] = max(most, 0.0)
         return values
 
 

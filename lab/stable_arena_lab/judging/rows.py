@@ -9,7 +9,7 @@ from stable_arena_lab.defences.habits import WORLDS, Crowd
 from stable_arena_lab.defences.niche import Niche
 from stable_arena_lab.judging.cases import AttackCase, CrowdCase, NicheCase, UnsureCase
 from stable_arena_lab.judging.figures import Case
-from stable_arena_lab.judging.fits import BudgetCase, MaximaCase, RefitCase
+from stable_arena_lab.judging.fits import BudgetCase, RefitCase
 
 FOUR = Setup(votes_each=200)  # 4 of 42 annotators
 FIFTH = replace(FOUR, target=15, leaders=6)
@@ -56,7 +56,6 @@ ROWS: Mapping[str, Sequence[Case]] = {
     ],
     "niche": [NicheCase("4 attackers, 5 judges", Niche(judges=5))],
     "budget": [BudgetCase(f"place {place}", replace(FOUR, target=place)) for place in (1, 10)],
-    "several maxima": [MaximaCase("two camps of 12")],
     "failed refits": [
         RefitCase(f"21 attacks, {each} votes", replace(FOUR, votes_each=each, target=10)) for each in SIZES
     ],

@@ -51,7 +51,6 @@ def test_defaults_are_those_of_the_service() -> None:
     assert {field.name for field in fields(LoopSettings)} - parameters.keys() == {
         "method",
         "evidence_tests",
-        "seek_higher",  # always
         "release_margin",
         "min_model_votes",  # which models are ranked is the policy's: in a notebook all are
         "min_model_annotators",

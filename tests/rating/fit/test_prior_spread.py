@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from app.rating.errors import NotConvergedError
-from app.rating.fit import prior_spread
-from app.rating.fit.prior_spread import _Marginal, dispersion, estimate_spread, fit_with_estimated_prior
+from app.rating.fit.m_elo import fit_m_elo_unchecked
+from app.rating.fit.prior_spread import ASKED, _Marginal, estimate_prior, estimate_spread
+from app.rating.fit.result import PriorSpread
+from app.rating.fit.weights import first_abilities
 from app.rating.settings import LoopSettings
 from app.rating.simulation.worlds import SimulatedVotes, draw_pairs, make_world, simulate_votes
 from app.rating.verdict.round import run_round
@@ -31,6 +32,10 @@ def crowd(seed: int, spread: float, annotators: int = 150, votes_each: int = 80,
     return aggregate(annotator, a, b, outcome, n_annotators=annotators, n_models=20)
 
 
+def prior_of(cells: Cells) -> PriorSpread:
+    return estimate_prior(cells, *first_abilities(cells, fit_m_elo_unchecked(cells, ONE).R))
+
+
 @pytest.mark.parametrize(
     ("spread", "tie_share"),
     [
@@ -41,10 +46,7 @@ def crowd(seed: int, spread: float, annotators: int = 150, votes_each: int = 80,
     ],
 )
 def test_a_known_spread_is_recovered_within_its_uncertainty(spread: float, tie_share: float) -> None:
-    found = [
-        fit_with_estimated_prior(crowd(seed, spread, tie_share=tie_share), ONE, ability_cap=None)[1]
-        for seed in range(12)
-    ]
+    found = [prior_of(crowd(seed, spread, tie_share=tie_share)) for seed in range(12)]
     z = np.array([(prior.spread - spread) / prior.se for prior in found])
     assert {prior.source for prior in found} == {"estimated"}
     assert abs(z.mean()) < 1.0  # bias below one standard error of one crowd
@@ -54,8 +56,8 @@ def test_a_known_spread_is_recovered_within_its_uncertainty(spread: float, tie_s
 def test_votes_with_ties_vary_less_and_those_without_as_they_should() -> None:
     for tie_share, expected in ((0.0, 1.0), (0.35, 0.65)):
         cells = crowd(1, 0.3, tie_share=tie_share)
-        fit, prior = fit_with_estimated_prior(cells, ONE, ability_cap=None)
-        assert dispersion(cells, fit) == pytest.approx(expected, abs=0.03)
+        prior = prior_of(cells)
+        assert prior.dispersion == pytest.approx(expected, abs=0.03)
         assert prior.sd == pytest.approx(prior.spread / math.sqrt(prior.dispersion))
 
 
@@ -138,7 +140,11 @@ def test_the_prior_in_force_is_the_one_reported() -> None:
     assert given.diagnostics.ability_spread is None
 
 
-def test_a_spread_that_has_not_settled_is_not_returned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prior_spread, "MAX_ROUNDS", 2)
-    with pytest.raises(NotConvergedError, match="does not converge"):
-        fit_with_estimated_prior(crowd(1, 0.5), ONE, ability_cap=None)
+def test_of_many_annotators_some_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = crowd(5, 0.4, annotators=300, votes_each=60)
+    everyone = prior_of(cells)
+    assert cells.n_annotators < ASKED
+    monkeypatch.setattr("app.rating.fit.prior_spread.ASKED", 100)
+    some = prior_of(cells)
+    assert some.se == pytest.approx(everyone.se * math.sqrt(3), rel=0.3)
+    assert abs(some.spread - everyone.spread) < 3 * some.se

@@ -11,7 +11,6 @@ from app.rating.arrays import Floats
 from app.rating.settings import LoopSettings, Method
 from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.verdict.rating import estimate
-from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells
 
 MakeCells = Callable[[SimulatedVotes], Cells]
@@ -31,7 +30,7 @@ def cells(cells_of: MakeCells) -> Cells:
 def bootstrap(cells: Cells, settings: LoopSettings) -> Bootstrap:
     """Fit crowds drawn with replacement; an annotator drawn twice is two annotators with the same votes.
 
-    Each crowd has a typical annotator of its own, and so a unit of its own.
+    Each crowd has a mean annotator of its own, and so a unit of its own.
     """
     settings = replace(settings, interval="none")
     score = estimate(cells, settings).models.score - settings.base
@@ -55,7 +54,7 @@ def repeat(cells: Cells, times: np.ndarray) -> Cells:
 @pytest.mark.parametrize("method", ["m-elo", "am-elo"])
 def test_errors_are_the_bootstraps(cells: Cells, method: Method) -> None:
     settings = LoopSettings(method=method)
-    models = run_round(cells, settings).models
+    models = estimate(cells, settings).models
     found = bootstrap(cells, settings)
     np.testing.assert_allclose(found.score, models.score - 1000.0, atol=1e-9)
     # 150 draws know a standard deviation to 6 %, 66 clusters theirs to 9 %

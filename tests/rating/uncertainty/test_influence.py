@@ -33,9 +33,9 @@ def cells(cells_of: MakeCells) -> Cells:
 
 def refitted_without(cells: Cells, settings: LoopSettings, estimate_of_all: Rating) -> np.ndarray:
     """Published changes of score, annotator by annotator, by refitting."""
-    base = run_round(cells, settings).models.score
+    base = estimate(cells, settings).models.score
     rows = [
-        run_round(cells.where(cells.annotator != k), settings).models.score - base
+        estimate(cells.where(cells.annotator != k), settings).models.score - base
         for k in estimate_of_all.small.annotators
     ]
     return np.array(rows)[:, estimate_of_all.small.models]
@@ -116,7 +116,7 @@ def test_the_smallest_sets_are_close_to_what_refits_find(cells: Cells, method: s
     result = estimate(cells, settings)
     influence = find_influence(result)
     found = find_fragility(result, influence)
-    board = run_round(cells, settings).models
+    board = result.models
     assert found.upper.tolist() == np.argsort(-board.score)[:-1].tolist()
     np.testing.assert_allclose(found.gap, board.score[found.upper] - board.score[found.lower], atol=1e-9)
     verified = [

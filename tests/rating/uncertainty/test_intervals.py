@@ -3,12 +3,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.optimize import brentq
 
 from app.rating.fit.am_elo import fit_am_elo
 from app.rating.fit.likelihood import Likelihood
 from app.rating.fit.m_elo import fit_m_elo
-from app.rating.fit.scale import typical_ability, unit_widths
+from app.rating.fit.result import FitResult
+from app.rating.fit.scale import one_group
+from app.rating.fit.unit import Unit, mean_unit
 from app.rating.settings import LoopSettings
 from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.uncertainty.covariance import Covariance, covariance, critical_values, degrees_of_freedom
@@ -20,10 +21,10 @@ MakeCells = Callable[[SimulatedVotes], Cells]
 PLAIN: Any = {"prior_sd": None, "ability_cap": None}
 
 
-def weighted_unit(theta: np.ndarray, weight: np.ndarray) -> float:
-    """The published unit of a crowd in which annotators count by weight; the width is the whole crowd's."""
-    width = unit_widths(np.zeros(len(theta), dtype=int))
-    return float(brentq(lambda m: weight @ np.tanh((theta / m - 1) / width), 0.1, 5.0, xtol=1e-14))
+def unit_of(fit: FitResult) -> Unit:
+    """The unit in which all annotators count."""
+    size = len(fit.theta)
+    return mean_unit(fit, one_group(len(fit.R), size), np.ones(size, dtype=bool))
 
 
 def numeric_covariance(votes: SimulatedVotes, kind: str) -> np.ndarray:
@@ -31,7 +32,7 @@ def numeric_covariance(votes: SimulatedVotes, kind: str) -> np.ndarray:
     cells = aggregate(votes.annotator, votes.model_a, votes.model_b, votes.outcome, **votes.sizes)
     component = np.zeros(cells.n_models, dtype=np.int64)
     full = fit_am_elo(cells, component, **PLAIN)
-    whole = typical_ability(full.theta)[0]
+    whole = full.theta.mean()
     unit = votes.annotator if kind == "clustered" else np.arange(len(votes.annotator))
     units = np.unique(unit)
     draws = []
@@ -41,7 +42,7 @@ def numeric_covariance(votes: SimulatedVotes, kind: str) -> np.ndarray:
         fit = fit_am_elo(nudged, component, start=(full.R, full.theta), **PLAIN)
         # a vote changes abilities and so the unit; another weight of an annotator is another crowd
         counted = np.where(units == each, 1.001, 1.0) if kind == "clustered" else np.ones(votes.sizes["n_annotators"])
-        draws.append((fit.R * weighted_unit(fit.theta, counted) - full.R * whole) / 1e-3)
+        draws.append((fit.R * np.average(fit.theta, weights=counted) - full.R * whole) / 1e-3)
     influence = np.array(draws)
     factor = len(units) / (len(units) - 1) if kind == "clustered" else 1.0
     result: np.ndarray = influence.T @ influence * factor
@@ -51,12 +52,11 @@ def numeric_covariance(votes: SimulatedVotes, kind: str) -> np.ndarray:
 @pytest.mark.parametrize("kind", ["clustered", "sandwich"])
 def test_sandwiches_are_the_sum_of_squared_influences(cells_of: MakeCells, kind: Any) -> None:
     """Where no annotator supplies more than a twentieth of the information on a model."""
-    votes = simulate_votes(11, n_models=4, roles={"honest": 40}, votes_each=20)
+    votes = simulate_votes(11, n_models=4, roles={"honest": 40}, votes_each=40)
     cells = cells_of(votes)
     component = np.zeros(4, dtype=np.int64)
     fit = fit_am_elo(cells, component, **PLAIN)
-    published = fit.R, fit.theta, typical_ability(fit.theta)
-    ours = covariance(cells, fit, component, kind=kind, prior_sd=None, abilities=True, published=published)
+    ours = covariance(cells, fit, component, kind=kind, prior_sd=None, abilities=True, unit=unit_of(fit))
     assert ours.kind == kind
     np.testing.assert_allclose(ours.scores, numeric_covariance(votes, kind), rtol=0.03, atol=5e-5)
 
@@ -72,16 +72,14 @@ def test_information_is_the_inverse_of_the_joint_hessian_with_abilities_profiled
     v = 1 - t**2
     price = -(at.gradient_abilities @ (v / at.D)) / (v @ (v / at.D))
     D = at.D + price * -2 * t * v / 0.3  # the constraint's own curvature
-    typical = typical_ability(fit.theta)
-    width = typical * unit_widths(np.zeros(8, dtype=int))
-    unit = np.append(np.zeros(5), 1 - np.tanh((fit.theta - typical) / width) ** 2)
+    unit = np.append(np.zeros(5), np.ones(8))
     shift = np.append(np.ones(5), np.zeros(8))
     border = np.column_stack([shift, unit])
     joint = np.block([[at.A, B.T], [B, np.diag(D)]])
     covariance_of_both = np.linalg.inv(np.block([[joint, border], [border.T, np.zeros((2, 2))]]))[:13, :13]
-    published = fit.R, fit.theta, typical
-    ours = covariance(cells, fit, component, kind="information", prior_sd=1.0, abilities=True, published=published)
-    m = typical[0]
+    published = unit_of(fit)
+    ours = covariance(cells, fit, component, kind="information", prior_sd=1.0, abilities=True, unit=published)
+    m = published.of_most
     np.testing.assert_allclose(ours.scores, m**2 * covariance_of_both[:5, :5], rtol=1e-6, atol=1e-12)
     np.testing.assert_allclose((m * ours.ability_se) ** 2, np.diag(covariance_of_both)[5:], rtol=1e-6)
 
@@ -165,7 +163,9 @@ def test_a_maximum_on_the_solvers_constraint_alone_has_wide_intervals() -> None:
     }
     rows = [(k, int(a), int(b), "<=>".index(sign) / 2) for k, said in votes.items() for a, sign, b in said.split()]
     columns = (np.array(column) for column in zip(*rows, strict=True))
-    rating = estimate(aggregate(*columns, n_annotators=4, n_models=5), LoopSettings(min_votes=0, influence_limit=None))
+    rating = estimate(
+        aggregate(*columns, n_annotators=4, n_models=5), LoopSettings(min_votes=0, influence_limit=None, prior_sd=1.0)
+    )
     assert rating.models.identified.all()
     assert np.isfinite(rating.models.se).all()
     assert rating.models.se.min() > 1000.0

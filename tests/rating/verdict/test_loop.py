@@ -8,7 +8,6 @@ import pytest
 
 from app.rating.errors import NoCommonRankingError, VotesError
 from app.rating.fit import solution
-from app.rating.fit.scale import typical_ability
 from app.rating.fit.solution import Start, find_begin
 from app.rating.settings import LoopSettings
 from app.rating.simulation.worlds import SimulatedVotes, draw_pairs, make_world, simulate_votes
@@ -83,10 +82,13 @@ def test_excluding_fits_again_without_them_and_keeps_a_shadow(cells: Cells) -> N
 
 def test_the_threshold_itself_counts_as_below(cells: Cells) -> None:
     ability = run_round(cells, LoopSettings(flag_rule="threshold")).annotators.ability
-    at = run_round(cells, LoopSettings(flag_rule="threshold", min_ability=float(ability[0])))
-    above = run_round(cells, LoopSettings(flag_rule="threshold", min_ability=float(np.nextafter(ability[0], -np.inf))))
-    assert at.annotators.standing[0] == "flagged"
-    assert above.annotators.standing[0] == "active"
+    lowest = int(np.argmin(ability[HONEST]))
+    least = float(ability[lowest])
+    at = run_round(cells, LoopSettings(flag_rule="threshold", min_ability=least))
+    above = run_round(cells, LoopSettings(flag_rule="threshold", min_ability=float(np.nextafter(least, -np.inf))))
+    assert at.annotators.standing[lowest] == "flagged"
+    assert above.annotators.standing[lowest] == "active"
+    assert above.annotators.ability[lowest] == least, "the flagged have no part in the unit"
 
 
 def test_kept_always_and_never(cells: Cells) -> None:
@@ -128,11 +130,28 @@ def test_excluding_everyone_is_an_error(cells: Cells) -> None:
         run_round(cells, LoopSettings(min_ability=50.0, exclude=True))
 
 
-def test_the_typical_ability_is_one_and_components_mean_base(cells: Cells) -> None:
+def test_ability_1_is_the_mean_of_those_who_are_not_flagged_and_components_mean_base(cells: Cells) -> None:
+    plain = LoopSettings(prior_sd=None, ability_cap=None)
+    assert run_round(cells, plain).annotators.ability[HONEST].mean() == pytest.approx(1.0)
     rating = run_round(cells, LoopSettings(base=1500.0))
-    assert typical_ability(rating.annotators.ability)[0] == pytest.approx(1.0)
+    # the prior draws every ability to 1 before; the unit allows for it
+    assert rating.annotators.ability[HONEST].mean() == pytest.approx(1.0, abs=0.02)
     assert rating.models.score.mean() == pytest.approx(1500.0)
     assert rating.diagnostics.published_cap == pytest.approx(1.75 / rating.diagnostics.median_ability)
+
+
+def test_flagged_annotators_change_the_unit_no_more_than_excluded_ones(cells: Cells) -> None:
+    flagged, excluded = (run_round(cells, LoopSettings(exclude=exclude)) for exclude in (False, True))
+    apart = flagged.models.score - excluded.models.score
+    assert np.all(np.abs(apart) < 0.25 * excluded.models.se)
+    np.testing.assert_allclose(np.ptp(flagged.models.score), np.ptp(excluded.models.score), rtol=0.01)
+    np.testing.assert_allclose(flagged.annotators.ability[HONEST], excluded.annotators.ability[HONEST], atol=0.05)
+
+
+def test_annotators_kept_by_decision_count_in_the_unit(cells: Cells) -> None:
+    always = np.arange(28) >= 25
+    kept = run_round(cells, LoopSettings(prior_sd=None, ability_cap=None), keep_always=always)
+    assert kept.annotators.ability.mean() == pytest.approx(1.0)
 
 
 def test_m_elo_has_no_abilities_and_flags_no_annotator(cells: Cells) -> None:

@@ -82,7 +82,7 @@ def test_a_cap_far_from_where_it_belongs() -> None:
     cells = votes(*honest(), models=4, annotators=24)
     rating = run_round(cells, LoopSettings(min_votes=0, ability_cap=3.0))
     assert codes(rating) == ["cap-out-of-range"]
-    assert "times the typical ability" in rating.diagnostics.warnings[0].detail
+    assert "times the mean ability" in rating.diagnostics.warnings[0].detail
 
 
 def test_diagnostics_are_json() -> None:
@@ -93,3 +93,11 @@ def test_diagnostics_are_json() -> None:
     read = [RatingNotice(**{**notice, "models": tuple(notice["models"])}) for notice in stored["warnings"]]
     assert read == list(rating.diagnostics.warnings)
     assert stored["warnings"]
+
+
+def test_many_models_are_named_in_part() -> None:
+    notice = RatingNotice("code", "a few", tuple(range(7)))
+    assert notice.named("abcdefg") == {
+        "code": "code", "detail": "a few: a, b, c, d, e and 2 more", "models": list("abcdefg"),
+    }  # fmt: skip
+    assert RatingNotice("code", "nothing").named("ab")["detail"] == "nothing"

@@ -96,8 +96,8 @@ def test_a_slice_of_all_votes_is_the_whole(cells_of: MakeCells, prior_sd: float 
     options = LoopSettings(
         min_votes=0, bias_correction=False, prior_sd=prior_sd, ability_cap=cap, flag_rule="threshold"
     )
-    rating, whole = run_round(cells, options), estimate(cells, options)
-    board = estimate_slice(cells, hold_abilities(whole, options), options)
+    rating = run_round(cells, options)
+    board = estimate_slice(cells, hold_abilities(rating, options), options)
     assert rating.models.identified.tolist() == [True] * 7 + [False, True, True]
     for name in ("score", "rank", "votes", "wins", "ties", "losses", "component", "identified"):
         np.testing.assert_allclose(getattr(board, name), getattr(rating.models, name), atol=1e-6, err_msg=name)
@@ -223,8 +223,8 @@ def test_a_model_judged_by_coins_only_has_no_score() -> None:
 def test_abilities_are_as_sure_as_they_are_published(cells_of: MakeCells) -> None:
     cells = cells_of(simulate_votes(9, n_models=MODELS, roles={"honest": ANNOTATORS, "random": 4}, votes_each=60))
     options = LoopSettings(min_votes=0)
-    se = run_round(cells, options).annotators.se
-    np.testing.assert_allclose(hold_abilities(estimate(cells, options), options).variance, se**2)
+    rating = run_round(cells, options)
+    np.testing.assert_allclose(hold_abilities(rating, options).variance, rating.annotators.se**2)
     quick = LoopSettings(min_votes=0, interval="none")  # at fixed scores, then
     fixed = hold_abilities(estimate(cells, quick), quick)
     np.testing.assert_array_equal(fixed.variance, fixed.spread)

@@ -11,8 +11,7 @@ from app.rating.fit import solution as solver
 from app.rating.fit import strategy
 from app.rating.fit.am_elo import Maximum, find_maximum
 from app.rating.fit.likelihood import Likelihood
-from app.rating.fit.prior_spread import DEFAULT, fit_with_estimated_prior
-from app.rating.fit.result import FitResult, PriorSpread
+from app.rating.fit.result import FitResult
 from app.rating.fit.solution import Solution, fit_models
 from app.rating.fit.strategy import fit_groups_apart
 from app.rating.settings import LoopSettings
@@ -22,7 +21,7 @@ from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate
 from app.rating.votes.compact import Compact, compact
 
-ALL = LoopSettings(min_votes=0)
+ALL = LoopSettings(min_votes=0, prior_sd=1.0)
 
 
 def codes(rating: Rating) -> set[str]:
@@ -101,23 +100,14 @@ def stranded(monkeypatch: pytest.MonkeyPatch, fits: int) -> None:
         point = Likelihood(cells, 1.0).expand(np.zeros(cells.n_models), np.ones(cells.n_annotators))
         return Maximum(FitResult(np.zeros(cells.n_models), np.ones(cells.n_annotators), none, 0.0, 0, none), point)
 
-    def fit_spread(cells: Cells, *rest: object, **named: object) -> tuple[FitResult, PriorSpread]:
-        if not left:
-            return fit_with_estimated_prior(cells, *rest, **named)  # type: ignore[arg-type]  # the same
-        return fit(cells).fit, DEFAULT
-
     monkeypatch.setattr("app.rating.fit.solution.find_maximum", fit)
-    monkeypatch.setattr("app.rating.fit.solution.fit_with_estimated_prior", fit_spread)
 
 
-@pytest.mark.parametrize(("prior_sd", "fits"), [(1.0, 1), ("estimated", 2)])
-def test_a_crowd_leaves_a_saddle_point_for_the_higher_end(
-    monkeypatch: pytest.MonkeyPatch, prior_sd: float, fits: int
-) -> None:
-    """An estimated prior takes a fit without weights first."""
+@pytest.mark.parametrize("prior_sd", [1.0, "estimated"])
+def test_a_crowd_leaves_a_saddle_point_for_the_higher_end(monkeypatch: pytest.MonkeyPatch, prior_sd: float) -> None:
     settings = LoopSettings(min_votes=0, prior_sd=prior_sd)
     there = run_round(crowd(8, 30), settings).models
-    stranded(monkeypatch, fits)
+    stranded(monkeypatch, 1)
     np.testing.assert_allclose(run_round(crowd(8, 30), settings).models.score, there.score, atol=1e-6)
 
 

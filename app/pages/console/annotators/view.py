@@ -147,7 +147,7 @@ def _view_estimates(one: Annotator) -> list[tuple[str, str, str, str]]:
     ability = one.adjusted_ability, one.adjusted_lower, one.adjusted_upper
     ties = one.tie_readiness, one.tie_readiness_lower, one.tie_readiness_upper
     lean = one.side_lean, one.side_lean_lower, one.side_lean_upper
-    rows = [_estimate("Adjusted ability", ability, lambda x: points(x, 2), "1 is the typical annotator.")]
+    rows = [_estimate("Adjusted ability", ability, lambda x: points(x, 2), "1 is the mean annotator.")]
     if one.tie_readiness is not None:
         rows.append(_estimate("Ties between equals", ties, percent, "A habit, which is not held against anyone."))
     if one.side_lean is not None:
