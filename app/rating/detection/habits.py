@@ -54,7 +54,7 @@ class Habits:
     caution: Floats
 
     def in_units_of(self, counts: Mask) -> "Habits":
-        """Return the habits with the mean ability of these annotators as the unit, `counts` of shape (n_annotators,)."""
+        """Return the habits in units of the mean of these annotators, `counts` of shape (n_annotators,)."""
         known = counts & np.isfinite(self.ability)
         mean = max(float(self.ability[known].mean()), LEAST_TYPICAL) if known.any() else 1.0
         return replace(
