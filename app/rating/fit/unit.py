@@ -88,3 +88,9 @@ def refuse_low(average: float) -> None:
         raise NoCommonRankingError(
             f"the average ability is {average:.3f}, at or below {LEAST_MEAN}: the annotators have no common ranking"
         )
+
+
+def papers_gauge(ability: Floats) -> Floats:
+    """Return abilities of any unit in the am-ELO paper's gauge, Σθ = 1 over the annotators who have one (not NaN)."""
+    gauged: Floats = ability / np.nansum(ability)
+    return gauged
