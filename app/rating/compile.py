@@ -47,6 +47,7 @@ def _steps() -> Iterator[str]:
     result = run_round(cells, SETTINGS)
     yield "evidence"
     weigh(SidedCells.unknown(_draw_tastes()), np.linspace(2.0, -2.0, 8))
+    weigh(SidedCells.unknown(_draw_opposed()), np.linspace(2.0, -2.0, 8))
     yield "slices"
     fit_slice(cells, hold_abilities(result, SETTINGS), SETTINGS)
     yield "confidence"
@@ -64,6 +65,13 @@ def _draw_tastes() -> Cells:
     liked = annotator % 8
     outcome = np.where(model_a == liked, 1.0, np.where(model_b == liked, 0.0, 0.5 + 0.5 * np.sign(model_b - model_a)))
     return aggregate(annotator, model_a, model_b, outcome, n_annotators=30, n_models=8)
+
+
+def _draw_opposed() -> Cells:
+    """Draw votes of six annotators, too few to trust the scores, of whom one votes against the ranking."""
+    annotator, model_a, model_b, _ = _draw_votes(6, 8, 200)
+    follows = (model_a < model_b) != (annotator == 0)
+    return aggregate(annotator, model_a, model_b, follows.astype(np.float64), n_annotators=6, n_models=8)
 
 
 def _draw_sparse() -> Cells:

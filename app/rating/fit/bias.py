@@ -12,6 +12,7 @@ from app.rating.fit.arrow import Observed
 from app.rating.fit.kernels import moments, pair_of, squared_residual
 from app.rating.fit.likelihood import Likelihood
 from app.rating.fit.result import FitResult, OwnAbilities
+from app.rating.fit.weights import scale_votes
 from app.rating.threads import map_parts
 from app.rating.votes.cells import CellArrays, Cells
 
@@ -169,13 +170,15 @@ def find_own(votes: Cells, R: Floats, *, prior_sd: float, bias_correction: bool,
     """Return every ability as the annotator's votes alone say it at these scores.
 
     The search has the wide prior N(1, 3²), so that an ability by votes that all follow the ranking is finite too, and
-    its end is extrapolated.
+    its end is extrapolated. Votes in doubt (`Cells.trust`) say less, so that who pushes models hardly moves the unit.
 
     Parameters
     ----------
     prior_sd : of the fit
     start : of the search, shape (n_annotators,)
     """
+    trusted = None if votes.trust is None else scale_votes(votes, votes.trust, np.ones(votes.n_annotators))
+    votes = votes if trusted is None else trusted.cells
     theta, se = shadow_abilities(
         votes, R, prior_sd=WIDE, ability_cap=None, bias_correction=bias_correction, start=start
     )

@@ -43,8 +43,8 @@ def run_round(
     With `settings.exclude` the flagged annotators are taken out and the rest is fitted again: once after the tests,
     where evidence is the rule, and once after ε. Annotators who fall to ε only in the last fit are flagged and stay in,
     and so are those that only a test about a model finds. Without `settings.exclude` flagged annotators stay in the
-    fit. After each fit abilities are judged anew. Ability 1 is the mean of the annotators in the fit that no rule with
-    the power to exclude flags.
+    fit. After each fit abilities are judged anew. Ability 1 is the mean of the annotators in the fit that are not
+    flagged.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def run_round(
     one.weigh_groups(judge)
     suspects, opinionated = judge.suspects(), judge.opinionated()
     one.take_out(suspects.low, judge, "flagged by the evidence")
-    one.set_unit(judge, suspects)
+    one.set_unit(judge, suspects.low | opinionated.low)
     unable = judge.unable(one.found.annotators.ability)
     one.take_out(unable.low, judge, f"at or below the ability threshold {settings.min_ability}")
     return one.conclude(judge, suspects, unable, opinionated)
@@ -158,13 +158,13 @@ class _Round:
         if self.settings.exclude and more.any():
             self.fit(judge, reason, tested=False)
 
-    def set_unit(self, judge: Judge, suspects: Flags) -> None:
-        """Take the mean of the annotators that no rule with the power to exclude flags as the unit.
+    def set_unit(self, judge: Judge, tested: Mask) -> None:
+        """Take the mean of the annotators that no test (`tested`) and no ability flags as the unit.
 
         An ability is judged in the unit, and who counts in the unit depends on that: those at or below ε are left out
         until none is, which ends because none comes back.
         """
-        counts = self.left & (~suspects.low | self.keep_always)
+        counts = self.left & (~tested | self.keep_always)
         while True:
             self.found = count_annotators(self.found, counts)
             judge.count_annotators(counts)
@@ -176,7 +176,7 @@ class _Round:
 
     def conclude(self, judge: Judge, suspects: Flags, unable: Flags, opinionated: Flags) -> Rating:
         """Return the last fit with every annotator's standing by the rules, and why."""
-        self.set_unit(judge, suspects)
+        self.set_unit(judge, suspects.low | opinionated.low)
         found = add_errors(self.found)
         ability, se = found.annotators.ability, found.annotators.se
         shadow, shadow_se = self._shadows()

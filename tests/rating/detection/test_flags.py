@@ -114,7 +114,9 @@ def test_with_exclusions_abilities_are_judged_by_the_scores_that_are_published()
     assert excluded.evidence is not None
     assert kept.evidence is not None
     expected = weigh(SidedCells.unknown(cells), excluded.natural_scores(), tests=()).habits
-    np.testing.assert_allclose(excluded.evidence.habits.ability, expected.ability, rtol=1e-4)  # in the solver's unit
+    expected = expected.in_units_of(excluded.annotators.standing != "excluded")
+    np.testing.assert_allclose(excluded.evidence.habits.ability, expected.ability, rtol=1e-4)  # weighed in another unit
+    assert excluded.evidence.habits.ability[excluded.annotators.standing != "excluded"].mean() == pytest.approx(1.0)
     assert np.abs(excluded.evidence.habits.ability - kept.evidence.habits.ability).max() > 0.01
     assert excluded.evidence.log_ratio.keys() == kept.evidence.log_ratio.keys()
     np.testing.assert_allclose(excluded.annotators.probability_low, excluded.evidence.probability_low(0.2))

@@ -138,7 +138,7 @@ def test_flags_say_what_was_found(votes: pl.DataFrame, am_elo: AmElo) -> None:
     flags = {row["annotator"]: row for row in am_elo.flags().to_dicts()}
     assert flags.keys() == {"flip 24", "flip 25", "left 26"}
     assert (flags["left 26"]["reason"], flags["left 26"]["about"]) == ("side", "left")
-    assert (flags["flip 24"]["reason"], flags["flip 24"]["about"]) == ("contrary", None)
+    assert (flags["flip 24"]["reason"], flags["flip 24"]["about"]) == ("coin", None)
     assert all(row["strength"] >= 2 and row["standing"] == "flagged" for row in flags.values())
     by_ability = {row["annotator"]: row for row in AmElo(flag_rule="threshold").fit(votes).flags().to_dicts()}
     assert {"flip 24", "flip 25"} <= by_ability.keys()

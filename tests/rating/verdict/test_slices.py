@@ -185,7 +185,7 @@ def test_the_slices_bias_is_corrected_where_the_wholes_is() -> None:
     scale = {True: [], False: []}
     for seed in range(30):
         votes = simulate_votes(seed, roles={"honest": 40}, votes_each=51)
-        truth = votes.world.score * np.median(votes.world.ability)
+        truth = votes.world.score * votes.world.ability.mean()
         truth -= truth.mean()
         everything, half = (slice_of(votes, np.arange(len(votes.outcome)) % step == 0) for step in (1, 2))
         for corrected, options in ((True, LoopSettings(interval="none")), (False, UNCORRECTED)):
