@@ -49,11 +49,13 @@ def elo_table(models: Rows) -> RenderableType:
 
 def annotators_table(annotators: Rows) -> RenderableType:
     """Return the annotators with their abilities."""
-    columns = ("Annotator", "Ability", "SE", "Adjusted", "P(low)", "Ties", "Lean", "Votes", "Standing", "Reason")
-    table = make_table(*columns, words=["Annotator", "Standing", "Reason"], title="Annotators")
+    paper = ["Σ = 1"] if any(row.get("paper_ability") is not None for row in annotators) else []
+    columns = ("Ability", *paper, "SE", "Adjusted", "P(low)", "Ties", "Lean", "Votes", "Standing", "Reason")
+    table = make_table("Annotator", *columns, words=["Annotator", "Standing", "Reason"], title="Annotators")
     for row in annotators:
         table.add_row(
-            row["annotator"], number(row["ability"], 3), number(row["se"], 3),
+            row["annotator"], number(row["ability"], 3),
+            *(number(row["paper_ability"], 5) for _ in paper), number(row["se"], 3),
             number(row.get("adjusted_ability"), 3), number(row.get("probability_low"), 3),
             number(row.get("tie_readiness"), 2), number(row.get("side_lean"), 0),
             f"{row['votes']:,}", row["standing"], row["reason"] or "",

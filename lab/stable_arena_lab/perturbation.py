@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.rating.arrays import Floats, Mask
+from app.rating.fit.unit import papers_gauge
 from app.rating.settings import LoopSettings
 from app.rating.simulation.parallel import Progress, map_seeds
 from stable_arena_lab.agreement import TIE, f1_score, ranking_agreement
@@ -81,7 +82,13 @@ class Detection:
 
 @dataclass(frozen=True)
 class AbilityPoint:
-    """An annotator's ability before and after a perturbation, published units; one point of the paper's Figure 6."""
+    """An annotator's ability before and after a perturbation; one point of the paper's Figure 6.
+
+    Attributes
+    ----------
+    before, after : published units
+    paper_before, paper_after : in the paper's gauge, where all annotators' sum to 1
+    """
 
     strategy: Strategy
     share: float
@@ -90,6 +97,8 @@ class AbilityPoint:
     perturbed: bool
     before: float
     after: float
+    paper_before: float
+    paper_after: float
 
 
 @dataclass(frozen=True)
@@ -189,8 +198,12 @@ def _points(strategy: Strategy, share: float, method: Method, case: _Case) -> li
     before, after = case.before[method], case.after[method]
     if before is None or after is None:
         return []
-    pairs = zip(before.ability.tolist(), after.ability.tolist(), strict=True)
-    return [AbilityPoint(strategy, share, method, k, bool(case.bad[k]), *pair) for k, pair in enumerate(pairs)]
+    published = (before.ability, after.ability)
+    points = zip(*published, *map(papers_gauge, published), strict=True)
+    return [
+        AbilityPoint(strategy, share, method, k, bool(case.bad[k]), *map(float, point))
+        for k, point in enumerate(points)
+    ]
 
 
 def _agreement(before: Rated | None, after: Rated | None) -> float:

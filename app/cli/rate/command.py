@@ -234,7 +234,11 @@ def _tables(rating: "OfflineRating", *, annotators: bool) -> list[RenderableType
     flagged = sum(row["standing"] in ("flagged", "excluded") for row in rating.annotators)
     if flagged:
         footer += f" · {flagged} of {counted(len(rating.annotators), 'annotator')} flagged or excluded (--annotators)"
+    per = [
+        f"{name} {each['mean']:,.1f} (median {each['median']:,g}, {each['least']:,g} to {each['most']:,g})"
+        for name, each in counts["per"].items()
+    ]
     warnings = [
         Text(f"warning: {notice['detail']} ({notice['code']})", style="yellow") for notice in diagnostics["warnings"]
     ]
-    return [*parts, "", footer, *warnings]
+    return [*parts, "", footer, f"votes per {', per '.join(per)}", *warnings]

@@ -16,6 +16,7 @@ from app.rating.verdict.round import rate_indexed
 from app.rating.verdict.rows import annotator_rows, count, model_rows, rate_by_order
 from app.rating.votes.cells import Cells
 from app.rating.votes.indexed import IndexedVotes
+from app.rating.votes.spread import spread_votes
 
 NAMED = 10
 """Annotators that an error names; there may be thousands."""
@@ -66,7 +67,7 @@ class OfflineRating:
 
     method: str
     settings: dict[str, Any]
-    votes: dict[str, int | float]
+    votes: dict[str, Any]
     models: Sequence[Mapping[str, Any]]
     annotators: Sequence[Mapping[str, Any]]
     diagnostics: dict[str, Any]
@@ -141,7 +142,7 @@ def _jointly(
     return OfflineRating(
         method=settings.method,
         settings={**_echo(settings, file), "interval": used_interval},
-        votes=_counts(file, rating.votes_used),
+        votes=_counts(file, cells, rating.votes_used),
         models=model_rows(rating, votes.models),
         annotators=annotator_rows(rating, votes.annotators),
         diagnostics=diagnostics,
@@ -178,7 +179,7 @@ def _by_order(
     return OfflineRating(
         method="elo",
         settings={**_echo(settings, file), **not_of_elo, "k": by_order.k},
-        votes=_counts(file, by_order.votes_used),
+        votes=_counts(file, cells, by_order.votes_used),
         models=by_order.models,
         annotators=by_order.annotators,
         diagnostics={
@@ -207,6 +208,7 @@ def _echo(settings: OfflineSettings, file: VoteFile) -> dict[str, Any]:
     }
 
 
-def _counts(file: VoteFile, used: float) -> dict[str, int | float]:
+def _counts(file: VoteFile, cells: Cells, used: float) -> dict[str, Any]:
     left_out = {"rejected": file.rejected, "skipped": file.skipped, "duplicates": file.duplicates}
-    return {"read": file.rows_read, "used": count(used), **left_out}
+    per = {name: asdict(each) for name, each in spread_votes(cells).items()}
+    return {"read": file.rows_read, "used": count(used), **left_out, "per": per}

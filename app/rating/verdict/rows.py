@@ -13,6 +13,7 @@ from app.rating.detection.evidence import Evidence
 from app.rating.errors import VotesError
 from app.rating.fit.elo import EloResult, fit_elo
 from app.rating.fit.scale import ELO_PER_NATURAL
+from app.rating.fit.unit import papers_gauge
 from app.rating.uncertainty.ranks import rank_by
 from app.rating.uncertainty.results import RatingNotice
 from app.rating.verdict.rating import Rating
@@ -48,12 +49,14 @@ class ModelRow(TypedDict):
 class AnnotatorRow(TypedDict):
     """One annotator; ability 1 is the mean annotator's, null outside the fit. reason: of a flag, the test or "ability".
 
-    probability_low: P(a ≤ ε). adjusted: without the readiness to tie and the lean to a side. tie_readiness: share of
-    ties between equals. side_lean: Elo points for the left model. Each has the ends of its 95 % interval.
+    paper_ability: of abilities that sum to 1, the am-ELO paper's gauge; null with a prior. probability_low: P(a ≤ ε).
+    adjusted: without the readiness to tie and the lean to a side. tie_readiness: share of ties between equals.
+    side_lean: Elo points for the left model. Each has the ends of its 95 % interval.
     """
 
     annotator: str
     ability: float | None
+    paper_ability: float | None
     se: float | None
     probability_low: float | None
     adjusted_ability: float | None
@@ -108,8 +111,10 @@ def annotator_rows(rating: Rating, names: list[str]) -> list[AnnotatorRow]:
     """Return every annotator, the most able first; those without an ability after them, pending ones last."""
     found = rating.annotators
     habits = habit_columns(rating.evidence, len(names))
+    plain = rating.has_abilities and rating.settings.prior_sd is None
     figures: dict[str, Floats] = {
         "ability": found.ability, "se": found.se, "probability_low": found.probability_low, **_intervals(habits),
+        "paper_ability": papers_gauge(found.ability) if plain else np.full(len(names), np.nan),
     }  # fmt: skip
     rows = [
         AnnotatorRow(

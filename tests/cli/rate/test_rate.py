@@ -17,7 +17,8 @@ MODEL_KEYS = [
     "rank_set_best", "rank_set_worst", "class_rank", "votes", "wins", "ties", "losses", "component", "identified",
 ]  # fmt: skip
 ANNOTATOR_KEYS = [
-    "annotator", "ability", "se", "probability_low", "adjusted_ability", "adjusted_lower", "adjusted_upper",
+    "annotator", "ability", "paper_ability", "se", "probability_low",
+    "adjusted_ability", "adjusted_lower", "adjusted_upper",
     "tie_readiness", "tie_readiness_lower", "tie_readiness_upper", "side_lean", "side_lean_lower", "side_lean_upper",
     "votes", "standing", "reason",
 ]  # fmt: skip
@@ -40,7 +41,9 @@ def test_the_json_document(rate_json: Any, vote_file: Path) -> None:
     document = rate_json(vote_file)
     assert list(document) == ["method", "settings", "votes", "models", "annotators", "diagnostics"]
     assert document["method"] == "am-elo"
-    assert document["votes"] == {"read": 1503, "used": 1500, "rejected": 0, "skipped": 0, "duplicates": 0}
+    assert document["votes"] == {
+        "read": 1503, "used": 1500, "rejected": 0, "skipped": 0, "duplicates": 0, "per": ANY,
+    }  # fmt: skip
     assert all(list(row) == MODEL_KEYS for row in document["models"])
     assert all(list(row) == ANNOTATOR_KEYS for row in document["annotators"])
     assert {"log_likelihood", "iterations", "converged", "components", "seconds", "warnings"} <= set(
@@ -128,7 +131,30 @@ def test_the_contrary_annotator_is_flagged_or_excluded_and_the_rare_one_pending(
     excluded = rate_json(vote_file, "--exclude")
     assert [row["standing"] for row in excluded["annotators"]] == ["active"] * 24 + ["excluded", "pending"]
     assert excluded["annotators"][24]["ability"] is None
-    assert excluded["votes"] == {"read": 1503, "used": 1440, "rejected": 0, "skipped": 0, "duplicates": 0}
+    assert (excluded["votes"]["read"], excluded["votes"]["used"]) == (1503, 1440)
+
+
+def test_the_votes_per_annotator_model_and_pair_are_counted(rate_json: Any, run_cli: RunCli, vote_file: Path) -> None:
+    """Every valid vote that was read; a vote counts for both of its models."""
+    expected = {
+        "annotator": {"mean": pytest.approx(1503 / 26), "median": 60, "least": 3, "most": 60},
+        "model": {"mean": pytest.approx(2 * 1503 / 5), "median": 600, "least": 600, "most": 603},
+        "pair": {"mean": pytest.approx(150.3), "median": 150, "least": 150, "most": 153},
+    }
+    for method in ("am-elo", "elo"):
+        votes = rate_json(vote_file, "--method", method, "--shuffles", 2)["votes"]
+        assert votes["per"] == expected
+    assert "per annotator 57.8 (median 60, 3 to 60)" in run_cli("rate", vote_file).stdout
+
+
+def test_plain_abilities_are_given_in_the_paper_s_gauge_too(rate_json: Any, run_cli: RunCli, vote_file: Path) -> None:
+    in_fit = [row for row in rate_json(vote_file, "--plain")["annotators"] if row["ability"] is not None]
+    assert sum(row["paper_ability"] for row in in_fit) == pytest.approx(1.0)
+    total = sum(row["ability"] for row in in_fit)
+    assert [row["paper_ability"] for row in in_fit] == pytest.approx([row["ability"] / total for row in in_fit])
+    assert {row["paper_ability"] for row in rate_json(vote_file)["annotators"]} == {None}, "there is a prior"
+    shown = [run_cli("rate", vote_file, "--annotators", *more).stdout for more in ([], ["--plain"])]
+    assert ["Σ = 1" in text for text in shown] == [False, True]
 
 
 def test_plain_is_no_prior_and_no_cap(rate_json: Any, vote_file: Path) -> None:
@@ -256,6 +282,7 @@ def test_skip_invalid_counts_the_faulty_votes(rate_json: Any, vote_file: Path) -
         "rejected": 2,
         "skipped": 0,
         "duplicates": 0,
+        "per": ANY,
     }
 
 

@@ -24,7 +24,7 @@ def rate_real(run_cli: RunCli, data_folder: Path) -> Any:
 
 def test_llmfao_plain_reaches_the_known_likelihood_and_finds_the_contrary(rate_real: Any) -> None:
     document = rate_real("llmfao.csv", "--plain", "--min-ability", 0, "--flag-rule", "threshold")
-    assert document["votes"] == {"read": 8931, "used": 7393, "rejected": 0, "skipped": 0, "duplicates": 0}
+    assert (document["votes"]["read"], document["votes"]["used"]) == (8931, 7393)
     assert len(document["models"]) == 59
     assert document["diagnostics"]["log_likelihood"] >= -4627.79
     assert sum(row["standing"] == "flagged" for row in document["annotators"]) == 4

@@ -1,0 +1,31 @@
+"""How the votes are spread over annotators, models and pairs of models: the am-ELO paper's Table 1."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.rating.arrays import Floats, sum_by
+from app.rating.votes.cells import Cells
+from app.rating.votes.compact import pool_annotators
+
+
+@dataclass(frozen=True)
+class VoteSpread:
+    """Votes of one annotator, on one model or on one pair of models, over those that have votes."""
+
+    mean: float
+    median: float
+    least: float
+    most: float
+
+
+def spread_votes(cells: Cells) -> dict[str, VoteSpread]:
+    """Return the spread of the votes per "annotator", "model" and "pair"; a vote counts for both of its models."""
+    pairs = pool_annotators(cells)
+    of_model = sum_by(pairs.model_a, pairs.n, cells.n_models) + sum_by(pairs.model_b, pairs.n, cells.n_models)
+    counts = {"annotator": cells.votes_by_annotator(), "model": of_model, "pair": pairs.n}
+    return {name: _summarise(each[each > 0]) for name, each in counts.items()}
+
+
+def _summarise(votes: Floats) -> VoteSpread:
+    return VoteSpread(float(votes.mean()), float(np.median(votes)), float(votes.min()), float(votes.max()))
