@@ -1,4 +1,4 @@
-"""Tests whether ratings find A > B > C: Elo Uncovered's four scenarios (its Table 1)."""
+"""Tests whether ratings find A > B > C: Elo Uncovered's four scenarios (its Table 1, and Figures 5 and 7)."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -30,6 +30,8 @@ INITIAL = 1_400.0
 """The start of Elo in the paper, and the mean of every rating's scores here."""
 ELO_SETTINGS = ((1.0, 1), (1.0, 100), (16.0, 1), (16.0, 100))
 """(K, permutations averaged), the columns of their table."""
+SHOWN_K, SHOWN_N = (1.0, 4.0, 8.0, 16.0, 32.0, 64.0), (1, 10, 100)
+"""Of the figure of the scores, the settings of the table among them."""
 MODELS = "ABC"
 JOINT: tuple[Method, ...] = ("m-elo", "am-elo plain", "am-elo robust")
 RATINGS = (*(f"elo K={k:g} N={n}" for k, n in ELO_SETTINGS), *JOINT)
@@ -63,7 +65,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of the paper's Table 1: a model's Elo score in one data set, mean over the permutations.
+    """A model's Elo score in one data set, mean over the permutations: as in the paper's Table 1 and Figures 5 and 7.
 
     Attributes
     ----------
@@ -79,18 +81,19 @@ class Cell:
 
 
 def tabulate_scores(seed: int, *, closed: bool = False) -> list[Cell]:
-    """Rate one data set of every scenario by Elo, as the paper's Table 1 does."""
+    """Rate one data set of every scenario by Elo, for every K and number of orders that the figure shows."""
     cells = []
     for scenario in SCENARIOS:
         arena = simulate_scenario(scenario, seed, closed=closed)
-        for k, count in ELO_SETTINGS:
-            ratings = play_orders(arena, k, count, seed, initial=INITIAL)
-            score = ratings.mean(axis=0)
-            sem = ratings.std(axis=0, ddof=1) / math.sqrt(count) if count > 1 else None
-            cells += [
-                Cell(scenario, model, k, count, float(score[i]), None if sem is None else float(sem[i]))
-                for i, model in enumerate(MODELS)
-            ]
+        for k in SHOWN_K:
+            ratings = play_orders(arena, k, max(SHOWN_N), seed, initial=INITIAL)
+            for count in SHOWN_N:
+                some = ratings[:count]
+                sem = some.std(axis=0, ddof=1) / math.sqrt(count) if count > 1 else None
+                cells += [
+                    Cell(scenario, model, k, count, float(some[:, i].mean()), None if sem is None else float(sem[i]))
+                    for i, model in enumerate(MODELS)
+                ]
     return cells
 
 

@@ -12,6 +12,19 @@ def test_the_battles_have_the_win_rate() -> None:
     assert set(simulate_pair(0.65, BATTLES, 0).outcome) == {0.0, 1.0}
 
 
+def test_ties_are_one_outcome_of_three() -> None:
+    """Elo Uncovered's appendix A: a tie is half a win, so ties draw the scores together."""
+    outcome = simulate_pair(0.75, 20_000, 0, ties=0.4).outcome
+    assert [np.mean(outcome == W) for W in (1.0, 0.5, 0.0)] == pytest.approx([0.45, 0.4, 0.15], abs=0.014)  # 4 errors
+    (without,), (tied,) = (
+        compare_settings(0, ties=ties, win_rates=(0.75,), k_factors=(16.0,), permutations=(100,)) for ties in (0.0, 0.4)
+    )
+    share = 0.4 / 2 + 0.6 * 0.75
+    assert tied.of_votes == pytest.approx(400 * math.log10(share / (1 - share)), abs=40)
+    assert tied.difference == pytest.approx(tied.of_votes, abs=15)
+    assert tied.difference < without.difference - 50
+
+
 def test_averages_settle_where_k_puts_them() -> None:
     """A large K reaches the votes' difference and is noisy by order; K = 1 has not arrived after 1,000 battles."""
     rows = {(row.k, row.permutations): row for row in compare_settings(0, win_rates=(0.75,), k_factors=(1.0, 32.0))}
@@ -38,4 +51,6 @@ def test_one_order_can_put_the_worse_first_and_an_average_does_not() -> None:
 def test_a_trajectory_ends_at_the_score() -> None:
     points = [p for p in trace_scores(3, win_rates=(0.6,), permutations=(1, 50)) if p.battles == BATTLES]
     ends = compare_settings(3, win_rates=(0.6,), k_factors=(16.0,), permutations=(1, 50))
+    share = simulate_pair(0.6, BATTLES, 3).outcome.mean()
+    assert [point.won for point in points] == pytest.approx([share, share])
     assert [2 * (point.score - INITIAL) for point in points] == pytest.approx([end.difference for end in ends])

@@ -5,6 +5,8 @@ from stable_arena_lab.transitivity import (
     ELO_SETTINGS,
     RATINGS,
     SCENARIOS,
+    SHOWN_K,
+    SHOWN_N,
     rate_scenarios,
     simulate_scenario,
     tabulate_scores,
@@ -27,7 +29,8 @@ def test_battles_have_the_win_rates_of_the_scenario() -> None:
 def test_the_scores_of_the_papers_table() -> None:
     """The paper's B and C in this cell are 1342.7 and 1361.4: the scores of any data set lie near them."""
     cells = {(c.scenario, c.model, c.k, c.permutations): c for c in tabulate_scores(1)}
-    assert len(cells) == len(SCENARIOS) * 3 * len(ELO_SETTINGS)
+    assert len(cells) == len(SCENARIOS) * 3 * len(SHOWN_K) * len(SHOWN_N)
+    assert set(ELO_SETTINGS) <= {(k, count) for _, _, k, count in cells}
     b, c = cells["A≫B, B≈C", "B", 1.0, 100], cells["A≫B, B≈C", "C", 1.0, 100]
     assert (b.score, c.score) == (pytest.approx(1342.7, abs=15), pytest.approx(1361.4, abs=15))
     assert b.sem is not None

@@ -1,6 +1,6 @@
 import time
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -35,10 +35,12 @@ MOST_SHOWN = 100  # orders averaged in the paper's Figures 1 to 3, beside a sing
 
 def bernoulli(
     win_rate: Annotated[
-        list[float] | None, typer.Option(min=0.01, max=0.99, help="Only this probability that A wins; repeat it.")
+        list[float] | None,
+        typer.Option(min=0.01, max=0.99, help="Only this probability that A wins, if not tied; repeat it."),
     ] = None,
     k: Annotated[list[float] | None, typer.Option(help="Only this K; repeat it for several.")] = None,
     battles: Annotated[int, typer.Option(min=2, max=100_000, help="Battles of A and B.")] = BATTLES,
+    ties: Annotated[float, typer.Option(min=0, max=0.99, help="Probability that a battle is tied.")] = 0.0,
     repeats: Annotated[
         int, typer.Option(min=1, max=10_000, help="Random orders; averages are over 1, 10, … of them.")
     ] = PERMUTATIONS[-1],
@@ -46,7 +48,7 @@ def bernoulli(
     output_format: FormatOption = "table",
     figure: FigureOption = None,
 ) -> None:
-    """Rate two models by Elo, one of which wins with a fixed probability (Elo Uncovered, Figures 1 to 4)."""
+    """Rate two models by Elo, one of which wins with a fixed probability (Elo Uncovered, Figures 1 to 4 and 6)."""
     check_figure(figure)
     k_factors = check_k_factors(k or K_FACTORS)
     started = time.perf_counter()
@@ -54,14 +56,16 @@ def bernoulli(
     counts = sorted({*(size for size in PERMUTATIONS if size <= repeats), repeats})
     with showing_stages() as stages:
         stages.stage("playing")
-        found = compare_settings(seed, battles=battles, win_rates=rates, k_factors=k_factors, permutations=counts)
-        traced = trace_scores(seed, battles=battles, win_rates=rates, permutations=counts)
+        found = compare_settings(
+            seed, battles=battles, ties=ties, win_rates=rates, k_factors=k_factors, permutations=counts
+        )
+        traced = trace_scores(seed, battles=battles, ties=ties, win_rates=rates, permutations=counts)
     differences, points = [asdict(row) for row in found], [asdict(point) for point in traced]
     report = Report(
         experiment="bernoulli",
         settings={
-            "win_rates": rates, "k": k_factors, "battles": battles, "initial": INITIAL, "repeats": repeats,
-            "seed": seed, "trajectory_k": TRAJECTORY_K,
+            "win_rates": rates, "k": k_factors, "battles": battles, "ties": ties, "initial": INITIAL,
+            "repeats": repeats, "seed": seed, "trajectory_k": TRAJECTORY_K,
         },
         results={"differences": differences, "trajectories": points},
         tables=[_table(differences, battles)],
@@ -100,24 +104,32 @@ def _chart(differences: Rows, points: Rows, counts: list[int]) -> Spec:
     rates = [f"{rate:g}" for rate in dict.fromkeys(row["win_rate"] for row in differences)]
     k_factors = [f"{k:g}" for k in dict.fromkeys(row["k"] for row in differences)]
     colour, of_k = colours("rate", "A wins", rates), colours("of_k", "K", k_factors)
-    points = [{**point, "rate": f"{point['win_rate']:g}"} for point in points]
+    points = [{**point, **_band(point, "score"), **_band(point, "won")} for point in points]
     rows = [{**row, "rate": f"{row['win_rate']:g}", "of_k": f"{row['k']:g}"} for row in differences]
-    shown = [1, max(count for count in counts if count <= MOST_SHOWN)]
+    shown = dict.fromkeys([1, max(count for count in counts if count <= MOST_SHOWN)])
     number_of_orders, gap = axis("permutations", "orders averaged", type="log"), axis("difference", "S_A − S_B")
-    traced = [
-        panel(
-            [point for point in points if point["permutations"] == count],
-            f"A's score, K = {TRAJECTORY_K:g}, {count} order(s)", layer("line"),
-            x=axis("battles", "battles"), y=axis("score", "score of A"), color=colour,
+    won, traced = (
+        [
+            panel(
+                [point for point in points if point["permutations"] == count], f"{title}, {count} order(s)",
+                layer("area", opacity=0.3, channels={
+                    "y": axis(f"{field}_low", name), "y2": {"field": f"{field}_high"},
+                }),
+                layer("line", channels={"y": axis(field, name)}),
+                x=axis("battles", "battles"), color=colour,
+            )
+            for count in shown
+        ]
+        for title, field, name in (
+            ("Battles that A won", "won", "share"), (f"A's score, K = {TRAJECTORY_K:g}", "score", "score of A")
         )
-        for count in dict.fromkeys(shown)
-    ]  # fmt: skip
+    )  # fmt: skip
     by_k = [
         panel(
             [row for row in rows if row["permutations"] == count], f"S_A − S_B by K, {count} order(s)", lines(),
             x=axis("k", "K"), y=gap, color=colour,
         )
-        for count in dict.fromkeys(shown)
+        for count in shown
     ]  # fmt: skip
     by_orders = [
         panel(
@@ -126,4 +138,11 @@ def _chart(differences: Rows, points: Rows, counts: list[int]) -> Spec:
         )
         for rate in (rates[0], rates[-1])
     ]  # fmt: skip
-    return stacked(row_of(*traced), row_of(*by_k), row_of(*by_orders))
+    return stacked(row_of(*won), row_of(*traced), row_of(*by_k), row_of(*by_orders))
+
+
+def _band(point: Row, field: str) -> dict[str, Any]:
+    """Return the rate as a word, and the ends of a band of one standard error; the value itself for one order."""
+    sem = point[f"{field}_sem" if field == "won" else "sem"] or 0.0
+    ends = {f"{field}_low": point[field] - sem, f"{field}_high": point[field] + sem}
+    return {"rate": f"{point['win_rate']:g}", **ends}

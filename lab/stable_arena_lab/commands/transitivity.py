@@ -5,13 +5,16 @@ from typing import Annotated
 import typer
 
 from app.cli.progress import showing_stages
-from stable_arena_lab.commands.charts import Spec, axis, category, colours, layer, panel, side_by_side
+from stable_arena_lab.commands.charts import Spec, axis, category, colours, layer, lines, panel, row_of, stacked
 from stable_arena_lab.commands.options import FigureOption, FormatOption, ProcessesOption, SeedOption
 from stable_arena_lab.commands.report import Report, Rows, Table, check_figure, number, percent, publish, table, word
 from stable_arena_lab.transitivity import (
+    ELO_SETTINGS,
     INITIAL,
+    MODELS,
     RATINGS,
     SCENARIOS,
+    SHOWN_N,
     VOTES_EACH_PAIR,
     WIN_RATES,
     rate_scenarios,
@@ -27,7 +30,7 @@ def transitivity(
     output_format: FormatOption = "table",
     figure: FigureOption = None,
 ) -> None:
-    """Rate A > B > C in four scenarios: which methods get the order right (Elo Uncovered, Table 1)."""
+    """Rate A > B > C in four scenarios: which methods get the order right (Elo Uncovered, Table 1, Figures 5, 7)."""
     check_figure(figure)
     started = time.perf_counter()
     with showing_stages() as stages:
@@ -50,7 +53,7 @@ def transitivity(
             f"Scores: of one data set, mean ± standard error over the orders, all start at {INITIAL:g}.",
             "Shares of the data sets. As voted: neighbours are in the order of the majority of their battles.",
         ],
-        chart=_chart(rows),
+        chart=_chart(rows, scores),
         seconds=time.perf_counter() - started,
     )  # fmt: skip
     publish(report, output_format, figure)
@@ -60,6 +63,8 @@ def _scores_table(cells: Rows) -> Table:
     """Lay the scores out as the paper's Table 1 does: a row for each model, a column for each (K, N)."""
     lines: dict[tuple[str, str], dict[str, str]] = {}
     for cell in cells:
+        if (cell["k"], cell["permutations"]) not in ELO_SETTINGS:
+            continue
         line = lines.setdefault(
             (cell["scenario"], cell["model"]), {"scenario": cell["scenario"], "model": cell["model"]}
         )
@@ -92,15 +97,33 @@ def _table(rows: Rows) -> Table:
     )
 
 
-def _chart(rows: Rows) -> Spec:
-    rating = {**category("rating", None, RATINGS), "axis": {"labels": False, "ticks": False}}
-    return side_by_side(
-        *(
-            panel(
-                [row for row in rows if row["scenario"] == scenario], scenario, layer("bar"),
-                x=rating, y=axis("order_of_votes", "ordered as voted", zero=True, domain=[0, 1]),
-                color=colours("rating", "rating", RATINGS),
+def _chart(rows: Rows, scores: Rows) -> Spec:
+    points = [
+        {**cell, "low": cell["score"] - (cell["sem"] or 0.0), "high": cell["score"] + (cell["sem"] or 0.0)}
+        for cell in scores
+    ]
+    by_k = [
+        row_of(
+            *(
+                panel(
+                    [p for p in points if (p["scenario"], p["permutations"]) == (scenario, count)],
+                    f"{scenario}, {count} order(s)",
+                    layer("rule", channels={"y": axis("low", "score"), "y2": {"field": "high"}}),
+                    lines(),
+                    x=axis("k", "K", type="log"), y=axis("score", "score"), color=colours("model", "model", MODELS),
+                )
+                for scenario in SCENARIOS
             )
-            for scenario in SCENARIOS
         )
+        for count in (SHOWN_N[0], SHOWN_N[-1])
+    ]  # fmt: skip
+    rating = {**category("rating", None, RATINGS), "axis": {"labels": False, "ticks": False}}
+    voted = (
+        panel(
+            [row for row in rows if row["scenario"] == scenario], scenario, layer("bar"),
+            x=rating, y=axis("order_of_votes", "ordered as voted", zero=True, domain=[0, 1]),
+            color=colours("rating", "rating", RATINGS),
+        )
+        for scenario in SCENARIOS
     )  # fmt: skip
+    return stacked(row_of(*voted), *by_k)
