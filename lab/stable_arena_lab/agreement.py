@@ -36,9 +36,15 @@ def mean_squared_error(probability: Floats, outcome: Floats) -> float:
     return float(np.mean((probability - outcome) ** 2))
 
 
+def vote_losses(probability: Floats, outcome: Floats) -> Floats:
+    """Return −ℓ of each vote, a tie being half a vote for each side."""
+    losses: Floats = -(outcome * np.log(probability) + (1.0 - outcome) * np.log1p(-probability))
+    return losses
+
+
 def log_loss(probability: Floats, outcome: Floats) -> float:
-    """Return −ℓ per vote, a tie being half a vote for each side."""
-    return float(-np.mean(outcome * np.log(probability) + (1.0 - outcome) * np.log1p(-probability)))
+    """Return −ℓ per vote."""
+    return float(np.mean(vote_losses(probability, outcome)))
 
 
 def area_under_curve(probability: Floats, outcome: Floats) -> float:

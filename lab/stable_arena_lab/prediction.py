@@ -1,4 +1,4 @@
-"""How well the methods predict held-out votes: the am-ELO paper's Table 2."""
+"""How well the methods predict held-out votes: the am-ELO paper's Table 2, and its Figure 3 for each model."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,8 +6,14 @@ from functools import partial
 
 import numpy as np
 
+from app.rating.arrays import sum_by
 from app.rating.simulation.parallel import Progress, map_seeds
-from stable_arena_lab.agreement import area_under_curve, mean_squared_error, published_area_under_curve
+from stable_arena_lab.agreement import (
+    area_under_curve,
+    mean_squared_error,
+    published_area_under_curve,
+    vote_losses,
+)
 from stable_arena_lab.arenas import Arena
 from stable_arena_lab.methods import ELO_SHUFFLES, EVERY_METHOD, Method, rate
 from stable_arena_lab.spread import mean_or_none, sd_or_none
@@ -54,7 +60,26 @@ class Prediction:
 
 
 @dataclass(frozen=True)
+class ModelLoss:
+    """−ℓ per held-out vote on a model, over all splits on which the method has a result.
+
+    Attributes
+    ----------
+    model : its name; of a simulated arena its place in the true ranking
+    votes : held-out votes on the model
+    """
+
+    model: str
+    method: Method
+    votes: int
+    loss: float
+
+
+@dataclass(frozen=True)
 class _Split:
+    """A method's errors on one split; `by_model` has the number of held-out votes on a model and the sum of −ℓ."""
+
+    by_model: Mapping[str, tuple[float, float]]
     mse: float
     auc: float
     published_auc: float
@@ -68,7 +93,7 @@ def predict(
     shuffles: int = ELO_SHUFFLES,
     processes: int = 1,
     progress: Progress | None = None,
-) -> list[Prediction]:
+) -> tuple[list[Prediction], list[ModelLoss]]:
     """Fit 80 % of the votes and predict the other 20 %, in a random split for every seed; one result for each method.
 
     Parameters
@@ -79,7 +104,9 @@ def predict(
     work = partial(predict_once, source, shuffles=shuffles)
     splits = map_seeds(work, seeds, processes=processes, progress=progress)
     robust = [split["am-elo robust"] for split in splits]
-    return [_summary(method, [split[method] for split in splits], robust) for method in EVERY_METHOD]
+    by_method = {method: [split[method] for split in splits] for method in EVERY_METHOD}
+    rows = [_summary(method, found, robust) for method, found in by_method.items()]
+    return rows, [row for method, found in by_method.items() for row in _losses(method, found)]
 
 
 def predict_once(
@@ -100,12 +127,29 @@ def _errors(train: Arena, test: Arena, method: Method, seed: int, shuffles: int)
         return None
     probability = rated.predict(test)
     missing = ~np.isfinite(rated.score)
+    loss = vote_losses(probability, test.outcome)
+    names = [test.name_of(model) for model in range(test.n_models)]
+    if test.truth is not None:
+        names = [f"place {place + 1:2d}" for place in np.argsort(np.argsort(-test.truth))]
+    sides = np.concatenate([test.model_a, test.model_b])
+    sums = [sum_by(sides, weight, test.n_models).tolist() for weight in (np.ones(len(sides)), np.tile(loss, 2))]
     return _Split(
+        dict(zip(names, zip(*sums, strict=True), strict=True)),
         mean_squared_error(probability, test.outcome),
         area_under_curve(probability, test.outcome),
         published_area_under_curve(probability, test.outcome),
         float(np.mean(missing[test.model_a] | missing[test.model_b])),
     )
+
+
+def _losses(method: Method, splits: Sequence[_Split | None]) -> list[ModelLoss]:
+    """Add up each model's losses over the splits."""
+    found: dict[str, list[tuple[float, float]]] = {}
+    for split in splits:
+        for name, sums in ({} if split is None else split.by_model).items():
+            found.setdefault(name, []).append(sums)
+    totals = {name: [sum(part) for part in zip(*sums, strict=True)] for name, sums in sorted(found.items())}
+    return [ModelLoss(name, method, int(votes), loss / votes) for name, (votes, loss) in totals.items() if votes]
 
 
 def _summary(method: Method, splits: Sequence[_Split | None], robust: Sequence[_Split | None]) -> Prediction:

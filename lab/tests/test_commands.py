@@ -34,7 +34,7 @@ QUICK: dict[str, list[object]] = {
     "bernoulli": ["--repeats", 10, "--k", 4, "--k", 16],
 }
 RESULTS = {
-    "prediction": {"methods"},
+    "prediction": {"methods", "losses", "votes"},
     "consistency": {"looks", "endings", "references"},
     "perturb": {"stability", "detection", "abilities"},
     "order": {"elo", "order_free"},

@@ -5,13 +5,14 @@ import numpy as np
 import pytest
 
 from stable_arena_lab import prediction
+from stable_arena_lab.agreement import log_loss
 from stable_arena_lab.arenas import Arena, paper_arena
 from stable_arena_lab.methods import Method, Rated, rate
-from stable_arena_lab.prediction import PAPER, predict, predict_once
+from stable_arena_lab.prediction import HELD_OUT, PAPER, predict, predict_once
 
 
 def test_one_row_a_method_with_the_papers_figures_beside(arena: Arena) -> None:
-    rows = {row.method: row for row in predict(partial(_same, arena), range(3), shuffles=20)}
+    rows = {row.method: row for row in predict(partial(_same, arena), range(3), shuffles=20)[0]}
     assert list(rows) == ["elo", "elo bootstrap", "m-elo", "am-elo plain", "am-elo robust"]
     for method, row in rows.items():
         assert (row.splits, row.answered, row.unpredicted) == (3, 3, 0.0)
@@ -42,7 +43,7 @@ def test_four_fifths_are_fitted_and_the_rest_is_predicted(arena: Arena, monkeypa
 
 def test_knowing_the_contrary_predicts_better_than_taking_all_alike(arena: Arena) -> None:
     contrary = arena.with_outcome(np.where(arena.annotator < 12, 1.0 - arena.outcome, arena.outcome))
-    rows = {row.method: row for row in predict(partial(_same, contrary), range(2), shuffles=20)}
+    rows = {row.method: row for row in predict(partial(_same, contrary), range(2), shuffles=20)[0]}
     lead = rows["m-elo"].mse_lead
     assert lead is not None
     assert lead > 0.02
@@ -50,7 +51,7 @@ def test_knowing_the_contrary_predicts_better_than_taking_all_alike(arena: Arena
 
 
 def test_the_default_loses_nothing_against_the_plain_estimator_on_clean_votes() -> None:
-    plain = next(row for row in predict(paper_arena, range(5), shuffles=2) if row.method == "am-elo plain")
+    plain = next(row for row in predict(paper_arena, range(5), shuffles=2)[0] if row.method == "am-elo plain")
     assert plain.mse_lead is not None
     assert plain.auc_lead is not None
     assert plain.mse_lead > -0.0005
@@ -59,11 +60,29 @@ def test_the_default_loses_nothing_against_the_plain_estimator_on_clean_votes() 
 
 def test_a_model_without_a_score_is_predicted_one_half_and_counted() -> None:
     arena = paper_arena(0)
-    strange = replace(arena, n_models=21, model_a=np.where(np.arange(arena.n_votes) % 40 == 0, 20, arena.model_a))
+    strange = replace(
+        arena, n_models=21, truth=None, model_a=np.where(np.arange(arena.n_votes) % 40 == 0, 20, arena.model_a)
+    )
     always_won = strange.with_outcome(np.where(strange.model_a == 20, 1.0, strange.outcome))
     split = predict_once(partial(_same, always_won), 0, shuffles=2)["am-elo robust"]
     assert split is not None
     assert 0.01 < split.unpredicted < 0.05
+
+
+def test_losses_by_model_are_those_of_the_held_out_votes_on_it(arena: Arena) -> None:
+    _, losses = predict(partial(_same, arena), [4], shuffles=2)
+    order = np.random.default_rng(4).permutation(arena.n_votes)
+    test, train = np.split(order, [round(HELD_OUT * arena.n_votes)])
+    fit, held_out = rate(arena.take(np.sort(train)), "m-elo"), arena.take(test)
+    assert fit is not None
+    assert arena.truth is not None
+    by_model = {row.model: row for row in losses if row.method == "m-elo"}
+    assert list(by_model) == [f"place {place:2d}" for place in range(1, 21)]
+    for place, model in enumerate(np.argsort(-arena.truth), start=1):
+        on_it = held_out.take(np.flatnonzero((held_out.model_a == model) | (held_out.model_b == model)))
+        found = by_model[f"place {place:2d}"]
+        assert found.votes == on_it.n_votes
+        assert found.loss == pytest.approx(log_loss(fit.predict(on_it), on_it.outcome))
 
 
 @pytest.mark.campaign

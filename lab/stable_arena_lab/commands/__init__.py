@@ -10,11 +10,11 @@ from app.cli.command import LazyGroup, Listed
 EXPERIMENTS = {
     "prediction": Listed(
         "stable_arena_lab.commands.prediction:prediction",
-        "Predict held-out votes by every method (the am-ELO paper's Table 2).",
+        "Predict held-out votes by every method (the am-ELO paper's Table 2 and Figure 3).",
     ),
     "scores": Listed(
         "stable_arena_lab.commands.scores:scores",
-        "Rate by every method: scores, losses and predicted win rates (the am-ELO paper's Figures 3 and 4).",
+        "Rate by every method: scores, win rates, records, each annotator alone (the am-ELO paper's Figures 1 and 4).",
     ),
     "consistency": Listed(
         "stable_arena_lab.commands.consistency:consistency",
@@ -30,11 +30,11 @@ EXPERIMENTS = {
     ),
     "transitivity": Listed(
         "stable_arena_lab.commands.transitivity:transitivity",
-        "Rate A > B > C in four scenarios: which methods get the order right (Elo Uncovered, Table 1).",
+        "Rate A > B > C in four scenarios: which methods get the order right (Elo Uncovered, Table 1, Figures 5, 7).",
     ),
     "bernoulli": Listed(
         "stable_arena_lab.commands.bernoulli:bernoulli",
-        "Rate two models by Elo, one of which wins with a fixed probability (Elo Uncovered, Figures 1 to 4).",
+        "Rate two models by Elo, one of which wins with a fixed probability (Elo Uncovered, Figures 1 to 4 and 6).",
     ),
     "judging": Listed(
         "stable_arena_lab.commands.judging:judging",

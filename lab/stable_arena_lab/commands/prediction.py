@@ -1,12 +1,13 @@
 import time
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from app.cli.progress import showing_stages
-from stable_arena_lab.commands.charts import Spec, axis, category, layer, panel, side_by_side
+from app.rating.votes.spread import spread_votes
+from stable_arena_lab.commands.charts import Spec, axis, category, colours, layer, lines, panel, row_of, stacked
 from stable_arena_lab.commands.options import (
     FigureOption,
     FileArgument,
@@ -38,26 +39,28 @@ def prediction(
     output_format: FormatOption = "table",
     figure: FigureOption = None,
 ) -> None:
-    """Predict held-out votes by every method (the am-ELO paper's Table 2)."""
+    """Predict held-out votes by every method (the am-ELO paper's Table 2 and Figure 3)."""
     check_figure(figure)
     started = time.perf_counter()
     with showing_stages() as stages:
         source = open_source(file, simulated=simulated, chatbot=chatbot, min_votes=min_votes, stages=stages)
         stages.stage("predicting")
         seeds = range(seed, seed + repeats)
-        results = predict(source.arena, seeds, shuffles=shuffles, processes=processes, progress=stages.share)
+        results, by_model = predict(source.arena, seeds, shuffles=shuffles, processes=processes, progress=stages.share)
     rows = [asdict(result) for result in results]
+    losses = [asdict(loss) for loss in by_model]
+    spread = [{"per": per, **asdict(each)} for per, each in spread_votes(source.arena(seed).cells()).items()]
     report = Report(
         experiment="prediction",
         settings={**source.settings, "repeats": repeats, "shuffles": shuffles, "seed": seed},
-        results={"methods": rows},
-        tables=[_table(source, rows)],
+        results={"methods": rows, "losses": losses, "votes": spread},
+        tables=[_table(source, rows), _losses_table(losses), _votes(spread)],
         notes=[
             "MSE over all held-out votes, AUC without ties. Lead: minus am-elo robust's, where both have a result.",
             "elo: mean over random orders, as the paper says. elo bootstrap: median over resamples, as its code does.",
             "Paper: Table 2 of am-ELO, on its own data; its AUC is that with ties, its am-ELO is maximum likelihood.",
         ],
-        chart=_chart(rows),
+        chart=_chart(rows, losses),
         seconds=time.perf_counter() - started,
     )
     publish(report, output_format, figure)
@@ -82,12 +85,32 @@ def _table(source: Source, rows: Rows) -> Table:
     )
 
 
+def _losses_table(losses: Rows) -> Table:
+    by_model: dict[str, dict[str, Any]] = {}
+    for row in losses:
+        line = by_model.setdefault(
+            row["model"], {"model": row["model"], "votes": row["votes"]} | dict.fromkeys(EVERY_METHOD)
+        )
+        line[row["method"]] = row["loss"]
+    columns = {str(method): number(method, 4) for method in EVERY_METHOD}
+    title = "−ℓ per held-out vote, by model (the paper's Figure 3)"
+    return table(
+        title, list(by_model.values()), {"Model": word("model"), "Votes": word("votes"), **columns}, text=["Model"]
+    )
+
+
+def _votes(spread: Rows) -> Table:
+    columns = {name.capitalize(): number(name, digits) for name, digits in (("mean", 1), ("median", 1))}
+    ends = {name.capitalize(): number(name, 0) for name in ("least", "most")}
+    return table("Votes (the paper's Table 1)", spread, {"Per": word("per"), **columns, **ends}, text=["Per"])
+
+
 def _with_spread(key: str) -> Callable[[Row], str]:
     mean, spread = number(key, 4), number(f"{key}_sd", 4)
     return lambda row: "–" if row[key] is None else f"{mean(row)} ± {spread(row)}"
 
 
-def _chart(rows: Rows) -> Spec:
+def _chart(rows: Rows, losses: Rows) -> Spec:
     panels = []
     for title, key in (("MSE, less is better", "mse"), ("AUC, more is better", "auc")):
         known = [row for row in rows if row[key] is not None]
@@ -98,4 +121,11 @@ def _chart(rows: Rows) -> Spec:
         spread = layer("rule", channels={"x": axis("low", title), "x2": {"field": "high"}}, color="#999")
         mean = layer("point", channels={"x": axis(key, title)}, filled=True, size=60)
         panels.append(panel(ends, title, spread, mean, y=category("method", None, EVERY_METHOD)))
-    return side_by_side(*panels)
+    hardest = sorted((row for row in losses if row["method"] == "m-elo"), key=lambda row: -row["loss"])
+    by_model = panel(
+        losses, "−ℓ per held-out vote, by model", lines(),
+        x={**category("model", "models, the hardest to predict first", [row["model"] for row in hardest]),
+           "axis": {"labels": False, "ticks": False}},
+        y=axis("loss", "−ℓ per vote"), color=colours("method", "method", EVERY_METHOD),
+    )  # fmt: skip
+    return stacked(row_of(*panels), row_of(by_model))

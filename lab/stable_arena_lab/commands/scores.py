@@ -1,9 +1,13 @@
 import time
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any
+from typing import Annotated, Any
+
+import numpy as np
+import typer
 
 from app.cli.progress import showing_stages
+from stable_arena_lab.alone import rate_alone
 from stable_arena_lab.commands.charts import Spec, axis, category, colours, layer, panel, row_of, stacked
 from stable_arena_lab.commands.options import (
     FigureOption,
@@ -14,9 +18,21 @@ from stable_arena_lab.commands.options import (
     ShufflesOption,
     SimulatedOption,
 )
-from stable_arena_lab.commands.report import Report, Row, Rows, Table, check_figure, number, publish, table, word
+from stable_arena_lab.commands.report import (
+    Report,
+    Row,
+    Rows,
+    Table,
+    check_figure,
+    number,
+    percent,
+    publish,
+    table,
+    word,
+)
 from stable_arena_lab.commands.sources import open_source
 from stable_arena_lab.methods import ELO_SHUFFLES, EVERY_METHOD
+from stable_arena_lab.opponents import compare_opponents, tabulate_records
 from stable_arena_lab.scores import compare_scores
 
 
@@ -25,30 +41,47 @@ def scores(
     simulated: SimulatedOption = False,
     min_votes: MinVotesOption = 50,
     shuffles: ShufflesOption = ELO_SHUFFLES,
+    repeats: Annotated[int, typer.Option(min=1, help="With --simulated: arenas where a model avoids others.")] = 30,
     seed: SeedOption = 0,
     output_format: FormatOption = "table",
     figure: FigureOption = None,
 ) -> None:
-    """Rate by every method: scores, losses and predicted win rates (the am-ELO paper's Figures 3 and 4)."""
+    """Rate by every method: scores, win rates, records, each annotator alone (the am-ELO paper's Figures 1 and 4)."""
     check_figure(figure)
     started = time.perf_counter()
     with showing_stages() as stages:
         source = open_source(file, simulated=simulated, min_votes=min_votes, stages=stages)
         stages.stage("rating")
-        found = compare_scores(source.arena(seed), seed=seed, shuffles=shuffles)
-    rows, losses, pairs = ([asdict(row) for row in part] for part in found)
+        arena = source.arena(seed)
+        found = compare_scores(arena, seed=seed, shuffles=shuffles)
+        stages.stage("rating by each annotator alone")
+        by_one = rate_alone(arena, seed=seed, shuffles=shuffles)
+        records = tabulate_records(
+            arena, np.array([row.score for row in found[0] if row.method == "m-elo"], dtype=float)
+        )
+        stages.stage("choosing opponents")
+        seeds = range(seed, seed + repeats) if simulated else ()
+        choices = compare_opponents(seeds, shuffles=shuffles, progress=stages.share) if simulated else []
+    parts = (*found, *by_one, records, choices)
+    rows, losses, pairs, alone, spreads, records_rows, opponents = ([asdict(row) for row in part] for part in parts)
     report = Report(
         experiment="scores",
-        settings={**source.settings, "shuffles": shuffles, "seed": seed},
-        results={"scores": rows, "losses": losses, "pairs": pairs},
-        tables=[_table(rows, source.title), _losses(losses)],
+        settings={**source.settings, "shuffles": shuffles, "seed": seed, "repeats": repeats},
+        results={
+            "scores": rows, "losses": losses, "pairs": pairs, "alone": alone, "spreads": spreads,
+            "records": records_rows, "opponents": opponents,
+        },
+        tables=[
+            _table(rows, source.title), _losses(losses), _spreads(spreads), _records(records_rows),
+            *([_opponents(opponents)] if opponents else []),
+        ],
         notes=[
             "± : standard deviation between single orders (elo) or resamples (elo bootstrap); the others have none.",
             "The JSON document has the pairs of models too: how often the first wins, as voted and as predicted.",
         ],
-        chart=_chart(rows, pairs),
+        chart=_chart(rows, pairs, alone),
         seconds=time.perf_counter() - started,
-    )
+    )  # fmt: skip
     publish(report, output_format, figure)
 
 
@@ -75,7 +108,46 @@ def _losses(rows: Rows) -> Table:
     return table("−ℓ per vote", rows, {"Method": word("method"), "Loss": number("loss", 5)}, text=["Method"])
 
 
-def _chart(rows: Rows, pairs: Rows) -> Spec:
+def _spreads(rows: Rows) -> Table:
+    return table(
+        "Elo by each annotator alone (the paper's Figure 1)", rows,
+        {
+            "Model": word("model"), "Annotators": word("annotators"), "Mean": number("mean", 1), "SD": number("sd", 1),
+            "Max − min": number("range", 1), "Votes dealt at random": number("dealt_range", 1),
+        },
+        text=["Model"],
+    )  # fmt: skip
+
+
+def _records(rows: Rows) -> Table:
+    return table(
+        "Battles with better and worse models (the paper's Figure 4)", rows,
+        {
+            "Model": word("model"), "With better": word("better_votes"), "Won %": percent("better_won"),
+            "With worse": word("worse_votes"), "Won % ": percent("worse_won"),
+        },
+        text=["Model"],
+    )  # fmt: skip
+
+
+def _opponents(rows: Rows) -> Table:
+    return table(
+        "Two equal models, one of which meets only weak opponents, the other only strong ones: errors", rows,
+        {
+            "Method": word("method"),
+            "Only weak": _with_error("avoider"), "Only strong": _with_error("seeker"), "Gap": _with_error("gap"),
+            "Arenas": word("answered"),
+        },
+        text=["Method"],
+    )  # fmt: skip
+
+
+def _with_error(key: str) -> Callable[[Row], str]:
+    mean, error = number(key, 1, sign=True), number(f"{key}_se", 1)
+    return lambda row: f"{mean(row)} ± {error(row)}"
+
+
+def _chart(rows: Rows, pairs: Rows, alone: Rows) -> Spec:
     known = [row for row in rows if row["score"] is not None]
     best_first = [row["model"] for row in sorted(known, key=lambda row: -row["score"]) if row["method"] == "m-elo"]
     ends = [{**row, "low": row["score"] - row["sd"], "high": row["score"] + row["sd"]} for row in known]
@@ -96,7 +168,15 @@ def _chart(rows: Rows, pairs: Rows) -> Spec:
         )
         for key, title in (("voted", "Wins, as voted"), ("m_elo", "… m-ELO"), ("am_elo", "… am-ELO"))
     ]  # fmt: skip
-    return stacked(row_of(shown), row_of(*maps))
+    ranges = {dealt: [point for point in alone if point["dealt"] == dealt] for dealt in (False, True)}
+    by_one = [
+        panel(
+            points, title, layer("point", size=6, opacity=0.5), layer("errorband", extent="stdev", opacity=0.3),
+            x=model, y=axis("score", "score"),
+        )
+        for points, title in ((ranges[False], "By each annotator alone"), (ranges[True], "… votes dealt at random"))
+    ]  # fmt: skip
+    return stacked(row_of(shown, *by_one), row_of(*maps))
 
 
 def _unlabelled(field: str, best_first: list[str]) -> Spec:
