@@ -8,7 +8,9 @@ from numbers import Real
 from typing import Any, Literal, get_args
 
 Method = Literal["am-elo", "m-elo"]
-Interval = Literal["clustered", "sandwich", "information", "none"]
+PolicyInterval = Literal["clustered", "sandwich", "information", "none"]
+Interval = Literal[PolicyInterval, "profile"]
+"""A policy has no profile: an end takes several refits, for every model at every refit of the leaderboard."""
 Standing = Literal["pending", "active", "flagged", "excluded", "trusted"]
 FlagRule = Literal["threshold", "evidence"]
 PairPolicy = Literal["uniform", "balanced", "lmarena", "information", "top_k", "mixed"]
@@ -242,6 +244,9 @@ def check_settings(settings: LoopSettings, n_models: int | None = None) -> None:
         raise SettingError("evidence_tests", f"{', '.join(sorted(unknown))} is unknown; known are {tests}")
     for name in NUMBERS:
         _check_number(name, getattr(settings, name))
+    likelihood = settings.prior_sd is None and settings.influence_limit is None
+    if settings.interval == "profile" and not likelihood and settings.method != "m-elo":
+        raise SettingError("interval", "profile needs maximum likelihood: m-elo, or no prior and no limit of influence")
     if settings.ability_cap is not None and settings.prior_sd is None:
         raise SettingError("ability_cap", "needs prior_sd: without a prior nothing sets the scale of abilities")
     if settings.anchor is not None and n_models is not None:

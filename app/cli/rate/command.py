@@ -68,7 +68,10 @@ def rate(
     ability_cap: Annotated[float | None, of_fit("ability_cap", none="inf")] = None,
     influence_limit: Annotated[float | None, of_fit("influence_limit", none="inf")] = None,
     bias_correction: Annotated[bool, of_fit("bias_correction")] = DEFAULTS.bias_correction,
-    interval: Annotated[Interval, of_fit("interval")] = DEFAULTS.interval,
+    interval: Annotated[
+        Interval,
+        typer.Option(help=f"{DEFINITIONS['interval'].text} profile: of the likelihood, for m-elo and --plain; slow."),
+    ] = DEFAULTS.interval,
     confidence: Annotated[float, of_fit("confidence")] = DEFAULTS.confidence,
     base: Annotated[float, of_fit("base")] = DEFAULTS.base,
     anchor: Annotated[

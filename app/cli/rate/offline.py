@@ -55,6 +55,8 @@ class OfflineSettings:
         method, interval = self.method, self.loop.interval
         if self.scheduler is not None and method != "am-elo":
             raise BadInputError(f"--scheduler is for am-elo; {method} needs one machine whatever the number of votes")
+        if self.scheduler is not None and interval == "profile":
+            raise BadInputError("--scheduler has no --interval profile, whose hundreds of refits are of one machine")
         if self.inverse_propensity and method == "elo":
             raise BadInputError("--inverse-propensity is for am-elo and m-elo; elo has no weights")
         if self.inverse_propensity and interval not in ("clustered", "none"):

@@ -33,6 +33,7 @@ class Covariance:
     clusters : annotators with a counted vote
     freedom : degrees of freedom of each model's variance, shape (n_models,); ∞ unless clustered
     judges : annotators who inform about each model, shape (n_models,); counted where clustered, else `clusters`
+    profile : how far the profile intervals reach down and up, natural units; None for the other kinds
     """
 
     scores: Floats
@@ -41,15 +42,17 @@ class Covariance:
     clusters: int
     freedom: Floats
     judges: Indices
+    profile: tuple[Floats, Floats] | None = None
 
     @property
     def variance(self) -> Floats:
         """Variance of each score, shape (n_models,)."""
         return np.maximum(np.diag(self.scores), 0.0)
 
-    def half_widths(self, confidence: float) -> Floats:
-        """Return half the width of each score's interval, natural units, shape (n_models,)."""
-        return critical_values(self.freedom, confidence) * np.sqrt(self.variance)
+    def reaches(self, confidence: float) -> tuple[Floats, Floats]:
+        """Return how far each score's interval reaches down and up, natural units, shape (n_models,) each."""
+        half = critical_values(self.freedom, confidence) * np.sqrt(self.variance)
+        return (half, half) if self.profile is None else self.profile
 
     def contrast_half_widths(self, confidence: float, i: Indices, j: Indices) -> Floats:
         """Return half the width of the interval of R_i − R_j, in the broadcast shape of i and j."""
@@ -89,7 +92,8 @@ def covariance(
     ----------
     cells, component : of the fit
     kind : "clustered" (annotators are a sample: clusters, and the unit is theirs), "sandwich" (the same annotators
-        vote again: votes are independent) or "information" (the same, if the model is right: inverse information)
+        vote again: votes are independent), "information" (the same, if the model is right: inverse information) or
+        "profile" (of the likelihood; the covariance is that of "information")
     prior_sd : of the fit
     abilities : False where abilities are known (m-ELO, slices)
     observed : the information at the fit; computed by default

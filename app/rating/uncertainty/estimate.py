@@ -14,6 +14,7 @@ from app.rating.fit.unit import Unit, mean_unit, refuse_low, solvers_unit
 from app.rating.settings import LoopSettings
 from app.rating.threads import one_blas_thread
 from app.rating.uncertainty.covariance import covariance
+from app.rating.uncertainty.profile import profile_scores
 from app.rating.uncertainty.results import AnnotatorEstimates, Estimate
 from app.rating.votes.cells import Cells
 
@@ -88,10 +89,14 @@ def add_errors(found: Estimate) -> Estimate:
     if settings.interval == "none" or len(small.models) == 0:
         return found
     began = time.perf_counter()
+    component = found.components.label[small.models]
     spread = covariance(
-        fit.counted(small.cells), fit, found.components.label[small.models], kind=settings.interval,
+        fit.counted(small.cells), fit, component, kind=settings.interval,
         prior_sd=fit.prior_sd, abilities=found.has_abilities, observed=found.observed, unit=found.published_unit,
     )  # fmt: skip
+    if spread.kind == "profile":
+        profile = profile_scores(small.cells, fit, component, found.published_unit, spread, settings.confidence)
+        spread = replace(spread, profile=profile)
     se = np.full(found.cells.n_annotators, np.nan)
     se[small.annotators] = spread.ability_se
     seconds = {**found.seconds, "intervals": time.perf_counter() - began}

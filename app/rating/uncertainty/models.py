@@ -39,9 +39,9 @@ def make_model_estimates(rating: Estimate) -> ModelEstimates:
     lower, upper = np.full(size, np.nan), np.full(size, np.nan)
     if rating.covariance is not None:
         se[rating.small.models] = ELO_PER_NATURAL * np.sqrt(rating.covariance.variance)
-        half = np.full(size, np.nan)
-        half[rating.small.models] = ELO_PER_NATURAL * rating.covariance.half_widths(settings.confidence)
-        lower, upper = score - half, score + half
+        below, above = rating.covariance.reaches(settings.confidence)
+        lower[rating.small.models] = score[rating.small.models] - ELO_PER_NATURAL * below
+        upper[rating.small.models] = score[rating.small.models] + ELO_PER_NATURAL * above
     low, high = unscored_bounds(rating, settings.confidence)
     rest = ~identified & (rating.components.label >= 0)
     lower[rest], upper[rest] = offset[rest] + low[rest], offset[rest] + high[rest]

@@ -46,6 +46,7 @@ def assert_refused(run_cli: RunCli, *arguments: object, message: str) -> None:
         (["--seed", -1], "'--seed': Input should be greater than or equal to 0"),
         (["--plain", "--prior-sd", 1], "--plain means no prior, no cap"),
         (["--plain", "--ability-cap", 2], "--plain means no prior, no cap"),
+        (["--interval", "profile"], "--interval profile needs maximum likelihood"),
         (["--confidence", 1], "--confidence must be less than 1, is 1.0"),
         (["--confidence", "nan"], "--confidence must be a finite number, is nan"),
         (["--flag-rule", "a feeling"], "--flag-rule"),
