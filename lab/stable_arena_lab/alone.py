@@ -12,17 +12,11 @@ from stable_arena_lab.methods import ELO_SHUFFLES
 
 @dataclass(frozen=True)
 class Alone:
-    """A model's Elo score by one annotator's votes alone, mean over random orders, Elo points.
-
-    Attributes
-    ----------
-    dealt : whether the votes were dealt to the annotators at random, each as many as before
-    """
+    """A model's Elo score by one annotator's votes alone, mean over random orders, Elo points."""
 
     model: str
     annotator: int
     score: float
-    dealt: bool
 
 
 @dataclass(frozen=True)
@@ -32,7 +26,8 @@ class ModelSpread:
     Attributes
     ----------
     mean, sd : over the annotators; sd None for one
-    range : largest minus smallest
+    least, most : of the scores
+    range : most − least
     dealt_range : the same where the votes are dealt to the annotators at random, so that all are alike
     """
 
@@ -40,6 +35,8 @@ class ModelSpread:
     annotators: int
     mean: float
     sd: float | None
+    least: float
+    most: float
     range: float
     dealt_range: float
 
@@ -47,15 +44,13 @@ class ModelSpread:
 def rate_alone(arena: Arena, *, seed: int = 0, shuffles: int = ELO_SHUFFLES) -> tuple[list[Alone], list[ModelSpread]]:
     """Rate all models by each annotator's votes alone, and again by votes that are dealt to them at random."""
     dealt = replace(arena, annotator=np.random.default_rng(seed).permutation(arena.annotator))
-    scores = [_scores(votes, seed, shuffles) for votes in (arena, dealt)]
+    scores, of_dealt = (_scores(votes, seed, shuffles) for votes in (arena, dealt))
     points = [
-        Alone(arena.name_of(int(model)), int(annotator), float(found[annotator, model]), found is scores[1])
-        for found in scores
-        for annotator, model in np.argwhere(np.isfinite(found))
+        Alone(arena.name_of(int(model)), int(annotator), float(scores[annotator, model]))
+        for annotator, model in np.argwhere(np.isfinite(scores))
     ]
-    return points, [
-        _spread(arena.name_of(model), *(found[:, model] for found in scores)) for model in range(arena.n_models)
-    ]
+    spreads = [_spread(arena.name_of(model), scores[:, model], of_dealt[:, model]) for model in range(arena.n_models)]
+    return points, spreads
 
 
 def _scores(arena: Arena, seed: int, shuffles: int) -> Floats:
@@ -71,8 +66,8 @@ def _scores(arena: Arena, seed: int, shuffles: int) -> Floats:
     return scores
 
 
-def _spread(model: str, voted: Floats, dealt: Floats) -> ModelSpread:
-    known = voted[np.isfinite(voted)]
+def _spread(model: str, scores: Floats, dealt: Floats) -> ModelSpread:
+    known, alike = scores[np.isfinite(scores)], dealt[np.isfinite(dealt)]
     sd = float(known.std(ddof=1)) if len(known) > 1 else None
-    dealt_range = float(np.nanmax(dealt) - np.nanmin(dealt))
-    return ModelSpread(model, len(known), float(known.mean()), sd, float(np.ptp(known)), dealt_range)
+    ends = float(known.min()), float(known.max())
+    return ModelSpread(model, len(known), float(known.mean()), sd, *ends, float(np.ptp(known)), float(np.ptp(alike)))

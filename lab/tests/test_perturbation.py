@@ -72,6 +72,11 @@ def test_a_threshold_above_zero_finds_annotators_who_always_tie() -> None:
     assert f1["0"] == 0.0  # the prior holds them just above
     assert all(row.f1 == 1.0 for row in detections if row.method == "am-elo plain")
     assert len(points) == 2 * 42
+    for method in ("am-elo plain", "am-elo robust"):
+        own = [point for point in points if point.method == method]
+        for published, paper in (("before", "paper_before"), ("after", "paper_after")):
+            total = sum(getattr(point, published) for point in own)
+            assert [getattr(p, paper) for p in own] == pytest.approx([getattr(p, published) / total for p in own])
     for point in points:
         assert abs(point.after) < 0.1 if point.perturbed else point.after > 0.3
 

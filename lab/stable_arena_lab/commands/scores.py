@@ -31,9 +31,12 @@ from stable_arena_lab.commands.report import (
     word,
 )
 from stable_arena_lab.commands.sources import open_source
-from stable_arena_lab.methods import ELO_SHUFFLES, EVERY_METHOD
+from stable_arena_lab.methods import ELO_SHUFFLES, EVERY_METHOD, METHODS
 from stable_arena_lab.opponents import compare_opponents, tabulate_records
 from stable_arena_lab.scores import compare_scores
+
+MOST_MAPPED = 20  # best models whose pairs the figure shows: more squares make the file large
+OPPONENTS = ("better", "worse")
 
 
 def scores(
@@ -79,7 +82,7 @@ def scores(
             "± : standard deviation between single orders (elo) or resamples (elo bootstrap); the others have none.",
             "The JSON document has the pairs of models too: how often the first wins, as voted and as predicted.",
         ],
-        chart=_chart(rows, pairs, alone),
+        chart=_chart(rows, pairs, spreads, records_rows, opponents),
         seconds=time.perf_counter() - started,
     )  # fmt: skip
     publish(report, output_format, figure)
@@ -147,36 +150,74 @@ def _with_error(key: str) -> Callable[[Row], str]:
     return lambda row: f"{mean(row)} ± {error(row)}"
 
 
-def _chart(rows: Rows, pairs: Rows, alone: Rows) -> Spec:
+def _chart(rows: Rows, pairs: Rows, spreads: Rows, records: Rows, opponents: Rows) -> Spec:
     known = [row for row in rows if row["score"] is not None]
     best_first = [row["model"] for row in sorted(known, key=lambda row: -row["score"]) if row["method"] == "m-elo"]
+    model = _unlabelled("model", best_first)
     ends = [{**row, "low": row["score"] - row["sd"], "high": row["score"] + row["sd"]} for row in known]
     bars = layer("rule", channels={"y": axis("low", "score"), "y2": {"field": "high"}}, opacity=0.5)
     points = layer("point", channels={"y": axis("score", "score")}, filled=True, size=15)
-    model = _unlabelled("model", best_first)
     shown = panel(ends, "Scores", bars, points, x=model, color=colours("method", "method", EVERY_METHOD))
+    best = best_first[:MOST_MAPPED]
     both = [
         each
         for pair in pairs
+        if pair["model_a"] in best and pair["model_b"] in best
         for each in (pair, {**pair, "model_a": pair["model_b"], "model_b": pair["model_a"], **_turned(pair)})
     ]
     maps = [
         panel(
             both, title, layer("rect"),
-            x=_unlabelled("model_b", best_first), y=_unlabelled("model_a", best_first),
+            x=_unlabelled("model_b", best), y=_unlabelled("model_a", best),
             color={**axis(key, "wins", domain=[0, 1]), "type": "quantitative"},
         )
         for key, title in (("voted", "Wins, as voted"), ("m_elo", "… m-ELO"), ("am_elo", "… am-ELO"))
     ]  # fmt: skip
-    ranges = {dealt: [point for point in alone if point["dealt"] == dealt] for dealt in (False, True)}
-    by_one = [
+    return stacked(row_of(shown, *_alone(spreads, model)), row_of(*_choices(records, opponents, model)), row_of(*maps))
+
+
+def _alone(spreads: Rows, model: Spec) -> list[Spec]:
+    """Return the panels of Elo by each annotator alone: the scores, and how far apart they are."""
+    ends = [{**row, "low": row["mean"] - (row["sd"] or 0), "high": row["mean"] + (row["sd"] or 0)} for row in spreads]
+    ranges = [
+        {"model": row["model"], "range": row[key], "votes": votes}
+        for row in spreads
+        for key, votes in (("range", "as voted"), ("dealt_range", "dealt at random"))
+    ]
+    return [
         panel(
-            points, title, layer("point", size=6, opacity=0.5), layer("errorband", extent="stdev", opacity=0.3),
-            x=model, y=axis("score", "score"),
-        )
-        for points, title in ((ranges[False], "By each annotator alone"), (ranges[True], "… votes dealt at random"))
+            ends, "Elo by each annotator alone",
+            layer("rule", channels={"y": axis("least", "score"), "y2": {"field": "most"}}, opacity=0.4),
+            layer("rule", channels={"y": axis("low", "score"), "y2": {"field": "high"}}, strokeWidth=3),
+            x=model,
+        ),
+        panel(
+            ranges, "… most minus least", layer("line"),
+            x=model, y=axis("range", "range", type="log"),
+            strokeDash=category("votes", "votes", ("as voted", "dealt at random")),
+        ),
     ]  # fmt: skip
-    return stacked(row_of(shown, *by_one), row_of(*maps))
+
+
+def _choices(records: Rows, opponents: Rows, model: Spec) -> list[Spec]:
+    """Return the panels of the records, and of the two equal models with different opponents where they were rated."""
+    sides = [{"model": row["model"], "won": row[f"{side}_won"], "side": side} for row in records for side in OPPONENTS]
+    won = panel(
+        sides, "Battles won", layer("point", filled=True, size=15),
+        x=model, y=axis("won", "share"), color=colours("side", "against models that are", OPPONENTS),
+    )  # fmt: skip
+    gaps = [
+        {**row, "low": row["gap"] - (row["gap_se"] or 0), "high": row["gap"] + (row["gap_se"] or 0)}
+        for row in opponents
+        if row["gap"] is not None
+    ]
+    gap = panel(
+        gaps, "What it gains to avoid strong opponents",
+        layer("rule", channels={"x": axis("low", "Elo points"), "x2": {"field": "high"}}, color="#999"),
+        layer("point", channels={"x": axis("gap", "Elo points", zero=True)}, filled=True, size=60),
+        y=category("method", None, METHODS),
+    )  # fmt: skip
+    return [won, gap] if gaps else [won]
 
 
 def _unlabelled(field: str, best_first: list[str]) -> Spec:
