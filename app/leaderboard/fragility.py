@@ -4,7 +4,7 @@ The worker measures it after the publication, and it is stored beside the snapsh
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -22,7 +22,6 @@ from app.naming.aliases import read_names
 from app.rating.arrays import Mask
 from app.rating.errors import RatingError
 from app.rating.verdict.fragility import Fewest, Fragility, find_fragility
-from app.rating.verdict.rating import estimate
 from app.refits.fit.interface import FitInput
 from app.refits.fit.process import FitProcess, FitProcessLostError, FitTooLargeError
 from app.refits.load import NotReproducibleError, load_past_fit_input
@@ -150,21 +149,23 @@ def _measure(
 ) -> tuple[Rows, Rows]:
     with database.read() as conn:
         fit_input = load_past_fit_input(conn, find_snapshot(conn, str(snapshot_id)))
-        counted = np.isin(fit_input.annotator_ids, list_counted_annotators(conn, snapshot_id))
+        counted, unflagged = (
+            np.isin(fit_input.annotator_ids, numbers) for numbers in list_counted_annotators(conn, snapshot_id)
+        )
         models = list_placed_models(conn, snapshot_id, with_archived=True)
         ranked = np.isin(fit_input.model_ids, [row["model_id"] for row in models if row["identified"] and row["rank"]])
         names = model_names(conn, fit_input.model_ids)
-    found = process.run(partial(measure_fragility, fit_input, counted, ranked), cancelled=cancelled)
+    found = process.run(partial(measure_fragility, fit_input, counted, unflagged, ranked), cancelled=cancelled)
     return ([], []) if found is None else fragility_rows(found, names)
 
 
-def measure_fragility(fit_input: FitInput, counted: Mask, ranked: Mask) -> Fragility | None:
+def measure_fragility(fit_input: FitInput, counted: Mask, unflagged: Mask, ranked: Mask) -> Fragility | None:
     """Fit the main leaderboard of a refit again, and find how few changes of its votes change the order.
 
     Parameters
     ----------
     fit_input : of the refit
-    counted : annotators whose votes count, shape (n_annotators,)
+    counted, unflagged : annotators whose votes count, and of those the ones in the unit, shape (n_annotators,)
     ranked : models with a rank, shape (n_models,)
 
     Returns
@@ -175,7 +176,7 @@ def measure_fragility(fit_input: FitInput, counted: Mask, ranked: Mask) -> Fragi
     ------
     RatingError
     """
-    fitted = estimate(fit_input.cells(counted[fit_input.annotator]), replace(fit_input.settings, interval="none"))
+    fitted = fit_input.fit_again(counted, unflagged)
     if fitted.small.cells.n_models * len(fitted.small.cells.n) > MOST_LOOKS:
         return None
     return find_fragility(fitted, ranked=ranked)

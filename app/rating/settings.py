@@ -125,7 +125,7 @@ class LoopSettings:
         False, "Fit again without the flagged annotators, apart from those that only a test about a model flags."
     )
     prior_sd: float | Literal["estimated"] | None = define(
-        1.0,
+        "estimated",
         "Standard deviation of the abilities' prior around 1. estimated: from the votes.",
         none="no prior, which is the paper's estimator and has no cap",
         gt=0,

@@ -32,7 +32,7 @@ FIRST_POLICY = {
     "min_votes": 50,
     "min_ability": 0.2,
     "ability_cap": 1.75,
-    "prior_sd": 1.0,
+    "prior_sd": "estimated",
     "on_low_ability": "flag",
     "max_excluded_share": 0.1,
     "interval": "clustered",

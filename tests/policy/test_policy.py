@@ -17,12 +17,12 @@ DEFAULTS = {
     "min_votes": 50,
     "min_ability": 0.2,
     "ability_cap": 1.75,
-    "prior_sd": 1.0,
+    "prior_sd": "estimated",
     "influence_limit": 1.25,
     "bias_correction": True,
     "flag_rule": "evidence",
     "evidence_ratio": 100.0,
-    "evidence_tests": ["coin", "contrary", "equal", "follower", "favour", "against", "mimic", "side"],
+    "evidence_tests": ["coin", "equal", "follower", "favour", "against", "side"],
     "release_margin": 0.1,
     "on_low_ability": "flag",
     "max_excluded_share": 0.1,
@@ -58,7 +58,7 @@ def test_the_policy_at_the_start(ask: Ask) -> None:
 
 
 def test_a_change_is_a_new_version(ask: Ask) -> None:
-    settings = {**DEFAULTS, "min_votes": 20, "prior_sd": "estimated", "refit_after_votes": 1000}
+    settings = {**DEFAULTS, "min_votes": 20, "prior_sd": 1.0, "refit_after_votes": 1000}
     changed = ask("PUT", "/policy", json={"settings": settings, "reason": "  a small arena "})
     assert changed.status_code == 200
     assert changed.json()["settings"] == settings

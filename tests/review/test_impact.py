@@ -77,7 +77,7 @@ def test_an_annotator_outside_the_fit_is_let_in(ask: Ask, crowd: list[str], refi
     )
 
 
-@pytest.mark.parametrize("policy", [{"min_model_votes": 30}, {"min_model_votes": 0, "max_interval_width": 120}])
+@pytest.mark.parametrize("policy", [{"min_model_votes": 30}, {"min_model_votes": 0, "max_interval_width": 200}])
 def test_only_ranked_models_are_counted(
     ask: Ask, crowd: list[str], refit: Ask, change_policy: Ask, by_influence: None, policy: dict[str, Any]
 ) -> None:

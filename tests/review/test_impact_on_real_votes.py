@@ -9,11 +9,14 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from app.rating.settings import LoopSettings
+from app.rating.settings import EVIDENCE_TESTS, TASTE_TESTS, LoopSettings
 from app.rating.verdict.round import run_round
 from app.refits.fit.interface import FitInput
 from app.review.impact.leave_one_out import ScoreChange, leave_out
 from tests.fixtures.fit_inputs import make_fit_input
+
+OF_NO_MODEL = LoopSettings(evidence_tests=tuple(test for test in EVIDENCE_TESTS if test not in TASTE_TESTS))
+"""Without groups, whose votes a refit weighs anew."""
 
 OUTCOME = {"model_a": 1.0, "model_b": 0.0, "tie": 0.5}
 
@@ -43,7 +46,8 @@ def places(score: np.ndarray, se: np.ndarray) -> np.ndarray:
 def compare(task: FitInput, how_many: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Foreseen and true changes of score, then of place, for annotators in the fit: one row for each."""
     cells = task.cells()
-    base = run_round(cells, task.settings)
+    base = run_round(cells, task.settings, weigher=task.weigher(task.settings.evidence_tests))
+    unflagged = base.annotators.standing == "active"
     in_fit = cells.votes_by_annotator() > task.settings.min_votes
     chosen = np.flatnonzero(in_fit)
     if how_many is not None:
@@ -51,11 +55,14 @@ def compare(task: FitInput, how_many: int | None) -> tuple[np.ndarray, np.ndarra
         chosen = chosen[np.argsort(ability)][np.linspace(0, len(chosen) - 1, how_many).astype(int)]
     foreseen, true = [], []
     for k in chosen.tolist():
-        change: ScoreChange = leave_out(task, in_fit, k, exact=False)
+        change: ScoreChange = leave_out(task, in_fit, unflagged, k, exact=False)
         assert change.how == "influence"
         np.testing.assert_allclose(change.before, base.models.score, atol=1e-9)
         foreseen.append(change.after - change.before)
-        without = run_round(cells.where(cells.annotator != k), replace(task.settings, interval="none"))
+        without = run_round(
+            cells.where(cells.annotator != k), replace(task.settings, interval="none"),
+            weigher=task.weigher(task.settings.evidence_tests),
+        )  # fmt: skip
         true.append(without.models.score - base.models.score)
     score, se = base.models.score, base.models.se
     moved = [np.array([places(score + row, se) - places(score, se) for row in rows]) for rows in (foreseen, true)]
@@ -72,13 +79,13 @@ def check(foreseen: np.ndarray, true: np.ndarray, place_foreseen: np.ndarray, pl
 
 
 def test_some_impacts_are_those_of_true_refits(task: FitInput) -> None:
-    check(*compare(task, 5))
+    check(*compare(replace(task, settings=OF_NO_MODEL), 5))
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize(
     "settings",
-    [LoopSettings(), LoopSettings(bias_correction=False), LoopSettings(min_votes=20)],
+    [OF_NO_MODEL, replace(OF_NO_MODEL, bias_correction=False), replace(OF_NO_MODEL, min_votes=20)],
     ids=["default", "uncorrected", "more annotators"],
 )
 def test_all_impacts_are_those_of_true_refits(task: FitInput, settings: LoopSettings) -> None:
@@ -96,9 +103,11 @@ def test_a_true_refit_is_one(task: FitInput) -> None:
     cells = task.cells()
     in_fit = cells.votes_by_annotator() > task.settings.min_votes
     k = int(np.flatnonzero(in_fit)[3])
-    change = leave_out(task, in_fit, k, exact=True)
+    weigher = task.weigher(task.settings.evidence_tests)
+    unflagged = run_round(cells, task.settings, weigher=weigher).annotators.standing == "active"
+    change = leave_out(task, in_fit, unflagged, k, exact=True)
     assert change.how == "refit"
-    without = run_round(cells.where(cells.annotator != k), task.settings).models
+    without = run_round(cells.where(cells.annotator != k), task.settings, weigher=weigher).models
     np.testing.assert_allclose(change.after, without.score, atol=1e-5)
     assert change.rank is not None
     np.testing.assert_array_equal(change.rank, without.rank)

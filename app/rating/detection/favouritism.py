@@ -4,8 +4,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import expit, gammaln
 
-from app.rating.arrays import Floats, Indices, Ints, Mask, log_sum_exp
+from app.rating.arrays import Floats, Indices, Ints, Mask, log_sum_exp, sum_by
 from app.rating.compiled import compiled
 from app.rating.detection.null_model import ABILITY, FIRST_HONEST, NullModel
 from app.rating.fit.rows import CellRows
@@ -15,8 +16,8 @@ from app.rating.threads import map_parts
 from app.rating.votes.cells import Cells
 
 LAPSE = 0.05  # share of anybody's votes that slip: any of the three answers
-ASSUMED = 30.0  # assumed judges of a model who do not push it, before the others are asked
-PUSHERS = 0.01  # of them, those who do
+ASSUMED = 30.0  # assumed annotators, before those of the crowd are asked
+PUSHERS = 0.2  # of them, those who push a model, each as likely
 OPINION_SD = 200.0 / ELO_PER_NATURAL  # of an own opinion of a model around its score
 OPINIONATED = 0.1  # probability that an honest annotator has one of a given model
 SHIFT = np.linspace(-3.0, 3.0, 13) * OPINION_SD
@@ -24,6 +25,7 @@ LOG_SHIFT = -0.5 * (SHIFT / OPINION_SD) ** 2 - math.log(float(np.exp(-0.5 * (SHI
 ROUNDS = 50
 CONVERGED = 1e-4
 LIKELY = math.log(4.0)  # log-likelihood ratio from which an annotator is taken for a pusher in the first round
+EVEN = 0.5  # probability of a push from which an annotator belongs to the group
 NOTABLE = 0.1  # probability of a push from which the votes weigh less
 LEAST_TRUST = 1e-3
 MOST = 1.0 - 1e-9  # probability beyond which odds are not told apart
@@ -131,26 +133,48 @@ def find_favouritism(cells: Cells, R: Floats, null_model: NullModel, lean: Float
 def find_groups(model: Indices, likelihood: Floats, n_models: int) -> Floats:
     """Return the probabilities that each annotator pushes, and buries, each model, shape (2, n_rows).
 
-    The prior of an annotator is the share of the model's other judges who do, and .01 of 30 assumed ones.
-    So one annotator of 42 alone needs a ratio of 7,000, and four of them who push the same model need 24 each.
+    The prior of an annotator is the share of the model's other judges who do, with 30 assumed annotators of whom .2
+    push some model. A model has a group with the probability that all members together have against nobody; without
+    it each is judged alone. A group has fewer than half of the model's judges: of two who contradict each other nobody
+    knows who pushes.
+    So with 20 models one annotator of 42 alone needs a ratio of 7,000, and four who push the same model need 140 each.
 
     Parameters
     ----------
     model : of each row, shape (n_rows,)
     likelihood : log-likelihood ratios, shape (2, n_rows)
     """
+    judges = np.bincount(model, minlength=n_models)
+    assumed = PUSHERS / max(int(np.count_nonzero(judges)), 1)
+    nobody = np.zeros((2, len(model)))
+    alone = _update(nobody, model, likelihood, judges, assumed)
     posterior = np.where(likelihood > LIKELY, 0.5, 0.0)
-    judges = np.bincount(model, minlength=n_models) + ASSUMED
     for _ in range(ROUNDS):
-        total = np.stack([np.bincount(model, each, minlength=n_models) for each in posterior])
-        share = (np.maximum(total[:, model] - posterior, 0.0) + PUSHERS) / judges[model]
-        joint = np.stack([*(np.log(share) + likelihood), np.log(np.maximum(1.0 - share.sum(axis=0), 1.0 - MOST))])
-        weight = np.exp(joint - joint.max(axis=0))
-        found = weight[:2] / weight.sum(axis=0)
+        found = _update(posterior, model, likelihood, judges, assumed)
         moved, posterior = float(np.abs(found - posterior).max(initial=0.0)), found
         if moved < CONVERGED:
             break
-    return posterior
+    member = (posterior > EVEN).astype(np.float64)
+    size, gain = (_by_model(values, model, n_models) for values in (member, member * likelihood))
+    prior = gammaln(size + assumed) - gammaln(assumed) + gammaln(judges - size + ASSUMED) - gammaln(judges + ASSUMED)
+    together = expit(gain + prior)[:, model]
+    found = together * posterior + (1.0 - together) * alone
+    return np.where((2 * np.maximum(size, 1) < judges)[:, model], found, 0.0)
+
+
+def _by_model(values: Floats, model: Indices, n_models: int) -> Floats:
+    """Sum each of two kinds of values over the rows of every model, shape (2, n_models)."""
+    return np.stack([sum_by(model, each, n_models) for each in values])
+
+
+def _update(posterior: Floats, model: Indices, likelihood: Floats, judges: Indices, assumed: float) -> Floats:
+    """Return the probabilities anew, given those of the other judges."""
+    total = _by_model(posterior, model, len(judges))
+    share = (np.maximum(total[:, model] - posterior, 0.0) + assumed) / (judges[model] + ASSUMED)
+    joint = np.stack([*(np.log(share) + likelihood), np.log(np.maximum(1.0 - share.sum(axis=0), 1.0 - MOST))])
+    weight = np.exp(joint - joint.max(axis=0))
+    found: Floats = weight[:2] / weight.sum(axis=0)
+    return found
 
 
 @compiled

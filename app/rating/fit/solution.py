@@ -23,7 +23,7 @@ from app.rating.fit.prior_spread import ASSUMED, estimate_prior
 from app.rating.fit.result import FitResult
 from app.rating.fit.scale import ELO_PER_NATURAL, find_scale
 from app.rating.fit.unit import LEAST_MEAN
-from app.rating.fit.weights import first_abilities, scale_votes, weigh_abilities, weigh_votes
+from app.rating.fit.weights import FIRST_SD, first_abilities, scale_votes, weigh_abilities, weigh_votes
 from app.rating.settings import LoopSettings
 from app.rating.votes.cells import Cells
 from app.rating.votes.compact import Compact
@@ -94,11 +94,13 @@ def _fit_from(
         weighted = scale_votes(cells, cells.trust, np.ones(cells.n_annotators))
     if sd is not None and (sd == "estimated" or settings.influence_limit is not None):
         R, theta = first_abilities(cells, fit_m_elo_unchecked(cells, component).R)
-        if settings.influence_limit is not None:
-            weighted = weigh_votes(cells, weigh_abilities(theta), settings.influence_limit)
         if sd == "estimated":
             prior = estimate_prior(cells, R, theta)
             sd = prior.sd
+        if sd != FIRST_SD:
+            theta = first_abilities(cells, R, sd=sd)[1]
+        if settings.influence_limit is not None:
+            weighted = weigh_votes(cells, weigh_abilities(theta), settings.influence_limit)
     counted = cells if weighted is None else weighted.cells
     fit, point = find_maximum(counted, component, prior_sd=sd, ability_cap=settings.ability_cap, start=start)
     fit = replace(fit, weighted=weighted, prior_sd=sd, prior=prior)

@@ -15,6 +15,7 @@ from app.rating.votes.cells import WORTH_A_THREAD, CellArrays, Cells
 
 FREE = 5.0  # votes on a model, beside the multiple of what its judges have
 STEEPNESS = 1.25  # at 1 a vote of an able annotator pulls as one of a typical annotator, at 2 it tells as much
+FIRST_SD = 1.0  # of the abilities' prior, until their spread is known
 LEAST_MEDIAN = 0.1  # keeps abilities finite in a crowd of coins
 NEAR = 0.05  # last step of the search for an ability; what is left is about its square
 
@@ -33,8 +34,8 @@ class Weighted:
     by_ability: Floats
 
 
-def first_abilities(cells: Cells, R: Floats) -> tuple[Floats, Floats]:
-    """Return scores, and every ability at them, in units of each group's median ability.
+def first_abilities(cells: Cells, R: Floats, *, sd: float = FIRST_SD) -> tuple[Floats, Floats]:
+    """Return scores, and every ability at them under the prior N(1, sd²), in units of each group's median ability.
 
     Parameters
     ----------
@@ -42,9 +43,9 @@ def first_abilities(cells: Cells, R: Floats) -> tuple[Floats, Floats]:
 
     Returns
     -------
-    R, theta : shapes (n_models,) and (n_annotators,); the prior is N(1, 1), whatever that of the fit is
+    R, theta : shapes (n_models,) and (n_annotators,)
     """
-    theta = profile_abilities(CellRows(cells), R, np.ones(cells.n_annotators), precision=1.0, near=NEAR).theta
+    theta = profile_abilities(CellRows(cells), R, np.ones(cells.n_annotators), precision=sd**-2, near=NEAR).theta
     scale = find_scale(cells)
     median = [np.median(theta[scale.annotators == each]) for each in range(scale.number)]
     unit = np.maximum(np.array(median), LEAST_MEDIAN)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from app.rating.errors import counted
-from app.rating.fit.prior_spread import LEAST, MOST
+from app.rating.fit.prior_spread import MOST
 from app.rating.fit.rows import CellRows, count_following
 from app.rating.uncertainty.results import Estimate, RatingNotice
 
@@ -116,9 +116,8 @@ def _of_fit(rating: Estimate) -> Found:
             f"the spread of abilities was not estimated, because abilities are undecided: the prior has sd {prior.sd:g}"
         )
         yield "prior-spread-assumed", detail
-    elif prior is not None and prior.source != "estimated":
-        bound = f"below {LEAST}" if prior.source == "at-least" else f"above {MOST}"
-        yield "prior-spread-at-bound", f"the estimated spread of abilities is {bound}: {prior.spread:g} is used"
+    elif prior is not None and prior.source == "at-most":
+        yield "prior-spread-at-bound", f"the estimated spread of abilities is above {MOST}: {prior.spread:g} is used"
 
 
 def _unanimous(rating: Estimate) -> tuple[int, int]:

@@ -92,6 +92,34 @@ def run_round(
     return one.conclude(judge, suspects, unable, opinionated)
 
 
+@one_blas_thread()
+def fit_round_again(
+    cells: Cells, settings: LoopSettings, counts: Mask, *, spared: Mask, weigher: Weigher, start: Start | None = None
+) -> Rating:
+    """Fit the votes of annotators that a round left in the fit, or of somewhat other ones, without asking its rules.
+
+    Votes weigh less on models that annotators push or bury, as in `run_round`.
+
+    Parameters
+    ----------
+    cells : votes of the annotators in the fit
+    counts : annotators whose mean ability is 1, shape (n_annotators,)
+    spared : annotators kept by decision, whose votes keep their weight, shape (n_annotators,)
+    weigher : as for `run_round`, for these annotators too; used where evidence is the rule
+
+    Raises
+    ------
+    VotesError, NoFiniteMaximumError, NotConvergedError, NoCommonRankingError
+    """
+    nobody = np.zeros(cells.n_annotators, dtype=bool)
+    one = _Round(cells, replace(settings, min_votes=0), start, spared, nobody)
+    by_evidence = settings.flag_rule == "evidence" and settings.method == "am-elo"
+    judge = Judge(settings, weigher if by_evidence else None, one.counted, nobody, nobody)
+    one.fit(judge, "excluded")
+    one.weigh_groups(judge)
+    return publish(add_errors(count_annotators(one.found, counts & one.counted)))
+
+
 class _Round:
     """One round: the annotators that count, those that the rules take out, and the newest fit.
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from app.rating.arrays import Floats
 from app.rating.compiled import timing_compilation
-from app.rating.detection.evidence import weigher_of_votes
 from app.rating.sampling.pair_weights import PairWeights, pair_positions, weigh_pairs
 from app.rating.sampling.scored_models import scored_models
 from app.rating.settings import LoopSettings
@@ -63,10 +62,7 @@ def fit_snapshot(fit_input: FitInput, *, comparisons: bool = True) -> FitOutput:
             cells, settings,
             keep_always=fit_input.keep_always, keep_never=fit_input.keep_never, was_low=fit_input.was_low,
             was_excluded=fit_input.was_excluded,
-            weigher=weigher_of_votes(
-                fit_input.annotator, fit_input.model_a, fit_input.model_b, fit_input.outcome,
-                n_annotators=cells.n_annotators, n_models=cells.n_models, tests=settings.evidence_tests,
-            ),
+            weigher=fit_input.weigher(settings.evidence_tests),
         )  # fmt: skip
         stages.end("round")
         leaderboards = {LeaderboardName(settings.method): fitted.models}

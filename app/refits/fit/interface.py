@@ -1,17 +1,20 @@
 """What goes into the fit of a refit, and what comes out. Both cross a process boundary."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.rating.arrays import Floats, Indices, Mask
-from app.rating.detection.evidence import Evidence
+from app.rating.detection.evidence import Evidence, Weigher, weigher_of_votes
+from app.rating.fit.solution import Start
 from app.rating.sampling.pair_weights import PairWeights
-from app.rating.settings import LoopSettings, SamplingSettings, VerdictRule
+from app.rating.settings import TASTE_TESTS, LoopSettings, SamplingSettings, VerdictRule
 from app.rating.uncertainty.results import AnnotatorEstimates, Diagnostics, ModelEstimates, RatingNotice
 from app.rating.verdict.confidence import Confidence
+from app.rating.verdict.rating import Rating
+from app.rating.verdict.round import fit_round_again
 from app.rating.votes.cells import Cells, aggregate
 
 Ids = NDArray[np.int32]
@@ -71,6 +74,31 @@ class FitInput:
         return aggregate(
             self.annotator[picked], self.model_a[picked], self.model_b[picked], self.outcome[picked],
             n_annotators=len(self.annotator_ids), n_models=len(self.model_ids),
+        )  # fmt: skip
+
+    def weigher(self, tests: tuple[str, ...]) -> Weigher:
+        """Return what weighs the evidence in all votes by these tests."""
+        return weigher_of_votes(
+            self.annotator, self.model_a, self.model_b, self.outcome,
+            n_annotators=len(self.annotator_ids), n_models=len(self.model_ids), tests=tests,
+        )  # fmt: skip
+
+    def fit_again(self, counted: Mask, unflagged: Mask, start: Start | None = None) -> Rating:
+        """Fit the main leaderboard again without its rules and intervals.
+
+        Parameters
+        ----------
+        counted : annotators whose votes count, shape (n_annotators,)
+        unflagged : of those, the ones whose mean ability is 1
+
+        Raises
+        ------
+        RatingError
+        """
+        on_models = tuple(test for test in self.settings.evidence_tests if test in TASTE_TESTS)
+        return fit_round_again(
+            self.cells(counted[self.annotator]), replace(self.settings, interval="none"), unflagged & counted,
+            spared=self.keep_always, weigher=self.weigher(on_models), start=start,
         )  # fmt: skip
 
     @property

@@ -1,6 +1,6 @@
 """The scores without one annotator, or with one more. The child process, which imports this module alone, runs it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from app.rating.errors import VotesError
 from app.rating.uncertainty.influence import find_influence, leave_annotator_out
-from app.rating.verdict.rating import Rating, estimate
+from app.rating.verdict.rating import Rating
 from app.rating.votes.graph import find_components, find_identified
 from app.refits.fit.interface import FitInput
 
@@ -46,16 +46,16 @@ class ScoreChange:
     rank: NDArray[np.int64] | None = None
 
 
-def leave_out(fit_input: FitInput, in_fit: Mask, annotator: int, *, exact: bool) -> ScoreChange:
+def leave_out(fit_input: FitInput, in_fit: Mask, unflagged: Mask, annotator: int, *, exact: bool) -> ScoreChange:
     """Return the scores without an annotator or, for an annotator outside the fit, with them.
 
     Every other annotator stays in or out. One Newton step (influence) gives the scores where it is good enough. A refit
     gives them with `exact`, for an annotator outside the fit, for one with more than one in twenty of the counted
-    votes, and where a model would lose its score.
+    votes, where a model would lose its score, and where votes weigh less because annotators push a model.
 
     Parameters
     ----------
-    in_fit : annotators that count, shape (n_annotators,)
+    in_fit, unflagged : annotators whose votes count, and of those the ones in the unit, shape (n_annotators,)
     annotator : position among the input's annotators
 
     Raises
@@ -63,9 +63,7 @@ def leave_out(fit_input: FitInput, in_fit: Mask, annotator: int, *, exact: bool)
     RatingError
         No votes are left, or those left have no ranking.
     """
-    cells = fit_input.cells()
-    settings = replace(fit_input.settings, interval="none")
-    base = estimate(cells.where(in_fit[cells.annotator]), settings)
+    base = fit_input.fit_again(in_fit, unflagged)
     before, few = base.models.score, base.models.provisional  # without intervals none is too wide
     inside, votes = bool(in_fit[annotator]), int((fit_input.annotator == annotator).sum())
 
@@ -78,16 +76,21 @@ def leave_out(fit_input: FitInput, in_fit: Mask, annotator: int, *, exact: bool)
         after = before + _newton_step(base, annotator)
         if np.isfinite(after[base.identified]).all():
             return change("influence", after)
-    other = in_fit.copy()
-    other[annotator] = ~other[annotator]
-    if not other[cells.annotator].any():
+    other, also = in_fit.copy(), unflagged.copy()
+    other[annotator] = also[annotator] = not inside
+    if not other[fit_input.annotator].any():
         raise VotesError("no other annotator's votes count: without this annotator there is no leaderboard", "no-votes")
-    refitted = estimate(cells.where(other[cells.annotator]), settings, base.optimum).models
+    refitted = fit_input.fit_again(other, also, base.optimum).models
     return change("refit", refitted.score, np.where(refitted.provisional, 0, refitted.rank))
 
 
 def _is_small_change(base: Rating, annotator: int) -> bool:
-    """Return whether one Newton step is good enough, and all models keep their score without the annotator."""
+    """Return whether one Newton step is good enough, and all models keep their score without the annotator.
+
+    Where votes are in doubt they weigh otherwise without the annotator, whoever that is.
+    """
+    if base.cells.trust is not None:
+        return False
     left = base.cells.where(base.cells.annotator != annotator)
     if left.n_votes < (1.0 - LARGEST_SHARE) * base.cells.n_votes:
         return False

@@ -76,9 +76,11 @@ class Impacts:
     def _prepare(self, snapshot: Snapshot, annotator: FoundAnnotator, *, exact: bool) -> Callable[[], ScoreChange]:
         with self._database.read() as conn:
             fit_input = load_past_fit_input(conn, snapshot)
-            in_fit = np.isin(fit_input.annotator_ids, list_counted_annotators(conn, snapshot.id))
+            in_fit, unflagged = (
+                np.isin(fit_input.annotator_ids, numbers) for numbers in list_counted_annotators(conn, snapshot.id)
+            )
         position = int(np.searchsorted(fit_input.annotator_ids, annotator.annotator_id))
-        return partial(leave_out, fit_input, in_fit, position, exact=exact)
+        return partial(leave_out, fit_input, in_fit, unflagged, position, exact=exact)
 
 
 def _report(

@@ -79,7 +79,7 @@ class ReviewTrial:
 
     def discoveries(self) -> Mask:
         """Flag favouritism with a controlled false discovery rate over annotators (e-BH)."""
-        ratio = np.maximum(self.evidence.log_ratio["favour"], self.evidence.log_ratio["mimic"]) - np.log(2.0)
+        ratio = self.evidence.log_ratio["favour"] - np.log(2.0)
         return discover_by_evidence(ratio, RATE)
 
     def residuals(self) -> Mask:

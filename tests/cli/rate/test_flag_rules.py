@@ -31,9 +31,7 @@ def test_the_rule_of_the_service_is_the_default_everywhere() -> None:
     assert Policy().evidence_tests == LoopSettings().evidence_tests
 
 
-@pytest.mark.parametrize(
-    ("strategy", "reasons"), [("mimic", {"mimic", "favour", "follower"}), ("always-left", {"side"})]
-)
+@pytest.mark.parametrize(("strategy", "reasons"), [("mimic", {"favour", "follower"}), ("always-left", {"side"})])
 def test_the_same_votes_have_the_same_flags(run_cli: RunCli, tmp_path: Path, strategy: str, reasons: set[str]) -> None:
     """The ability of a mimic is high; and only the order of the two models shows that someone always votes left."""
     arena = draw_arena(4, strategy, Setup(n_annotators=40, votes_each=100))

@@ -63,7 +63,7 @@ def test_the_settings_are_echoed(rate_json: Any, vote_file: Path) -> None:
     assert settings == {
         "method": "am-elo", "min_votes": 10, "min_ability": 0.2, "exclude": False, "prior_sd": 0.5, "ability_cap": 2.0,
         "flag_rule": "evidence", "release_margin": 0.0, "evidence_ratio": 100.0,
-        "evidence_tests": ["coin", "contrary", "equal", "follower", "favour", "against", "mimic", "side"],
+        "evidence_tests": ["coin", "equal", "follower", "favour", "against", "side"],
         "influence_limit": 1.25, "bias_correction": True,
         "interval": "clustered", "confidence": 0.95, "base": 1000.0, "anchor": None,
         "min_model_votes": 0, "min_model_annotators": 0, "max_interval_width": None,

@@ -218,13 +218,25 @@ def test_favouritism_is_its_plain_twin(world: str) -> None:
 
 
 def test_groups_are_found_together_and_one_annotator_alone_is_not() -> None:
-    """The same ratio of 200 for each: of four who push one model, and of one who buries another."""
-    model, likelihood = np.repeat([0, 1], 42), np.full((2, 84), -3.0)
-    likelihood[0, :4], likelihood[1, 83] = np.log(200.0), np.log(200.0)
-    pushes, buries = find_groups(model, likelihood, 2)
+    """The same ratio of 400 for each: of four who push one model, and of one who buries another."""
+    model, likelihood = np.repeat(np.arange(20), 42), np.full((2, 20 * 42), -3.0)
+    likelihood[0, :4], likelihood[1, -1] = np.log(400.0), np.log(400.0)
+    pushes, buries = find_groups(model, likelihood, 20)
     assert (pushes[:4] > 0.8).all()
     assert pushes[4:].max() < 0.01
-    assert buries.max() < 0.05
+    assert buries.max() < 0.1
+
+
+def test_a_group_has_to_be_likelier_than_nobody() -> None:
+    """With a thousand models three judges of some have ratios of 200 by chance; those of 20,000 are a group."""
+    model = np.repeat(np.arange(1000), 42)
+    for ratio, least, most in ((200.0, 0.0, 0.01), (20_000.0, 0.9, 1.0)):
+        likelihood = np.full((2, len(model)), -3.0)
+        likelihood[1, 42:45] = np.log(ratio)
+        pushes, buries = find_groups(model, likelihood, 1000)
+        assert pushes.max() < 0.01
+        assert ((buries[42:45] >= least) & (buries[42:45] <= most)).all()
+        assert np.delete(buries, [42, 43, 44]).max() < 0.01
 
 
 def test_the_strongest_row_of_every_annotator() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from app.rating.detection.evidence import weigh, weigher_of_votes
 from app.rating.detection.sided_cells import SidedCells
-from app.rating.settings import TASTE_TESTS, FlagRule, LoopSettings
+from app.rating.settings import EVIDENCE_TESTS, TASTE_TESTS, FlagRule, LoopSettings
 from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.verdict.flags import flag_by_ability
 from app.rating.verdict.round import run_round
@@ -83,8 +83,9 @@ def test_a_noisy_point_below_the_threshold_is_not_enough(cells_of: MakeCells) ->
     low, likely = 0, 0
     for seed in range(8):
         world = cells_of(simulate_votes(seed, roles={"honest": 60}, votes_each=51, score_sd=70.0))
-        low += int((run_round(world, LoopSettings(flag_rule="threshold")).annotators.standing == "flagged").sum())
-        likely += int((run_round(world, LoopSettings()).annotators.standing == "flagged").sum())
+        wide = LoopSettings(prior_sd=1.0)
+        low += int((run_round(world, replace(wide, flag_rule="threshold")).annotators.standing == "flagged").sum())
+        likely += int((run_round(world, wide).annotators.standing == "flagged").sum())
     assert low >= 8
     assert likely <= 3
 
@@ -136,8 +137,11 @@ def test_evidence_finds_annotators_that_ability_does_not() -> None:
     assert set(people.rule[mimics & ~excluded]) <= set(TASTE_TESTS)
     assert (people.standing[~mimics] == "active").mean() > 0.95
     assert (people.rule[people.standing == "active"] == "").all()
-    rest = run_round(cells.where(~excluded[cells.annotator]), LoopSettings(exclude=True)).models
-    np.testing.assert_allclose(rating.models.score, rest.score, atol=5.0)  # without them other groups are weighed
+    about_no_model = tuple(test for test in EVIDENCE_TESTS if test not in TASTE_TESTS)
+    acting = LoopSettings(exclude=True, evidence_tests=about_no_model)
+    alone, rest = run_round(cells, acting), run_round(cells.where(~excluded[cells.annotator]), acting)
+    np.testing.assert_array_equal(alone.annotators.standing == "excluded", excluded)
+    np.testing.assert_allclose(alone.models.score, rest.models.score, atol=1e-6)
 
 
 def test_a_taste_flags_and_never_excludes() -> None:

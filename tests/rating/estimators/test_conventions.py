@@ -136,10 +136,10 @@ def test_annotators_without_a_finite_ability_are_named(votes: pl.DataFrame) -> N
 
 @pytest.mark.filterwarnings("ignore::app.rating.errors.RatingWarning")
 def test_a_fitted_estimator_shows_its_leaderboard(votes: pl.DataFrame) -> None:
-    text = repr(AmElo(prior_sd="estimated").fit(votes))
-    assert text.startswith("AmElo(prior_sd='estimated')\n3,240 of 3,240 votes count, 6 models, 3 annotators flagged\n")
+    text = repr(AmElo(prior_sd=1.0).fit(votes))
+    assert text.startswith("AmElo(prior_sd=1.0)\n3,240 of 3,240 votes count, 6 models, 3 annotators flagged\n")
     assert text.count("┆ model ") == 7  # the heading and 6 models
-    score = AmElo(prior_sd="estimated").fit(votes).leaderboard["score"][0]
+    score = AmElo(prior_sd=1.0).fit(votes).leaderboard["score"][0]
     assert f" {score:.1f} " in text
     assert f" {score} " not in text
     assert "\n3,240 of 3,240 votes count, 6 models\n" in repr(Elo(shuffles=2).fit(votes))

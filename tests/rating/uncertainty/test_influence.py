@@ -16,11 +16,11 @@ from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate
 
 MakeCells = Callable[[SimulatedVotes], Cells]
-QUIET = LoopSettings(min_votes=0, interval="none")
+QUIET = LoopSettings(min_votes=0, interval="none", prior_sd=1.0)  # influence takes an estimated one as it is
 METHODS = {
     "robust": QUIET,
     "votes alike": replace(QUIET, influence_limit=None),
-    "uncorrected": LoopSettings(min_votes=0, interval="none", bias_correction=False),
+    "uncorrected": replace(QUIET, bias_correction=False),
     "plain": LoopSettings(min_votes=0, interval="none", prior_sd=None, ability_cap=None),
     "m-elo": LoopSettings(min_votes=0, interval="none", method="m-elo"),
 }

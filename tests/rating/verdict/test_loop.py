@@ -141,7 +141,7 @@ def test_ability_1_is_the_mean_of_those_who_are_not_flagged_and_components_mean_
 
 
 def test_flagged_annotators_change_the_unit_no_more_than_excluded_ones(cells: Cells) -> None:
-    flagged, excluded = (run_round(cells, LoopSettings(exclude=exclude)) for exclude in (False, True))
+    flagged, excluded = (run_round(cells, LoopSettings(prior_sd=1.0, exclude=it)) for it in (False, True))
     apart = flagged.models.score - excluded.models.score
     assert np.all(np.abs(apart) < 0.25 * excluded.models.se)
     np.testing.assert_allclose(np.ptp(flagged.models.score), np.ptp(excluded.models.score), rtol=0.01)

@@ -88,7 +88,7 @@ def test_a_cap_far_from_where_it_belongs() -> None:
 def test_diagnostics_are_json() -> None:
     simulated = simulate_votes(6, roles={"honest": 30}, ability_sd=0.0)
     cells = aggregate(simulated.annotator, simulated.model_a, simulated.model_b, simulated.outcome, **simulated.sizes)
-    rating = run_round(cells, LoopSettings(prior_sd="estimated"))
+    rating = run_round(cells, LoopSettings(ability_cap=3.0))
     stored = json.loads(json.dumps(dataclasses.asdict(rating.diagnostics), allow_nan=False))
     read = [RatingNotice(**{**notice, "models": tuple(notice["models"])}) for notice in stored["warnings"]]
     assert read == list(rating.diagnostics.warnings)

@@ -188,8 +188,9 @@ def test_the_slices_bias_is_corrected_where_the_wholes_is() -> None:
         truth = votes.world.score * votes.world.ability.mean()
         truth -= truth.mean()
         everything, half = (slice_of(votes, np.arange(len(votes.outcome)) % step == 0) for step in (1, 2))
-        for corrected, options in ((True, LoopSettings(interval="none")), (False, UNCORRECTED)):
-            held = hold_abilities(estimate(everything, LoopSettings(interval="none")), options)
+        wide = LoopSettings(interval="none", prior_sd=1.0)
+        for corrected, options in ((True, wide), (False, UNCORRECTED)):
+            held = hold_abilities(estimate(everything, wide), options)
             score = estimate_slice(half, held, options).score
             scale[corrected].append(np.nan_to_num(score - np.nanmean(score)) @ truth / (truth @ truth))
     assert abs(np.mean(scale[True]) - 1.0) < 0.03
