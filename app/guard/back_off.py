@@ -82,7 +82,7 @@ class BackOff:
     def _has_one_left(self, address: str, per_minute: int) -> bool:
         bucket = self._buckets.get(address)
         if bucket is None:
-            bucket = self._buckets[address] = Bucket.full(per_minute)
+            bucket = self._buckets[address] = Bucket.full(per_minute, per_minute)
         return bucket.take(1)
 
 

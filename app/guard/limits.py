@@ -24,6 +24,8 @@ REQUESTS_PER_TOKEN = 30
 """A minute that a battle's token may make without a key: one browser votes with it, once."""
 
 _MINUTE = 60.0
+_LEAST_BURST, _BURSTS = 100, 6
+"""An address may make a sixth of a minute's requests at once, or these: a browser asks for a page and all its parts."""
 _NETWORK_BITS = 64  # of an IPv6 address that belong to one subscriber
 UNKNOWN_NETWORK = "unknown"
 """Of callers whose address cannot be read: they share the limits of one."""
@@ -35,21 +37,22 @@ RATE_LIMIT_HEADERS = "rate_limit_headers"
 
 @dataclass(slots=True)
 class Bucket:
-    """A token bucket: `left` requests may come at once, and `per_minute` are added in a minute."""
+    """A token bucket: `left` requests may come at once, at most `size`, and `per_minute` are added in a minute."""
 
     per_minute: int
+    size: int
     left: float
     at: float
 
     @classmethod
-    def full(cls, per_minute: int) -> "Bucket":
+    def full(cls, per_minute: int, size: int) -> "Bucket":
         """Return the bucket of a caller that was silent for a minute."""
-        return cls(per_minute, per_minute, time.monotonic())
+        return cls(per_minute, size, size, time.monotonic())
 
     def take(self, number: int) -> bool:
         """Take so many, if there are as many."""
         now = time.monotonic()
-        self.left = min(self.per_minute, self.left + (now - self.at) * self.per_minute / _MINUTE)
+        self.left = min(self.size, self.left + (now - self.at) * self.per_minute / _MINUTE)
         self.at = now
         if self.left < number:
             return False
@@ -61,8 +64,8 @@ class RateLimits:
     """Counts the requests of each key, battle token and address without either, in this process's memory.
 
     Every process counts for itself: with four processes, a caller may make up to four times as many requests. The
-    requests of a minute may come at once. If there are more than `size` callers, the one that was silent longest is
-    forgotten.
+    requests of a minute may come at once, of an address only a burst of them. If there are more than `size` callers,
+    the one that was silent longest is forgotten.
     """
 
     def __init__(
@@ -168,19 +171,24 @@ class RateLimits:
     ) -> None:
         bucket = self._buckets.get(who)
         if bucket is None or bucket.per_minute != per_minute:
-            bucket = self._buckets[who] = Bucket.full(per_minute)
+            burst = max(_LEAST_BURST, per_minute // _BURSTS) if policy == "address" else per_minute
+            bucket = self._buckets[who] = Bucket.full(per_minute, min(burst, per_minute))
         refused = not bucket.take(number)
         rate = per_minute / _MINUTE
-        until_full = math.ceil((per_minute - bucket.left) / rate)
+        until_full = math.ceil((bucket.size - bucket.left) / rate)
         if refused or what == "requests":  # the headers are about requests, unless votes are what was refused
             scope["state"][RATE_LIMIT_HEADERS] = (
-                (b"ratelimit-policy", b'"%b";q=%d;w=60' % (policy.encode(), per_minute)),
+                (
+                    b"ratelimit-policy",
+                    b'"%b";q=%d;w=%d' % (policy.encode(), bucket.size, math.ceil(bucket.size / rate)),
+                ),
                 (b"ratelimit", b'"%b";r=%d;t=%d' % (policy.encode(), bucket.left, until_full)),
             )
         if refused:
-            wait = math.ceil((min(number, per_minute) - bucket.left) / rate)
+            wait = math.ceil((min(number, bucket.size) - bucket.left) / rate)
             verb = "make" if what == "requests" else "send"
-            raise RateLimitedError(f"one {policy} may {verb} {per_minute} {what} a minute", wait)
+            at_once = f", {bucket.size} of them at once" if bucket.size < per_minute else ""
+            raise RateLimitedError(f"one {policy} may {verb} {per_minute} {what} a minute{at_once}", wait)
 
 
 def provide_limits(state: ProcessState) -> None:

@@ -75,7 +75,8 @@ class ServerSettings(Group):
     anonymous_requests_per_minute: Annotated[int | None, NO_LIMIT] = Field(
         600,
         ge=1,
-        description="Limit of every address without a valid key, per process; `none` for no limit.",
+        description="Limit of every address without a valid key, per process; 100 of them, or a sixth if that is more, "
+        "may come at once. `none` for no limit.",
     )
     unread_bodies_per_minute: Annotated[int | None, NO_LIMIT] = Field(
         60,

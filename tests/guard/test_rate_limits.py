@@ -62,6 +62,25 @@ def test_a_minute_s_requests_come_at_once_or_evenly(clock: Clock) -> None:
     assert allowed(limits, caller(), 100) == 60
 
 
+def test_a_flood_of_an_address_ends_after_a_burst(clock: Clock) -> None:
+    limits = RateLimits(per_key=600, per_address=600)
+    assert allowed(limits, "192.0.2.1", 700) == 100
+    clock(1)
+    assert allowed(limits, "192.0.2.1", 700) == 10
+    clock(3600)
+    assert allowed(limits, "192.0.2.1", 700) == 100
+    assert allowed(limits, caller(), 700) == 600, "a key has no burst beside its limit"
+    assert allowed(RateLimits(per_key=None, per_address=6000), "192.0.2.1", 7000) == 1000
+
+
+def test_people_and_dashboards_are_not_refused(clock: Clock) -> None:
+    limits = RateLimits(per_key=None, per_address=600)
+    for second in range(120):
+        requests = 30 if second % 10 == 0 else 1  # a page and its parts; a dashboard asks each second beside it
+        assert allowed(limits, "192.0.2.1", requests) == requests
+        clock(1)
+
+
 def test_each_key_for_itself_and_its_own_limit_first(clock: Clock) -> None:
     limits = RateLimits(per_key=3, per_address=None)
     assert [allowed(limits, caller(i, limit), 9) for i, limit in enumerate((None, 5, 2, None))] == [3, 5, 2, 3]
@@ -123,6 +142,19 @@ def test_what_a_limited_caller_is_told(
     assert limited.get("/policy", headers=headers).status_code == 200
     other = {"Authorization": f"Bearer {keys['admin']}"}
     assert limited.get("/policy", headers=other).status_code == 200
+
+
+def test_what_a_flood_is_told(client: Client, assert_problem: Ask, clock: Clock) -> None:
+    answers = [client.get("/api/v1/leaderboard") for _ in range(101)]
+    assert [answer.headers["ratelimit-policy"] for answer in answers] == ['"address";q=100;w=10'] * 101
+    assert [answers[i].headers["ratelimit"] for i in (0, 99, 100)] == [
+        '"address";r=99;t=1', '"address";r=0;t=10', '"address";r=0;t=10',
+    ]  # fmt: skip
+    assert {answer.status_code for answer in answers[:100]} == {404}
+    assert_problem(answers[100], 429, "rate-limited")
+    assert answers[100].headers["retry-after"] == "1"
+    clock(1)
+    assert client.get("/api/v1/leaderboard").status_code == 404
 
 
 def test_whoever_shows_no_key_or_a_wrong_one(limited: Client, assert_problem: Ask, clock: Clock) -> None:
