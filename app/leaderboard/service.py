@@ -106,7 +106,9 @@ def find_state(
     head, policy, age = SnapshotHead.model_validate(dict(row)), stored_policy(row["policy"]), row["age_seconds"]
     waiting = count_new_votes(conn, row["vote_set"])
     now = head.published_at + timedelta(seconds=age)
-    due_at = next_refit_due_at(conn, policy, row["vote_set"], last_ended_at=row["last_refit_at"], now=now)
+    due_at = next_refit_due_at(
+        conn, policy, row["vote_set"], last_ended_at=row["last_refit_at"], now=now, waiting=waiting
+    )
     fresh = freshness_of(head.published_at, age, waiting, due_at, policy.stale_after_seconds)
     return SnapshotState(head, row["models_hash"], fresh, policy.stale_after_seconds)
 

@@ -54,7 +54,7 @@ def freshness_of(
 
 
 def next_refit_due_at(
-    conn: Connection, policy: Policy, vote_set: str, *, last_ended_at: datetime | None, now: datetime
+    conn: Connection, policy: Policy, vote_set: str, *, last_ended_at: datetime | None, now: datetime, waiting: int = 0
 ) -> datetime | None:
     """Return when the next refit by schedule is due, None where there is nothing that `vote_set` did not see.
 
@@ -63,8 +63,9 @@ def next_refit_due_at(
     Parameters
     ----------
     last_ended_at : when the last refit ended, however it ended
+    waiting : votes that `vote_set` did not see, where they are counted already
     """
-    if not anything_new_since(conn, vote_set):
+    if not waiting and not anything_new_since(conn, vote_set):
         return None
     return now if last_ended_at is None else last_ended_at + timedelta(seconds=policy.refit_interval_seconds)
 
