@@ -2,10 +2,10 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
-from sqlalchemy import Connection, RowMapping
+from sqlalchemy import Connection
 
 from app.api.pagination import Page
 from app.errors import BadInputError, FieldError, NotFoundError
@@ -39,7 +39,7 @@ class Matchup(BaseModel):
     upper: float | None = Field(description="Upper end of the prediction's interval.")
 
     @classmethod
-    def of(cls, row: RowMapping) -> Self:
+    def of(cls, row: Mapping[str, Any]) -> Self:
         """Return the pair of a stored row."""
         votes = row["wins_a"] + row["ties"] + row["wins_b"]
         observed = (row["wins_a"] + row["ties"] / 2) / votes if votes else None
@@ -136,7 +136,7 @@ def write_matchups(
     return ROW_FILES[form](rows, columns)
 
 
-def seen_by(model_id: int | None, row: RowMapping) -> Matchup:
+def seen_by(model_id: int | None, row: Mapping[str, Any]) -> Matchup:
     """Return the pair of a stored row, from the side of one of its models where that is asked for."""
     matchup = Matchup.of(row)
     return matchup.swapped() if row["model_b_id"] == model_id else matchup

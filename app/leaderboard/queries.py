@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Connection, RowMapping, and_, func, or_, select, text, tuple_, union_all
@@ -30,7 +31,7 @@ _STATE = """
             AS models_hash
     FROM snapshots s
 """
-_AT_ONCE = 1_000
+_AT_ONCE = 250
 _NEWEST = text(f"{_STATE} ORDER BY s.number DESC LIMIT 1")
 _NEWEST_AS_OF = text(f"{_STATE} WHERE s.published_at <= :as_of ORDER BY s.number DESC LIMIT 1")
 _ONE = text(f"{_STATE} WHERE s.id = CAST(:id AS uuid) OR s.number = CAST(:number AS integer)")
@@ -65,13 +66,14 @@ def list_matchups(
     among: Collection[int] | None = None,
     after: tuple[int, int] | None = None,
     limit: int | None = None,
-) -> Iterator[RowMapping]:
+) -> Iterator[dict[str, Any]]:
     """Yield a snapshot's pairs, or those of one model, or those among some models; by their numbers, after a pair.
 
-    Each row has the columns of `snapshot_matchups` and the names `model_a` and `model_b`. Pairs with an archived model
-    are left out, except where that model is `model_id`.
+    Each row has the columns of `snapshot_matchups` but the snapshot, and the names `model_a` and `model_b`. Pairs with
+    an archived model are left out, except where that model is `model_id`.
     """
-    of_snapshot = select(snapshot_matchups).where(snapshot_matchups.c.snapshot_id == snapshot_id)
+    columns = [column for column in snapshot_matchups.c if column.name != "snapshot_id"]
+    of_snapshot = select(*columns).where(snapshot_matchups.c.snapshot_id == snapshot_id)
     if model_id is None:
         pairs = of_snapshot.subquery("pairs")
     else:  # each half finds its rows by the primary key; one condition with OR reads every pair
@@ -93,9 +95,14 @@ def list_matchups(
         statement = statement.where(c.model_a_id.in_(among), c.model_b_id.in_(among))
     if after is not None:
         statement = statement.where(tuple_(*pair) > after)
+    if among is None and model_id is None and limit is None:
+        statement = statement.execution_options(yield_per=_AT_ONCE)  # all pairs of 500 models would take 40 MiB
     # In parts: while psycopg makes rows of what it has received, no other thread runs.
-    for part in conn.execute(statement).mappings().partitions(_AT_ONCE):
-        yield from part
+    result = conn.execute(statement)
+    names = tuple(result.keys())
+    for part in result.partitions(_AT_ONCE):
+        for row in part:
+            yield dict(zip(names, row, strict=True))
 
 
 def has_matchups(conn: Connection, snapshot_id: UUID) -> bool:

@@ -26,6 +26,7 @@ FORMULA = r"^[=+\-@\t\r'\uff1d\uff0b\uff0d\uff20\ufeff\u200b]"
 
 Some spreadsheets take the full-width signs for the ASCII ones, and pass over a byte order mark or a zero-width space.
 """
+_begins_formula = re.compile(FORMULA).match
 
 
 def rows_csv(rows: Rows, columns: Sequence[str] = ()) -> bytes:
@@ -92,4 +93,4 @@ def _take(rows: Iterator[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _no_formula(value: object) -> object:
-    return f"'{value}" if isinstance(value, str) and re.match(FORMULA, value) else value
+    return f"'{value}" if isinstance(value, str) and _begins_formula(value) else value
