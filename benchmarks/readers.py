@@ -3,8 +3,8 @@
 The arena has 500 models and 12 snapshots. The readers ask again as soon as they have their answer; they are a process
 of their own with a lower priority and another address, as they would be elsewhere. `?new` stands for another query
 with every request, so that no answer was made before. The service is `stable-arena serve` with one server process;
-everything shares the machine, so only ratios say anything. Calm rounds and rounds with readers take turns: about three
-minutes.
+everything shares the machine, so only ratios say anything. Calm rounds and rounds with readers take turns, which
+begin a second after the readers: about three minutes.
 
     python -m benchmarks.readers [SECONDS]
 
@@ -51,7 +51,7 @@ P99, MEMORY = 2.0, 100.0
 
 
 async def read(address: str, path: str, local: str) -> None:
-    """Be the readers until the process is asked to end; print how many answers there were of each status."""
+    """Be the readers until the process is asked to end; print that they begin, and last the answers by status."""
     statuses: Counter[int] = Counter()
     numbers = count()
 
@@ -66,6 +66,7 @@ async def read(address: str, path: str, local: str) -> None:
                         pass
                 statuses[answer.status_code] += 1
 
+    print("begun", flush=True)
     tasks = [asyncio.create_task(keep_reading()) for _ in range(READERS)]
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, lambda: [task.cancel() for task in tasks])
     await asyncio.wait(tasks)
@@ -79,7 +80,9 @@ async def with_readers(address: str, path: str, answered: list[str]) -> AsyncIte
     command = ["nice", "-n", "10", sys.executable, "-m", "benchmarks.readers", "--read", address, path, local]
     readers = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     try:
-        await asyncio.sleep(2.0)  # until they have begun
+        if readers.stdout is not None:
+            await readers.stdout.readline()  # they have begun
+        await asyncio.sleep(1.0)
         yield
     finally:
         readers.terminate()
