@@ -15,8 +15,10 @@ from app.refits.fit.interface import FitInput
 from app.review.impact.leave_one_out import ScoreChange, leave_out
 from tests.fixtures.fit_inputs import make_fit_input
 
-OF_NO_MODEL = LoopSettings(evidence_tests=tuple(test for test in EVIDENCE_TESTS if test not in TASTE_TESTS))
-"""Without groups, whose votes a refit weighs anew."""
+OF_NO_MODEL = LoopSettings(
+    prior_sd=1.0, evidence_tests=tuple(test for test in EVIDENCE_TESTS if test not in TASTE_TESTS)
+)
+"""Without what a refit does anew: the weights of groups, and the spread of the prior."""
 
 OUTCOME = {"model_a": 1.0, "model_b": 0.0, "tie": 0.5}
 

@@ -27,6 +27,7 @@ class Covariance:
     Attributes
     ----------
     scores : natural units of the mean annotator, each component centred, shape (n_models, n_models)
+    order : the same without the annotators' pulls on the unit, which stretch all scores alike and change no order
     ability_se : standard error of the published ability, shape (n_annotators,), computed without the cap for abilities
         at it; NaN where abilities are known
     kind : of the interval; "clustered" becomes "sandwich" with a single annotator
@@ -37,6 +38,7 @@ class Covariance:
     """
 
     scores: Floats
+    order: Floats
     ability_se: Floats
     kind: Interval
     clusters: int
@@ -54,9 +56,9 @@ class Covariance:
         half = critical_values(self.freedom, confidence) * np.sqrt(self.variance)
         return (half, half) if self.profile is None else self.profile
 
-    def contrast_half_widths(self, confidence: float, i: Indices, j: Indices) -> Floats:
-        """Return half the width of the interval of R_i − R_j, in the broadcast shape of i and j."""
-        errors = contrast_errors(self.scores, i, j)
+    def contrast_half_widths(self, confidence: float, i: Indices, j: Indices, *, order: bool = False) -> Floats:
+        """Return half the width of the interval of R_i − R_j, or of its test against 0; i and j broadcast."""
+        errors = contrast_errors(self.order if order else self.scores, i, j)
         return critical_values(self.contrast_freedom(i, j), confidence) * errors
 
     def contrast_freedom(self, i: Indices, j: Indices) -> Floats:
@@ -132,12 +134,12 @@ def covariance(
     work = _Work(cells, fit, frame)
     spread = work.clustered() if kind == "clustered" else work.by_vote(kind, clusters)
     ability_se = np.full(annotators, np.nan)
-    scores = spread.scores
+    scores, order = spread.scores, spread.order
     if unit is not None:
         ability_se = work.ability_se(spread) / unit.of_annotators
         to_published = unit.of_models * _stretch(fit.scores, fit.R, np.diag(scores), frame)[frame.models]
-        scores = scores * np.outer(to_published, to_published)
-    return Covariance(scores, ability_se, kind, clusters, spread.freedom, spread.judges)
+        scores, order = (each * np.outer(to_published, to_published) for each in (scores, order))
+    return Covariance(scores, order, ability_se, kind, clusters, spread.freedom, spread.judges)
 
 
 @dataclass(frozen=True)
@@ -147,12 +149,14 @@ class _Spread:
     Attributes
     ----------
     scores : shape (n_models, n_models)
+    order : the same without pulls
     with_pull : Σ_k c_k pull_k over each model's group, c_k annotator k's part in the scores, shape (n_models,)
     pull : Σ_k pull_k² of each group, shape (groups,)
     freedom, judges : of `Covariance`
     """
 
     scores: Floats
+    order: Floats
     with_pull: Floats
     pull: Floats
     freedom: Floats
@@ -184,16 +188,18 @@ class _Work:
         square = sum_by(frame.annotators, pull**2, len(frame.size))
         mixed, of_unit = inverse @ likelihood.by_model(contributions, pull), inverse @ frame.z
         with_pull = mixed + of_unit * square[frame.models]
-        scores = inverse @ meat @ inverse.T + np.outer(mixed, of_unit) + np.outer(of_unit, with_pull)
-        scores = np.where(frame.models[:, None] == frame.models, scores, 0.0)
-        by_annotator = np.diag(scores).copy()
+        order = inverse @ meat @ inverse.T
+        pulls = np.outer(mixed, of_unit) + np.outer(of_unit, with_pull)
+        together = frame.models[:, None] == frame.models
+        by_annotator = np.diag(order + pulls).copy()
         if lever.amount.any():
-            scores += inverse @ self._by_vote(lever.amount) @ inverse.T
+            order += inverse @ self._by_vote(lever.amount) @ inverse.T
+        order, scores = np.where(together, order, 0.0), np.where(together, order + pulls, 0.0)
         unit_variance = of_unit**2 * square[frame.models]
         freedom = degrees_of_freedom(
             np.diag(scores), by_annotator, unit_variance, lever.effective, members[frame.models]
         )
-        return _Spread(scores, with_pull, square, freedom, lever.judges)
+        return _Spread(scores, order, with_pull, square, freedom, lever.judges)
 
     def _inverse(self, contributions: Floats) -> Floats:
         """Return S⁺, where the weights of votes follow the abilities, and these the scores.
@@ -218,7 +224,7 @@ class _Work:
             inner = inner @ self._by_vote(amount) @ inner
         models = self.cells.n_models
         nothing, known = np.zeros(models), np.full(models, np.inf)
-        return _Spread(inner, nothing, np.zeros(len(self.frame.size)), known, np.full(models, clusters))
+        return _Spread(inner, inner, nothing, np.zeros(len(self.frame.size)), known, np.full(models, clusters))
 
     def _by_vote(self, m: Floats) -> Floats:
         """Return Σ_cells m u uᵀ with u = θ(e_a − e_b) − d (BᵀQ)_k."""

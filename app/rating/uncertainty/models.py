@@ -156,7 +156,7 @@ def _rank_sets(rating: Estimate, provisional: Mask) -> tuple[Indices, Indices]:
         i, j = np.triu_indices(
             len(scored), 1
         )  # of a difference and its negative one is enough: quantiles of t are slow
-        half[i, j] = half[j, i] = spread.contrast_half_widths(confidence, scored[i], scored[j])
+        half[i, j] = half[j, i] = spread.contrast_half_widths(confidence, scored[i], scored[j], order=True)
         best, worst = simultaneous_ranks(R[scored], half)
         first[models[scored]], last[models[scored]] = best, worst + len(members) - len(scored)
     return first, last

@@ -28,7 +28,7 @@ class JointScores:
     ----------
     models : indices as in the votes, shape (n,)
     score : shape (n,), descending
-    errors : standard error of S_i − S_j, shape (n, n)
+    errors : standard error of S_i − S_j, without that of the unit, which changes no order, shape (n, n)
     freedom : degrees of freedom of each score's variance, shape (n,)
     """
 
@@ -74,7 +74,7 @@ def join_scores(rating: Rating) -> JointScores | None:
         return None
     score = ELO_PER_NATURAL * (rating.unit * rating.fit.scores)[here]
     here, score = here[np.argsort(-score, kind="stable")], -np.sort(-score, kind="stable")
-    errors = ELO_PER_NATURAL * contrast_errors(rating.covariance.scores, here[:, None], here)
+    errors = ELO_PER_NATURAL * contrast_errors(rating.covariance.order, here[:, None], here)
     return JointScores(models[here], score, errors, rating.covariance.freedom[here])
 
 

@@ -125,7 +125,7 @@ def test_freedom_is_that_of_the_annotators_who_tell(cells_of: MakeCells) -> None
 
 def test_a_differences_freedom_lies_between_its_models() -> None:
     scores = np.diag([1.0, 3.0])
-    both = Covariance(scores, np.zeros(1), "clustered", 9, np.array([2.0, 8.0]), np.array([3, 9]))
+    both = Covariance(scores, scores, np.zeros(1), "clustered", 9, np.array([2.0, 8.0]), np.array([3, 9]))
     one, other = np.array([0]), np.array([1])
     assert both.contrast_freedom(one, other)[0] == pytest.approx(4 / (1 / 2 + 3 / 8))
 

@@ -47,7 +47,7 @@ def test_the_joint_scores_are_those_of_the_estimate(fitted: Rating, joint: Joint
     scores = ELO_PER_NATURAL * fitted.unit * fitted.fit.scores
     np.testing.assert_allclose(joint.score, scores[joint.models])
     assert fitted.covariance is not None
-    expected = ELO_PER_NATURAL**2 * fitted.covariance.scores[np.ix_(joint.models, joint.models)]
+    expected = ELO_PER_NATURAL**2 * fitted.covariance.order[np.ix_(joint.models, joint.models)]
     np.testing.assert_allclose(joint.covariance, expected, atol=1e-9)
     i, j = np.triu_indices(7, 1)
     np.testing.assert_allclose(
