@@ -24,11 +24,11 @@ PAPER_EPSILON = 0.005
 ROUNDING = 1e-9
 """An annotator who always ties has a maximum likelihood ability of exactly 0, which is at ε = 0: allow for rounding."""
 
-Rule = Literal["0", "0.21 of the mean", "0.2 of the median"]
+Rule = Literal["0", "0.21 of the mean", "0.2, the default"]
 RULES: Mapping[Rule, Callable[[Floats], float]] = {
     "0": lambda _: 0.0,
     "0.21 of the mean": lambda ability: PAPER_EPSILON * PAPER_ANNOTATORS * float(ability.mean()),
-    "0.2 of the median": lambda _: LoopSettings().min_ability,
+    "0.2, the default": lambda _: LoopSettings().min_ability,
 }
 """Rule → ε in published units: the paper's two (0.005 for Σθ = 1 and 42 annotators) and this project's default."""
 WITH_ABILITIES: tuple[Method, ...] = ("am-elo plain", "am-elo robust")

@@ -68,7 +68,7 @@ def test_flipped_annotators_are_found_and_cost_am_elo_no_order() -> None:
 def test_a_threshold_above_zero_finds_annotators_who_always_tie() -> None:
     _, detections, points = perturb_and_rate(paper_arena, [0], strategies=["equal"], shares=[0.2], shuffles=2)
     f1 = {row.rule: row.f1 for row in detections if row.method == "am-elo robust"}
-    assert f1["0.2 of the median"] == f1["0.21 of the mean"] == 1.0
+    assert f1["0.2, the default"] == f1["0.21 of the mean"] == 1.0
     assert f1["0"] == 0.0  # the prior holds them just above
     assert all(row.f1 == 1.0 for row in detections if row.method == "am-elo plain")
     assert len(points) == 2 * 42
