@@ -21,6 +21,7 @@ CLOSE = 1e-4  # error of an end, in standard errors
 MOST_STEPS = 50  # of a refit
 MOST_REFITS = 50  # of the search for an end
 MOST_HALVINGS = 20
+NO_END = "a profile interval has no end, because the likelihood hardly falls that way; other intervals have ends"
 
 
 @one_blas_thread()
@@ -49,7 +50,8 @@ def profile_scores(
     VotesError
         More than 200 models, or votes that do not link all models.
     NotConvergedError
-        A refit, or the search for an end, failed: the likelihood may not fall so far.
+        A refit, or the search for an end, failed. Where hardly anything contradicts an annotator, that ability may grow
+        and carry the unit, so that the likelihood never falls so far: 5 of 200 arenas of 20 annotators with 60 votes.
 
     Notes
     -----
@@ -99,7 +101,7 @@ class _Profile:
             if abs(step) <= CLOSE * error:
                 return moved + step
             before, root_before, moved = moved, root, moved + step
-        raise NotConvergedError(f"the profile interval of model {model} has no end", self.R, self.theta)
+        raise NotConvergedError(NO_END, self.R, self.theta)
 
     def _refit(self, R: Floats, theta: Floats, model: int) -> tuple[Floats, Floats, float]:
         """Maximise ℓ with this model's score fixed."""
@@ -113,7 +115,7 @@ class _Profile:
             tried = ((R + x * of_scores, theta + x * of_abilities) for x in lengths)
             better = ((at, new) for at in tried if (new := self.likelihood.expand(*at)).value < point.value)
             (R, theta), point = next(better, ((R, theta), point))
-        raise NotConvergedError(f"the refit with a fixed score of model {model} did not converge", R, theta)
+        raise NotConvergedError(NO_END, R, theta)
 
     def _newton_step(self, point: Curvature, model: int) -> tuple[Floats, Floats]:
         """Return the step of scores and abilities that keeps the score, the mean of all and that of the abilities."""

@@ -117,3 +117,11 @@ def test_an_end_that_is_not_found_is_no_end(monkeypatch: pytest.MonkeyPatch, lim
     monkeypatch.setattr(profile, limit, value)
     with pytest.raises(NotConvergedError):
         run_round(cells_of(simulate_votes(1, n_models=4, roles={"honest": 8})), M_ELO)
+
+
+def test_an_ability_that_may_grow_without_end_leaves_no_interval() -> None:
+    """It carries the unit, while the other annotators' scores draw together, and the likelihood hardly falls."""
+    cells = cells_of(simulate_votes(23, n_models=10, roles={"honest": 20}, votes_each=60, tie_share=0.0))
+    with pytest.raises(NotConvergedError, match="has no end"):
+        run_round(cells, replace(PLAIN, min_ability=-9.0, bias_correction=False))
+    assert np.isfinite(run_round(cells, M_ELO).models.upper).all()
