@@ -244,9 +244,8 @@ def check_settings(settings: LoopSettings, n_models: int | None = None) -> None:
         raise SettingError("evidence_tests", f"{', '.join(sorted(unknown))} is unknown; known are {tests}")
     for name in NUMBERS:
         _check_number(name, getattr(settings, name))
-    likelihood = settings.prior_sd is None and settings.influence_limit is None
-    if settings.interval == "profile" and not likelihood and settings.method != "m-elo":
-        raise SettingError("interval", "profile needs maximum likelihood: m-elo, or no prior and no limit of influence")
+    if settings.interval == "profile" and settings.prior_sd is not None and settings.method != "m-elo":
+        raise SettingError("interval", "profile needs maximum likelihood: m-elo, or no prior")
     if settings.ability_cap is not None and settings.prior_sd is None:
         raise SettingError("ability_cap", "needs prior_sd: without a prior nothing sets the scale of abilities")
     if settings.anchor is not None and n_models is not None:

@@ -22,9 +22,7 @@ from app.rating.votes.cells import Cells, aggregate
 from tests.fixtures.errors import having, naming
 
 M_ELO = LoopSettings(method="m-elo", min_votes=0, interval="profile")
-PLAIN = LoopSettings(
-    prior_sd=None, ability_cap=None, influence_limit=None, min_votes=0, flag_rule="threshold", interval="profile"
-)
+PLAIN = LoopSettings(prior_sd=None, ability_cap=None, min_votes=0, flag_rule="threshold", interval="profile")
 
 
 def cells_of(votes: SimulatedVotes) -> Cells:
@@ -96,9 +94,9 @@ def test_few_votes_have_uneven_intervals_that_an_anchor_shifts() -> None:
 
 
 def test_what_has_no_profile_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    for changed in ({"prior_sd": 1.0}, {"influence_limit": 1.25}):
+    for prior_sd in (1.0, "estimated"):
         with pytest.raises(SettingError, check=naming("interval")):
-            check_settings(replace(PLAIN, **changed))
+            check_settings(replace(PLAIN, prior_sd=prior_sd))
     with pytest.raises(ValidationError):
         Policy.model_validate({"interval": "profile"})
     votes = simulate_votes(1, n_models=4, roles={"honest": 8})
