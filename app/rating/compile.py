@@ -68,7 +68,7 @@ def _draw_tastes() -> Cells:
 
 
 def _draw_opposed() -> Cells:
-    """Draw votes of six annotators, too few to trust the scores, of whom one votes against the ranking."""
+    """Draw votes of six annotators, too few to trust the scores; one of them votes against the ranking."""
     annotator, model_a, model_b, _ = _draw_votes(6, 8, 200)
     follows = (model_a < model_b) != (annotator == 0)
     return aggregate(annotator, model_a, model_b, follows.astype(np.float64), n_annotators=6, n_models=8)

@@ -171,7 +171,7 @@ def test_excluded_mimics_lift_no_model(arena_cells: tuple) -> None:
     cells, public = arena_cells
     settings, target = LoopSettings(min_votes=0), int(np.argsort(-public)[6])
     attack = Attack("mimic", 100)
-    assert find_budget(cells, settings, target, attack, "none", most=8).median_attackers is not None
+    assert find_budget(cells, settings, target, attack, "m-elo", most=8).median_attackers is not None
     assert find_budget(cells, settings, target, attack, "evidence", most=8).median_attackers is None
     with pytest.raises(ValueError, match="is the first"):
         find_budget(cells, settings, int(np.argmax(public)), attack, "m-elo", most=8)

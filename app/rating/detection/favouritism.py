@@ -133,10 +133,9 @@ def find_favouritism(cells: Cells, R: Floats, null_model: NullModel, lean: Float
 def find_groups(model: Indices, likelihood: Floats, n_models: int) -> Floats:
     """Return the probabilities that each annotator pushes, and buries, each model, shape (2, n_rows).
 
-    The prior of an annotator is the share of the model's other judges who do, with 30 assumed annotators of whom .2
-    push some model. A model has a group with the probability that all members together have against nobody; without
-    it each is judged alone. A group has fewer than half of the model's judges: of two who contradict each other nobody
-    knows who pushes.
+    The prior of an annotator is the share of the model's other judges who do, and .2 of 30 assumed annotators push
+    some model. A model has a group with the probability that all members together have against no member; without it
+    each is judged alone. A group has fewer than half of the model's judges: two who contradict each other are none.
     So with 20 models one annotator of 42 alone needs a ratio of 7,000, and four who push the same model need 140 each.
 
     Parameters
@@ -146,8 +145,7 @@ def find_groups(model: Indices, likelihood: Floats, n_models: int) -> Floats:
     """
     judges = np.bincount(model, minlength=n_models)
     assumed = PUSHERS / max(int(np.count_nonzero(judges)), 1)
-    nobody = np.zeros((2, len(model)))
-    alone = _update(nobody, model, likelihood, judges, assumed)
+    alone = _update(np.zeros((2, len(model))), model, likelihood, judges, assumed)
     posterior = np.where(likelihood > LIKELY, 0.5, 0.0)
     for _ in range(ROUNDS):
         found = _update(posterior, model, likelihood, judges, assumed)

@@ -111,10 +111,10 @@ def fit_round_again(
     ------
     VotesError, NoFiniteMaximumError, NotConvergedError, NoCommonRankingError
     """
-    nobody = np.zeros(cells.n_annotators, dtype=bool)
-    one = _Round(cells, replace(settings, min_votes=0), start, spared, nobody)
+    none = np.zeros(cells.n_annotators, dtype=bool)
+    one = _Round(cells, replace(settings, min_votes=0), start, spared, none)
     by_evidence = settings.flag_rule == "evidence" and settings.method == "am-elo"
-    judge = Judge(settings, weigher if by_evidence else None, one.counted, nobody, nobody)
+    judge = Judge(settings, weigher if by_evidence else None, one.counted, none, none)
     one.fit(judge, "excluded")
     one.weigh_groups(judge)
     return publish(add_errors(count_annotators(one.found, counts & one.counted)))

@@ -87,7 +87,7 @@ def leave_out(fit_input: FitInput, in_fit: Mask, unflagged: Mask, annotator: int
 def _is_small_change(base: Rating, annotator: int) -> bool:
     """Return whether one Newton step is good enough, and all models keep their score without the annotator.
 
-    Where votes are in doubt they weigh otherwise without the annotator, whoever that is.
+    Where votes are in doubt they weigh otherwise without any one annotator.
     """
     if base.cells.trust is not None:
         return False

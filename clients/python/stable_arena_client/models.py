@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description 03d33557c87838d8: make docs.
+# Written by clients/python/generate.py from the OpenAPI description eab1efbb15747f9d: make docs.
 
 from __future__ import annotations
 
@@ -283,7 +283,7 @@ class Policy(BaseModel):
         Field(
             description="Standard deviation of the abilities' prior around 1. estimated: from the votes. null: no prior, which is the paper's estimator and has no cap."
         ),
-    ] = 1.0
+    ] = "estimated"
     influence_limit: Annotated[
         float | None,
         Field(
