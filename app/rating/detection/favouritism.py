@@ -16,17 +16,17 @@ from app.rating.threads import map_parts
 from app.rating.votes.cells import Cells
 
 LAPSE = 0.05  # share of anybody's votes that slip: any of the three answers
-ASSUMED = 30.0  # assumed annotators, before those of the crowd are asked
-PUSHERS = 0.2  # of them, those who push a model, each as likely
+ASSUMED = 30.0  # assumed judges of a model, before the others are asked
+PUSHERS = 0.01  # share of them who push it
+MODELS = 20.0  # of more models each is the less likely to be the one
 OPINION_SD = 200.0 / ELO_PER_NATURAL  # of an own opinion of a model around its score
 OPINIONATED = 0.1  # probability that an honest annotator has one of a given model
 SHIFT = np.linspace(-3.0, 3.0, 13) * OPINION_SD
 LOG_SHIFT = -0.5 * (SHIFT / OPINION_SD) ** 2 - math.log(float(np.exp(-0.5 * (SHIFT / OPINION_SD) ** 2).sum()))
 ROUNDS = 50
 CONVERGED = 1e-4
-LIKELY = math.log(4.0)  # log-likelihood ratio from which an annotator is taken for a pusher in the first round
-EVEN = 0.5  # probability of a push from which an annotator belongs to the group
-NOTABLE = 0.1  # probability of a push from which the votes weigh less
+LEAST = math.log(20.0)  # log-likelihood ratio from which an annotator may push a model, whatever others do
+EVEN = 0.5  # probability of a push from which an annotator belongs to the group, and the votes weigh less
 LEAST_TRUST = 1e-3
 MOST = 1.0 - 1e-9  # probability beyond which odds are not told apart
 FURTHEST = 150.0  # log of the largest odds that are told apart, for each of two models
@@ -69,7 +69,7 @@ class Favouritism:
     def trust(self, cells: Cells, spared: Mask) -> Floats | None:
         """Return the weight of each cell's votes: the probability that they neither push nor bury a model of theirs.
 
-        None where no annotator pushes or buries one with a probability of .1 or more.
+        None where no annotator pushes or buries one as likely as not.
 
         Parameters
         ----------
@@ -77,7 +77,7 @@ class Favouritism:
         spared : annotators whose votes weigh 1 whatever they do, shape (n_annotators,)
         """
         either = self.posterior.sum(axis=0)
-        found = np.flatnonzero((either >= NOTABLE) & ~spared[self.annotator])
+        found = np.flatnonzero((either >= EVEN) & ~spared[self.annotator])
         if not len(found):
             return None
         who, row = np.unique(self.annotator[found], return_inverse=True)
@@ -133,46 +133,41 @@ def find_favouritism(cells: Cells, R: Floats, null_model: NullModel, lean: Float
 def find_groups(model: Indices, likelihood: Floats, n_models: int) -> Floats:
     """Return the probabilities that each annotator pushes, and buries, each model, shape (2, n_rows).
 
-    The prior of an annotator is the share of the model's other judges who do, and .2 of 30 assumed annotators push
-    some model. A model has a group with the probability that all members together have against no member; without it
-    each is judged alone. A group has fewer than half of the model's judges: two who contradict each other are none.
-    So with 20 models one annotator of 42 alone needs a ratio of 7,000, and four who push the same model need 140 each.
+    The prior of an annotator is the share of the model's other judges who do; of 30 assumed ones .01 does, or less
+    where there are more than 20 models. A model has a group with the probability that all members together have against
+    no member; without it each is judged alone. A group has fewer than half of the model's judges: two who contradict
+    each other are none. So with 20 models one annotator of 42 alone needs a ratio of 240, four who push the same model
+    60 each, and none belongs to a group with less than 20.
 
     Parameters
     ----------
     model : of each row, shape (n_rows,)
     likelihood : log-likelihood ratios, shape (2, n_rows)
     """
-    judges = np.bincount(model, minlength=n_models)
-    assumed = PUSHERS / max(int(np.count_nonzero(judges)), 1)
-    alone = _update(np.zeros((2, len(model))), model, likelihood, judges, assumed)
-    posterior = np.where(likelihood > LIKELY, 0.5, 0.0)
+    kind, row = np.nonzero(likelihood >= LEAST)
+    ratio, group = likelihood[kind, row], kind * n_models + model[row]
+    judges = np.tile(np.bincount(model, minlength=n_models), 2)
+    assumed = PUSHERS * ASSUMED * min(1.0, MODELS / max(int(np.count_nonzero(judges)) // 2, 1))
+
+    def update(before: Floats) -> Floats:
+        others = np.maximum(sum_by(group, before, len(judges))[group] - before, 0.0) + assumed
+        found: Floats = expit(np.log(others) - np.log(judges[group] + ASSUMED - others) + ratio)
+        return found
+
+    alone, together = update(np.zeros(len(row))), np.full(len(row), 0.5)
     for _ in range(ROUNDS):
-        found = _update(posterior, model, likelihood, judges, assumed)
-        moved, posterior = float(np.abs(found - posterior).max(initial=0.0)), found
+        found = update(together)
+        moved, together = float(np.abs(found - together).max(initial=0.0)), found
         if moved < CONVERGED:
             break
-    member = (posterior > EVEN).astype(np.float64)
-    size, gain = (_by_model(values, model, n_models) for values in (member, member * likelihood))
+    member = (together > EVEN).astype(np.float64)
+    size, gain = sum_by(group, member, len(judges)), sum_by(group, member * ratio, len(judges))
     prior = gammaln(size + assumed) - gammaln(assumed) + gammaln(judges - size + ASSUMED) - gammaln(judges + ASSUMED)
-    together = expit(gain + prior)[:, model]
-    found = together * posterior + (1.0 - together) * alone
-    return np.where((2 * np.maximum(size, 1) < judges)[:, model], found, 0.0)
-
-
-def _by_model(values: Floats, model: Indices, n_models: int) -> Floats:
-    """Sum each of two kinds of values over the rows of every model, shape (2, n_models)."""
-    return np.stack([sum_by(model, each, n_models) for each in values])
-
-
-def _update(posterior: Floats, model: Indices, likelihood: Floats, judges: Indices, assumed: float) -> Floats:
-    """Return the probabilities anew, given those of the other judges."""
-    total = _by_model(posterior, model, len(judges))
-    share = (np.maximum(total[:, model] - posterior, 0.0) + assumed) / (judges[model] + ASSUMED)
-    joint = np.stack([*(np.log(share) + likelihood), np.log(np.maximum(1.0 - share.sum(axis=0), 1.0 - MOST))])
-    weight = np.exp(joint - joint.max(axis=0))
-    found: Floats = weight[:2] / weight.sum(axis=0)
-    return found
+    exists = expit(gain + prior)[group]
+    found = exists * together + (1.0 - exists) * alone
+    posterior = np.zeros_like(likelihood)
+    posterior[kind, row] = np.where((2.0 * np.maximum(size, 1.0) < judges)[group], found, 0.0)
+    return posterior
 
 
 @compiled
@@ -259,7 +254,7 @@ def compare_models(
             rest = log_mean_exp(others, log_weight)
             model[at] = touched[row]
             likelihood[:, at] = rest + forced[:, row] - honest
-            if likelihood[:, at].max() > LIKELY:
+            if likelihood[:, at].max() > LEAST:
                 own = with_opinion(
                     starts[k], starts[k + 1], model_a, model_b, win, tie, loss, R, lean, ability, log_weight,
                     tie_propensity[k], others, touched[row],

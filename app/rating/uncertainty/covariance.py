@@ -59,11 +59,11 @@ class Covariance:
     def contrast_half_widths(self, confidence: float, i: Indices, j: Indices, *, order: bool = False) -> Floats:
         """Return half the width of the interval of R_i − R_j, or of its test against 0; i and j broadcast."""
         errors = contrast_errors(self.order if order else self.scores, i, j)
-        return critical_values(self.contrast_freedom(i, j), confidence) * errors
+        return critical_values(self.contrast_freedom(i, j, order=order), confidence) * errors
 
-    def contrast_freedom(self, i: Indices, j: Indices) -> Floats:
+    def contrast_freedom(self, i: Indices, j: Indices, *, order: bool = False) -> Floats:
         """Return the degrees of freedom of R_i − R_j: the mean of 1/freedom, weighted by the variances."""
-        variance = np.maximum(self.variance, np.finfo(float).tiny)
+        variance = np.maximum(np.diag(self.order if order else self.scores), np.finfo(float).tiny)
         share = variance / self.freedom
         inverse = (share[i] + share[j]) / (variance[i] + variance[j])
         freedom: Floats = 1.0 / np.maximum(inverse, 1.0 / NORMAL)

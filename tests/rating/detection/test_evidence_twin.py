@@ -11,7 +11,7 @@ from app.rating.detection import mixture
 from app.rating.detection.evidence import weigh
 from app.rating.detection.favouritism import (
     LAPSE,
-    LIKELY,
+    LEAST,
     LOG_SHIFT,
     OPINIONATED,
     SHIFT,
@@ -191,7 +191,7 @@ def plain_favouritism(
     rest = honest((~met).astype(float), nothing) - plain
     good = rest + (met * (up * always + (tie + down) * never)).sum()
     bad = rest + (met * (down * always + (tie + up) * never)).sum()
-    doubted = max(good, bad) > LIKELY
+    doubted = max(good, bad) > LEAST
     if doubted:
         opinions = [honest(everything, t * side) for t in SHIFT]
         own = float(logsumexp(LOG_SHIFT + opinions)) - plain
@@ -218,19 +218,19 @@ def test_favouritism_is_its_plain_twin(world: str) -> None:
 
 
 def test_groups_are_found_together_and_one_annotator_alone_is_not() -> None:
-    """The same ratio of 400 for each: of four who push one model, and of one who buries another."""
+    """The same ratio of 150 for each: of four who push one model, and of one who buries another."""
     model, likelihood = np.repeat(np.arange(20), 42), np.full((2, 20 * 42), -3.0)
-    likelihood[0, :4], likelihood[1, -1] = np.log(400.0), np.log(400.0)
+    likelihood[0, :4], likelihood[1, -1] = np.log(150.0), np.log(150.0)
     pushes, buries = find_groups(model, likelihood, 20)
     assert (pushes[:4] > 0.8).all()
     assert pushes[4:].max() < 0.01
-    assert buries.max() < 0.1
+    assert buries.max() < 0.45
 
 
 def test_a_group_has_to_be_likelier_than_nobody() -> None:
-    """With a thousand models three judges of some have ratios of 200 by chance; those of 20,000 are a group."""
+    """With a thousand models three judges of some have ratios of 60 by chance; those of 20,000 are a group."""
     model = np.repeat(np.arange(1000), 42)
-    for ratio, least, most in ((200.0, 0.0, 0.01), (20_000.0, 0.9, 1.0)):
+    for ratio, least, most in ((60.0, 0.0, 0.01), (20_000.0, 0.9, 1.0)):
         likelihood = np.full((2, len(model)), -3.0)
         likelihood[1, 42:45] = np.log(ratio)
         pushes, buries = find_groups(model, likelihood, 1000)

@@ -115,7 +115,7 @@ def test_rank_sets_are_those_of_the_published_scores(votes: pl.DataFrame, estima
     board = fitted.leaderboard.sort("model")
     every = np.arange(len(board))
     level = pairwise_confidence(0.95, len(board))
-    half = fitted.result_.covariance.contrast_half_widths(level, every[:, None], every)
+    half = fitted.result_.covariance.contrast_half_widths(level, every[:, None], every, order=True)
     best, worst = simultaneous_ranks(NATURAL * board["score"].to_numpy(), half)
     sets = fitted.rank_sets().sort("model")
     assert sets["rank_set_best"].to_list() == best.tolist()

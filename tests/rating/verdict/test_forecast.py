@@ -51,7 +51,7 @@ def test_the_joint_scores_are_those_of_the_estimate(fitted: Rating, joint: Joint
     np.testing.assert_allclose(joint.covariance, expected, atol=1e-9)
     i, j = np.triu_indices(7, 1)
     np.testing.assert_allclose(
-        joint.contrast_freedom[i, j], fitted.covariance.contrast_freedom(joint.models[i], joint.models[j])
+        joint.contrast_freedom[i, j], fitted.covariance.contrast_freedom(joint.models[i], joint.models[j], order=True)
     )
     assert count_pairs_of(fitted, joint).sum() == 2 * 40 * 80
 
