@@ -163,7 +163,7 @@ def find_groups(model: Indices, likelihood: Floats, n_models: int) -> Floats:
     member = (together > EVEN).astype(np.float64)
     size, gain = sum_by(group, member, len(judges)), sum_by(group, member * ratio, len(judges))
     prior = gammaln(size + assumed) - gammaln(assumed) + gammaln(judges - size + ASSUMED) - gammaln(judges + ASSUMED)
-    exists = expit(gain + prior)[group]
+    exists = np.where(size > 0.0, expit(gain + prior), 0.0)[group]
     found = exists * together + (1.0 - exists) * alone
     posterior = np.zeros_like(likelihood)
     posterior[kind, row] = np.where((2.0 * np.maximum(size, 1.0) < judges)[group], found, 0.0)

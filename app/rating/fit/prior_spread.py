@@ -15,7 +15,7 @@ from app.rating.votes.cells import Cells
 ASSUMED = 1.0
 LEAST, MOST = 0.1, 3.0
 LEAST_DISPERSION = 0.05
-ASKED = 4_000  # annotators that the spread is estimated from at most: they know it to 2 %
+ASKED = 1_000  # annotators that the spread is estimated from at most: they know it to 4 %
 GRID = 12
 DERIVATIVE_STEP = 1e-3
 NEAR = 1e-6
@@ -24,7 +24,7 @@ DEFAULT = PriorSpread(ASSUMED, ASSUMED, math.nan, 1.0, "assumed")
 
 
 def estimate_prior(cells: Cells, R: Floats, theta: Floats) -> PriorSpread:
-    """Estimate the prior's spread at scores that do not depend on it, m-ELO's, from at most 4,000 annotators.
+    """Estimate the prior's spread at scores that do not depend on it, m-ELO's, from at most 1,000 annotators.
 
     Parameters
     ----------
