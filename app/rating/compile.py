@@ -7,7 +7,6 @@ import numpy as np
 
 from app.rating.arrays import Floats, Ints
 from app.rating.detection.evidence import weigh
-from app.rating.detection.sided_cells import SidedCells
 from app.rating.fit.elo import fit_elo
 from app.rating.settings import LoopSettings, VerdictRule
 from app.rating.uncertainty.influence import find_influence
@@ -16,6 +15,7 @@ from app.rating.verdict.fragility import find_fragility
 from app.rating.verdict.round import run_round
 from app.rating.verdict.slices import fit_slice, hold_abilities
 from app.rating.votes.cells import Cells, aggregate
+from app.rating.votes.sided_cells import SidedCells
 
 SETTINGS = LoopSettings(min_votes=0)
 

@@ -14,9 +14,9 @@ from app.rating.detection.habits import Habits, estimate_habits
 from app.rating.detection.null_model import ABILITY, LOG_ALWAYS, LOG_SLIP, NullModel, fit_null_model
 from app.rating.detection.opinions import explain_by_opinions
 from app.rating.detection.score_errors import FEW_JUDGES, count_judges, doubt_scores
-from app.rating.detection.sided_cells import SidedCells
 from app.rating.settings import EVIDENCE_RATIO, EVIDENCE_TESTS, TASTE_TESTS, LoopSettings
 from app.rating.votes.indexed import IndexedVotes
+from app.rating.votes.sided_cells import SidedCells
 
 
 @dataclass(frozen=True)

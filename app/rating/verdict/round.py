@@ -5,7 +5,6 @@ from numpy.typing import NDArray
 
 from app.rating.arrays import Floats, Mask
 from app.rating.detection.evidence import Evidence, Weigher, weigh, weigher_by_rule
-from app.rating.detection.sided_cells import SidedCells
 from app.rating.errors import VotesError
 from app.rating.fit.abilities import shadow_abilities
 from app.rating.fit.solution import Start
@@ -17,6 +16,7 @@ from app.rating.verdict.flags import Flags, Judge
 from app.rating.verdict.rating import Rating, publish
 from app.rating.votes.cells import Cells
 from app.rating.votes.indexed import IndexedVotes
+from app.rating.votes.sided_cells import SidedCells
 
 GROUP_ROUNDS = 6
 STABLE = 0.02  # change of a weight

@@ -73,9 +73,17 @@ class HonestModel:
 
 
 def fit_honest_model(votes: Votes, settings: LoopSettings) -> HonestModel:
-    """Fit the model from which `resample` draws."""
+    """Fit the model from which `resample` draws.
+
+    Raises
+    ------
+    ValueError
+        The settings have no test, so no behaviour of honest annotators is fitted.
+    """
     review = ReviewTrial(votes, settings)
-    return HonestModel(votes, np.nan_to_num(review.R), review.evidence.null_model)
+    if (null_model := review.evidence.null_model) is None:
+        raise ValueError("the settings have no evidence test")
+    return HonestModel(votes, np.nan_to_num(review.R), null_model)
 
 
 def resample(model: HonestModel, nature: Variation, seed: int) -> Votes:

@@ -8,12 +8,12 @@ import numpy as np
 
 from app.rating.arrays import Floats, Mask
 from app.rating.detection.evidence import Evidence, weigh, weigher_of_votes
-from app.rating.detection.sided_cells import SidedCells
 from app.rating.settings import EVIDENCE_RATIO, EVIDENCE_TESTS, LoopSettings
 from app.rating.simulation.worlds import NATURAL_PER_ELO
 from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells
+from app.rating.votes.sided_cells import SidedCells
 from stable_arena_lab.attacks.arena import Votes
 from stable_arena_lab.defences.discoveries import discover_by_evidence
 from stable_arena_lab.defences.published import residual_test, sequential_test

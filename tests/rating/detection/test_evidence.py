@@ -8,10 +8,10 @@ import pytest
 from app.rating.detection.evidence import Evidence, weigh, weigher_of_votes
 from app.rating.detection.mixture import BEHAVIOURS
 from app.rating.detection.null_model import fit_null_model
-from app.rating.detection.sided_cells import SidedCells
 from app.rating.settings import EVIDENCE_TESTS, LoopSettings
 from app.rating.simulation.worlds import NATURAL_PER_ELO
 from app.rating.votes.cells import aggregate
+from app.rating.votes.sided_cells import SidedCells
 from stable_arena_lab.attacks.arena import Arena, Setup, Votes, draw_arena
 from stable_arena_lab.attacks.honest import Variety
 from stable_arena_lab.defences.discoveries import discover_by_evidence, discover_by_p

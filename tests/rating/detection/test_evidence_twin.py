@@ -19,6 +19,7 @@ from app.rating.detection.favouritism import (
     find_favouritism,
     find_groups,
 )
+from app.rating.detection.habits import Spread
 from app.rating.detection.mixture import (
     ASSUMED,
     ASSUMED_SPREAD,
@@ -42,11 +43,10 @@ from app.rating.detection.null_model import (
     fit_null_model,
     follow,
 )
-from app.rating.detection.sided_cells import SidedCells
-from app.rating.detection.spread import Spread
 from app.rating.settings import EVEN_ODDS, EVIDENCE_TESTS
 from app.rating.simulation.worlds import NATURAL_PER_ELO
 from app.rating.votes.cells import Cells
+from app.rating.votes.sided_cells import SidedCells
 from stable_arena_lab.attacks.arena import Setup, draw_arena
 
 WORLDS = {

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from app.rating.detection.habits import ABILITY_SD, Habits, estimate_habits, find_taste_variance
+from app.rating.detection.habits import ABILITY_SD, Habits, estimate_habits, find_taste_variance, fit_spread
 from app.rating.detection.habits_kernels import expand
-from app.rating.detection.sided_cells import SidedCells
-from app.rating.detection.spread import fit_spread
 from app.rating.votes.cells import Cells, aggregate
+from app.rating.votes.sided_cells import SidedCells
 
 MODELS = 12
 

@@ -20,12 +20,12 @@ from app.rating.detection.score_errors import (
     fit_evenly,
     limit_votes,
 )
-from app.rating.detection.sided_cells import SidedCells
 from app.rating.errors import NotConvergedError
 from app.rating.fit.weights import weigh_votes
 from app.rating.settings import LoopSettings
 from app.rating.simulation.worlds import NATURAL_PER_ELO
 from app.rating.votes.cells import Cells
+from app.rating.votes.sided_cells import SidedCells
 from stable_arena_lab.attacks.arena import Setup, draw_arena
 from stable_arena_lab.defences.gains import SERVICE, rate
 from stable_arena_lab.defences.niche import Niche, draw_niche

@@ -17,7 +17,6 @@ from app.rating.detection.evidence import weigh
 from app.rating.detection.habits import NEAR
 from app.rating.detection.habits_kernels import find_habits
 from app.rating.detection.opinions import climb
-from app.rating.detection.sided_cells import SidedCells
 from app.rating.errors import VotesError
 from app.rating.fit.abilities import profile_abilities
 from app.rating.fit.elo import fit_elo
@@ -33,6 +32,7 @@ from app.rating.verdict.round import run_round
 from app.rating.verdict.slices import fit_slice, hold_abilities
 from app.rating.votes.cells import Cells, aggregate, count_pairs
 from app.rating.votes.graph import find_components, find_identified
+from app.rating.votes.sided_cells import SidedCells
 from app.rating.votes.tally import NewCells, count_cells, fill_cells, pack_votes, sort_packed
 from tests.rating.kernels.votes import Votes, ranking
 

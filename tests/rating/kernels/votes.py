@@ -3,8 +3,8 @@
 import numpy as np
 
 from app.rating.arrays import Floats
-from app.rating.detection.sided_cells import SidedCells
 from app.rating.votes.cells import Cells, aggregate
+from app.rating.votes.sided_cells import SidedCells
 
 
 class Votes:
