@@ -194,13 +194,17 @@ def _sealed(votes: VoteArrays) -> Mask:
     return np.zeros(len(votes.outcome), dtype=np.bool_) if votes.sealed is None else votes.sealed
 
 
+RETIRED_TESTS = ("contrary", "mimic")  # coin, favour and follower find what they found
+
+
 def _past_settings(snapshot: Snapshot) -> LoopSettings:
     # A setting that the version did not know yet does what the version did.
     past = {"flag_rule": "threshold", "influence_limit": None, **snapshot.settings}
     past.pop("flag_probability", None)  # it mattered to the rule probability alone
     past.pop("seek_higher", None)  # it changed few fits, of few votes
+    past["evidence_tests"] = [test for test in past.get("evidence_tests", EVIDENCE_TESTS) if test not in RETIRED_TESTS]
     known = {*(field.name for field in fields(LoopSettings)), *EVIDENCE_TESTS, *get_args(FlagRule)}
-    given = {*past, *past.get("evidence_tests", ()), past["flag_rule"]}
+    given = {*past, *past["evidence_tests"], past["flag_rule"]}
     if not given <= known:
         named = ", ".join(sorted(given - known))
         raise NotReproducibleError(f"version {snapshot.code_version} made it, with settings unknown now: {named}")

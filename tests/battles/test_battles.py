@@ -283,7 +283,7 @@ def test_mutated_tokens_are_refused_without_the_database(
     with monkeypatch.context() as blocked:
         blocked.setattr(Database, "begin", None)
         blocked.setattr(Database, "read", None)
-        for forged in mutated(token, 200):
+        for forged in mutated(token, 60):  # an address without a key may ask 100 times at once
             assert problem(cast(forged)) == (422, "forged-token")
     with database.read() as conn:
         assert conn.execute(text("SELECT count(*) FROM votes")).scalar_one() == 0

@@ -1,6 +1,7 @@
 """The spread of the abilities' prior, estimated from the votes (empirical Bayes)."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from scipy.special import expit
@@ -19,6 +20,7 @@ ASKED = 1_000  # annotators that the spread is estimated from at most: they know
 GRID = 12
 DERIVATIVE_STEP = 1e-3
 NEAR = 1e-6
+TOLERANCE = 1e-8  # of log sd, and of its slope
 
 DEFAULT = PriorSpread(ASSUMED, ASSUMED, math.nan, 1.0, "assumed")
 
@@ -81,6 +83,24 @@ def estimate_spread(cells: Cells, R: Floats, phi: float = 1.0) -> PriorSpread:
     return marginal.solve(grid[left], grid[left + 1])
 
 
+def find_zero(slope: Callable[[float], float], low: float, high: float) -> float:
+    """Return a zero between two points where the slope is positive, then not, by regula falsi (Illinois).
+
+    SciPy's root finders are not used: importing them takes longer than small fits.
+    """
+    of_low, of_high, side = slope(low), slope(high), 0
+    while high - low > TOLERANCE:
+        at = (low * of_high - high * of_low) / (of_high - of_low)
+        of_at = slope(at)
+        if abs(of_at) <= TOLERANCE * abs(of_low - of_high):
+            return at
+        if of_at > 0.0:
+            low, of_low, of_high, side = at, of_at, of_high / 2.0 if side > 0 else of_high, 1
+        else:
+            high, of_high, of_low, side = at, of_at, of_low / 2.0 if side < 0 else of_low, -1
+    return (low + high) / 2.0
+
+
 class _Marginal:
     """Laplace's approximation of Σ_k log ∫ exp(ℓ_k(θ | R)/φ) N(θ; 1, sd²) dθ, as a function of log sd.
 
@@ -97,9 +117,7 @@ class _Marginal:
 
     def solve(self, low: float, high: float) -> PriorSpread:
         """Find the zero of the slope between two points where it has different signs."""
-        from scipy.optimize import brentq  # noqa: PLC0415  slow to import, and most fits need none of it
-
-        at = float(brentq(self.slope, low, high, xtol=1e-7))
+        at = find_zero(self.slope, low, high)
         curvature = (self.slope(at - DERIVATIVE_STEP) - self.slope(at + DERIVATIVE_STEP)) / (2.0 * DERIVATIVE_STEP)
         return self.result(at, "estimated", curvature)
 

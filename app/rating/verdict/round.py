@@ -7,6 +7,7 @@ from app.rating.arrays import Floats, Mask
 from app.rating.detection.evidence import Evidence, Weigher, weigh, weigher_by_rule
 from app.rating.errors import VotesError
 from app.rating.fit.abilities import shadow_abilities
+from app.rating.fit.prior_spread import ASSUMED
 from app.rating.fit.solution import Start
 from app.rating.settings import LoopSettings, check_settings
 from app.rating.threads import one_blas_thread
@@ -236,14 +237,18 @@ class _Round:
         return standing
 
     def _shadows(self) -> tuple[Floats, Floats]:
-        """Return the abilities of annotators outside the fit against its scores, and their errors; NaN for others."""
+        """Return the abilities of annotators outside the fit against its scores, and their errors; NaN for others.
+
+        The spread that is estimated is of those inside.
+        """
         found, cells, settings = self.found, self.cells, self.settings
         if not found.has_abilities or self.left.all():
             return np.full(cells.n_annotators, np.nan), np.full(cells.n_annotators, np.nan)
         scored = found.identified[cells.model_a] & found.identified[cells.model_b]
+        prior_sd = ASSUMED if settings.prior_sd == "estimated" else found.fit.prior_sd
         theta, se = shadow_abilities(
             cells.where(scored & ~self.left[cells.annotator]), np.nan_to_num(found.scores()),
-            prior_sd=found.fit.prior_sd, ability_cap=settings.ability_cap,
+            prior_sd=prior_sd, ability_cap=settings.ability_cap,
             bias_correction=settings.bias_correction and settings.prior_sd is not None,
         )  # fmt: skip
         return theta / found.mean_ability, se / found.mean_ability
