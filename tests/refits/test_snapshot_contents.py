@@ -290,7 +290,7 @@ def test_whom_the_margin_holds_is_on_record_and_made_again(
     store_policy(flag_rule="threshold", min_ability=0.9, on_low_ability="exclude", max_excluded_share=1.0)
     run_refit()
     store_policy(
-        flag_rule="threshold", min_ability=0.5, release_margin=0.5, on_low_ability="exclude", max_excluded_share=1.0
+        flag_rule="threshold", min_ability=0.3, release_margin=0.9, on_low_ability="exclude", max_excluded_share=1.0
     )
     run_refit()
     with database.read() as conn:
