@@ -92,7 +92,7 @@ def test_the_campaign_puts_every_strategy_before_every_board_and_rule() -> None:
     assert {(row.strategy, row.rule) for row in rules} == {(s, r) for s in ("none", "mimic") for r in RULES}
     found = {row.rule: row.found for row in rules if row.strategy == "mimic"}
     wronged = {row.rule: row.wronged for row in rules if row.strategy == "none"}
-    assert found["evidence: mimic"] == 1.0
+    assert found["evidence: favour"] >= 0.5  # type: ignore[operator]
     assert found["the service's"] == 1.0
     assert found["ε"] == 0.0
     assert wronged["the service's"] < 0.03  # type: ignore[operator]

@@ -17,7 +17,8 @@ from app.rating.votes.cells import Cells
 
 LAPSE = 0.05  # share of anybody's votes that slip: any of the three answers
 ASSUMED = 30.0  # assumed judges of a model, before the others are asked
-PUSHERS = 0.01  # share of them who push it
+PUSHERS = 0.01  # share of them who push it together with others
+LONERS = 0.0003  # share of them who push it alone
 MODELS = 20.0  # of more models each is the less likely to be the one
 OPINION_SD = 200.0 / ELO_PER_NATURAL  # of an own opinion of a model around its score
 OPINIONATED = 0.1  # probability that an honest annotator has one of a given model
@@ -135,9 +136,9 @@ def find_groups(model: Indices, likelihood: Floats, n_models: int) -> Floats:
 
     The prior of an annotator is the share of the model's other judges who do; of 30 assumed ones .01 does, or less
     where there are more than 20 models. A model has a group with the probability that all members together have against
-    no member; without it each is judged alone. A group has fewer than half of the model's judges: two who contradict
-    each other are none. So with 20 models one annotator of 42 alone needs a ratio of 240, four who push the same model
-    60 each, and none belongs to a group with less than 20.
+    no member; without it each is judged alone, with the prior .0003. A group has two members or more, and fewer than
+    half of the model's judges: two who contradict each other are none. So with 20 models one annotator of 42 alone
+    needs a ratio of 8,000, four who push the same model 60 each, and none belongs to a group with less than 20.
 
     Parameters
     ----------
@@ -149,12 +150,12 @@ def find_groups(model: Indices, likelihood: Floats, n_models: int) -> Floats:
     judges = np.tile(np.bincount(model, minlength=n_models), 2)
     assumed = PUSHERS * ASSUMED * min(1.0, MODELS / max(int(np.count_nonzero(judges)) // 2, 1))
 
-    def update(before: Floats) -> Floats:
+    def update(before: Floats, assumed: float = assumed) -> Floats:
         others = np.maximum(sum_by(group, before, len(judges))[group] - before, 0.0) + assumed
         found: Floats = expit(np.log(others) - np.log(judges[group] + ASSUMED - others) + ratio)
         return found
 
-    alone, together = update(np.zeros(len(row))), np.full(len(row), 0.5)
+    alone, together = update(np.zeros(len(row)), assumed * LONERS / PUSHERS), np.full(len(row), 0.5)
     for _ in range(ROUNDS):
         found = update(together)
         moved, together = float(np.abs(found - together).max(initial=0.0)), found
@@ -163,7 +164,7 @@ def find_groups(model: Indices, likelihood: Floats, n_models: int) -> Floats:
     member = (together > EVEN).astype(np.float64)
     size, gain = sum_by(group, member, len(judges)), sum_by(group, member * ratio, len(judges))
     prior = gammaln(size + assumed) - gammaln(assumed) + gammaln(judges - size + ASSUMED) - gammaln(judges + ASSUMED)
-    exists = np.where(size > 0.0, expit(gain + prior), 0.0)[group]
+    exists = np.where(size > 1.0, expit(gain + prior), 0.0)[group]
     found = exists * together + (1.0 - exists) * alone
     posterior = np.zeros_like(likelihood)
     posterior[kind, row] = np.where((2.0 * np.maximum(size, 1.0) < judges)[group], found, 0.0)

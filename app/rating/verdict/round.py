@@ -170,8 +170,10 @@ class _Round:
     def weigh_groups(self, judge: Judge) -> None:
         """Fit again with less weight for the votes of annotators on models that they push or bury, until it is stable.
 
-        Annotators kept by decision keep their weight.
+        Annotators kept by decision keep their weight. Without a prior all votes weigh 1.
         """
+        if self.settings.prior_sd is None:
+            return
         for _ in range(GROUP_ROUNDS):
             trust = judge.trust(self.cells, self.keep_always)
             before = np.ones(1) if self.trust is None else self.trust
