@@ -224,7 +224,7 @@ def test_groups_are_found_together_and_one_annotator_alone_is_not() -> None:
     pushes, buries = find_groups(model, likelihood, 20)
     assert (pushes[:4] > 0.8).all()
     assert pushes[4:].max() < 0.01
-    assert buries.max() < 0.45
+    assert buries.max() < 0.05, "alone it needs 8,000"
 
 
 def test_a_group_has_to_be_likelier_than_nobody() -> None:
