@@ -4,9 +4,10 @@ The arena has 500 models and 12 snapshots. The readers ask again as soon as they
 of their own with a lower priority and another address, as they would be elsewhere. `?new` stands for another query
 with every request, so that no answer was made before. The service is `stable-arena serve` with one server process;
 everything shares the machine, so only ratios say anything. Calm rounds and rounds with readers take turns, which
-begin a second after the readers: about three minutes.
+begin three seconds after the readers, when those have made the requests that an address may make at once; of several
+turns the middle ratio counts. The first line has no readers: it says how far two calm rounds differ. About ten minutes.
 
-    python -m benchmarks.readers [SECONDS]
+    python -m benchmarks.readers [SECONDS] [--turns 3]
 
 `--unlimited` takes the limit of an address away, so that every request is answered.
 """
@@ -20,7 +21,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from itertools import count
 from pathlib import Path
 
@@ -35,7 +36,9 @@ READERS = 16
 ELSEWHERE = "127.0.0.{}"
 """Every round has an address of its own: the limit of an address would refuse the readers of a later one."""
 NEW = "?new"
+CALM = "(no readers)"
 ADDRESSES = (
+    CALM,
     "/",
     "/api/v1/leaderboard",
     "/api/v1/leaderboard?format=csv",
@@ -47,6 +50,8 @@ ADDRESSES = (
     "/compare?new",
     "/?new",
 )
+_BURST_SECONDS = 3.0
+"""After which the requests that an address may make at once are answered."""
 P99, MEMORY = 2.0, 100.0
 
 
@@ -82,7 +87,7 @@ async def with_readers(address: str, path: str, answered: list[str]) -> AsyncIte
     try:
         if readers.stdout is not None:
             await readers.stdout.readline()  # they have begun
-        await asyncio.sleep(1.0)
+        await asyncio.sleep(_BURST_SECONDS)
         yield
     finally:
         readers.terminate()
@@ -90,20 +95,28 @@ async def with_readers(address: str, path: str, answered: list[str]) -> AsyncIte
         answered.append(printed.decode().strip())
 
 
-async def measure(address: str, key: str, server: int) -> None:
-    """Take turns of calm and readers, and print what the readers change."""
+async def measure(address: str, key: str, server: int, turns: int) -> None:
+    """Take turns of calm and readers, and print what the readers change: the turn whose ratio is the middle one."""
     await strangers.vote_steadily(address, key)  # names, caches
     first = most = strangers.resident(server)
-    print(f"{'':38}{'calm p50':>10}{'p99 ms':>8}{'read p50':>10}{'p99 ms':>8}{'p99 ×':>7}{'MiB':>6}  answers")
+    print(
+        f"{'':38}{'calm p50':>10}{'p99 ms':>8}{'read p50':>10}{'p99 ms':>8}{'p99 ×':>7}{'range':>11}{'MiB':>6}  answers"
+    )
     for path in ADDRESSES:
-        calm = await strangers.vote_steadily(address, key)
-        answered: list[str] = []
-        async with with_readers(address, path, answered):
-            busy = await strangers.vote_steadily(address, key)
-            most = max(most, now := strangers.resident(server))
-        figures = [1000 * one for t in (calm, busy) for one in (statistics.median(t), strangers.p99(t))]
+        rounds = []
+        for _ in range(turns):
+            calm = await strangers.vote_steadily(address, key)
+            answered: list[str] = []
+            async with with_readers(address, path, answered) if path != CALM else nullcontext():
+                busy = await strangers.vote_steadily(address, key)
+                most = max(most, now := strangers.resident(server))
+            figures = [1000 * one for t in (calm, busy) for one in (statistics.median(t), strangers.p99(t))]
+            rounds.append((figures[3] / figures[1], figures, "".join(answered)))
+        rounds.sort()
+        ratio, figures, answers = rounds[turns // 2]
         times = "".join(f"{one:>{width}.1f}" for one, width in zip(figures, (10, 8, 10, 8), strict=True))
-        print(f"{path:38}{times}{figures[3] / figures[1]:>7.1f}{now - first:>+6.0f}  {answered[0]}", flush=True)
+        spread = f"{rounds[0][0]:.1f}–{rounds[-1][0]:.1f}"
+        print(f"{path:38}{times}{ratio:>7.1f}{spread:>11}{now - first:>+6.0f}  {answers}", flush=True)
     print(
         f"memory of the server: {first:.0f} MiB, at most {most - first:+.0f} MiB (target ≤ {MEMORY:.0f}); "
         f"p99: target ≤ {P99:.0f} ×"
@@ -117,6 +130,7 @@ def main() -> None:
     parser.add_argument(
         "--read", nargs=3, metavar=("ADDRESS", "PATH", "LOCAL"), help="be the readers; the benchmark starts this"
     )
+    parser.add_argument("--turns", type=int, default=3, help="of calm and readers, for each address")
     parser.add_argument("--unlimited", action="store_true", help="without the limit of an address")
     given = parser.parse_args()
     if given.read:
@@ -135,7 +149,7 @@ def main() -> None:
             publish_large_arena(database)
             key = strangers.make_key(database)
             with strangers.started(serve, environment) as (service, address):
-                asyncio.run(measure(address, key, strangers.server_of(service)))
+                asyncio.run(measure(address, key, strangers.server_of(service), given.turns))
 
 
 if __name__ == "__main__":

@@ -39,17 +39,17 @@ RATE_LIMIT_HEADERS = "rate_limit_headers"
 class Bucket:
     """A token bucket: `left` requests may come at once, at most `size`, and `per_minute` are added in a minute."""
 
-    per_minute: int
-    size: int
+    per_minute: float
+    size: float
     left: float
     at: float
 
     @classmethod
-    def full(cls, per_minute: int, size: int) -> "Bucket":
+    def full(cls, per_minute: float, size: float) -> "Bucket":
         """Return the bucket of a caller that was silent for a minute."""
         return cls(per_minute, size, size, time.monotonic())
 
-    def take(self, number: int) -> bool:
+    def take(self, number: float) -> bool:
         """Take so many, if there are as many."""
         now = time.monotonic()
         self.left = min(self.size, self.left + (now - self.at) * self.per_minute / _MINUTE)
