@@ -28,6 +28,7 @@ _CREATE = text(
     ) ON COMMIT DROP
     """
 )
+_ROWS_PER_WRITE = 50_000
 _COPY = f"COPY loading ({', '.join(COLUMNS)}) FROM STDIN (FORMAT csv)"
 _DIRECT = (*(name for name in COLUMNS if name != "record"), "import_id")
 _COPY_DIRECT = f"COPY votes ({', '.join(_DIRECT)}) FROM STDIN (FORMAT csv)"
@@ -142,7 +143,8 @@ def _add_new(conn: Connection, votes: pl.DataFrame, import_id: UUID) -> bool:
 def _copy(conn: Connection, statement: str, votes: pl.DataFrame, columns: Sequence[str]) -> None:
     driver = cast("psycopg.Connection", conn.connection.driver_connection)
     with driver.cursor() as cursor, cursor.copy(statement) as copy:
-        copy.write(_csv(votes, columns))
+        for piece in votes.iter_slices(_ROWS_PER_WRITE):  # the text of all of them would take twice the memory
+            copy.write(_csv(piece, columns))
 
 
 def _csv(votes: pl.DataFrame, columns: Sequence[str]) -> bytes:

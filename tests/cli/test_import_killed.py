@@ -18,8 +18,9 @@ RunCli = Callable[..., Any]
 
 RUN = """
 import sys
+from app.imports import loading
 from app.imports.formats import csv
-csv.ROWS_PER_BATCH = 500  # many chunks to be killed in
+csv.ROWS_PER_BATCH, loading.CHUNK_BYTES = 500, 1  # many chunks to be killed in
 from app.cli.command import run
 run()
 """

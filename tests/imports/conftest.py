@@ -23,6 +23,7 @@ def import_runner(database: Database) -> ImportRunner:
 @pytest.fixture
 def rows_per_chunk(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Set how many rows of a CSV file are a chunk: small files have several chunks then."""
+    monkeypatch.setattr(loading, "CHUNK_BYTES", 1)
     return lambda rows: monkeypatch.setattr(csv, "ROWS_PER_BATCH", rows)
 
 
