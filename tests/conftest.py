@@ -1,8 +1,10 @@
 import gc
 import logging
 import re
+import ssl
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 from urllib.parse import unquote
 
@@ -27,6 +29,9 @@ pytest_plugins = [
 ]
 
 gc.disable()  # until everything is imported and collected
+
+# Reading the machine's certificates takes 50 ms, and every client and every application that starts wants them.
+ssl.create_default_context = cache(ssl.create_default_context)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -64,7 +69,7 @@ def _logs_as_they_were() -> Iterator[None]:
 
 
 def _log_plainly() -> None:
-    """Log to the process's own standard error.
+    """Log to the process's own standard error, without a line for every request.
 
     A request is logged after its answer is sent, when the test that asked may have ended, and what pytest had put in
     the place of sys.stdout is closed.
@@ -73,9 +78,15 @@ def _log_plainly() -> None:
     plain = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
     structlog.reset_defaults()
     structlog.configure(
-        processors=[structlog.contextvars.merge_contextvars, structlog.stdlib.add_log_level, plain],
+        processors=[structlog.contextvars.merge_contextvars, structlog.stdlib.add_log_level, _drop_debug, plain],
         logger_factory=structlog.PrintLoggerFactory(sys.__stderr__),
     )
+
+
+def _drop_debug(_logger: object, method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    if method == "debug":
+        raise structlog.DropEvent
+    return event
 
 
 @pytest.fixture

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
 from typer.core import TyperGroup
 
 from app.cli.command import COMMANDS, LazyGroup, load_command
-from app.main import create_app
-from app.settings import Settings
 from app.webhooks.schemas import EVENTS
 
 ROOT = Path(__file__).parent.parent
@@ -49,8 +48,8 @@ def test_the_generated_tables_are_those_of_the_code() -> None:
     assert generate(REFERENCE) == REFERENCE, "run make docs"
 
 
-def test_every_endpoint_is_documented() -> None:
-    paths = create_app(Settings()).openapi()["paths"]
+def test_every_endpoint_is_documented(usual_app: FastAPI) -> None:
+    paths = usual_app.openapi()["paths"]
     actual = {f"{verb.upper()} {path.removeprefix('/api/v1')}" for path, verbs in paths.items() for verb in verbs}
     assert first_cells("Endpoints") == actual
 

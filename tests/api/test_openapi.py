@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
 
 from app.main import create_app
 from app.settings import Settings
@@ -13,8 +14,8 @@ METHODS = {"get", "post", "put", "patch", "delete"}
 
 
 @pytest.fixture(scope="module")
-def description() -> dict[str, Any]:
-    return create_app(Settings()).openapi()
+def description(usual_app: FastAPI) -> dict[str, Any]:
+    return usual_app.openapi()
 
 
 def parts(part: Any) -> Iterator[dict[str, Any]]:

@@ -4,8 +4,6 @@ from pydantic import BaseModel, TypeAdapter
 
 from app.api.pagination import paginate, read_cursor
 from app.errors import BadInputError
-from app.main import create_app
-from app.settings import Settings
 from tests.fixtures.errors import at
 
 _POSITION = TypeAdapter(tuple[int])
@@ -40,9 +38,8 @@ def test_a_cursor_of_another_list_is_refused() -> None:
         read_cursor(cursor, _POSITION)
 
 
-def test_pages_have_plain_titles_in_the_description() -> None:
-    app: FastAPI = create_app(Settings())
-    titles = {schema["title"] for schema in app.openapi()["components"]["schemas"].values()}
+def test_pages_have_plain_titles_in_the_description(usual_app: FastAPI) -> None:
+    titles = {schema["title"] for schema in usual_app.openapi()["components"]["schemas"].values()}
 
     assert {"SnapshotPage", "ModelPage", "AnnotatorPage", "AuditEntryPage", "KeyPage", "MatchupPage"} <= titles
     assert not [title for title in titles if not title.isidentifier()]

@@ -82,11 +82,6 @@ def expected_page(rule: set[str], caller: str) -> Verdict:
     return "in" if caller == "admin" or rule & {caller, *INCLUDED.get(caller, ())} else "403"
 
 
-@pytest.fixture(scope="module")
-def app() -> FastAPI:
-    return create_app(Settings())
-
-
 def is_page(path: str) -> bool:
     return not path.startswith(PREFIX) and path not in WITHOUT_PREFIX
 
@@ -154,10 +149,10 @@ def verdict(client: Client, method: str, path: str, headers: dict[str, str]) -> 
 
 
 def test_every_route_accepts_the_callers_of_the_reference(
-    app: FastAPI, client: Client, headers: dict[str, dict[str, str]]
+    usual_app: FastAPI, client: Client, headers: dict[str, dict[str, str]]
 ) -> None:
     rules, wrong = documented_rules(), []
-    for route in routes(app):
+    for route in routes(usual_app):
         if is_page(route[1]):
             continue
         if route not in rules:
@@ -171,10 +166,10 @@ def test_every_route_accepts_the_callers_of_the_reference(
 
 
 def test_every_page_accepts_the_visitors_of_the_reference(
-    app: FastAPI, client: Client, cookies: Callable[..., dict[str, str]]
+    usual_app: FastAPI, client: Client, cookies: Callable[..., dict[str, str]]
 ) -> None:
     rules, wrong = documented_rules(), []
-    pages = [route for route in routes(app) if is_page(route[1])]
+    pages = [route for route in routes(usual_app) if is_page(route[1])]
     assert ("GET", "/console/sessions") in pages
     for route in pages:
         if route not in rules:
@@ -188,9 +183,9 @@ def test_every_page_accepts_the_visitors_of_the_reference(
 
 
 def test_no_page_takes_a_form_without_its_token(
-    app: FastAPI, client: Client, cookies: Callable[..., dict[str, str]]
+    usual_app: FastAPI, client: Client, cookies: Callable[..., dict[str, str]]
 ) -> None:
-    pages = [route for route in routes(app) if is_page(route[1]) and route[0] != "GET"]
+    pages = [route for route in routes(usual_app) if is_page(route[1]) and route[0] != "GET"]
     assert ("POST", "/console/sign-out") in pages
     for method, path in pages:
         shown, where = cookies("admin", client, method), re.sub(r"{[\w:]+}", str(uuid4()), path)
@@ -202,8 +197,8 @@ def test_no_page_takes_a_form_without_its_token(
             assert (answer.status_code, "did not come from this page" in answer.text) == (403, True), (path, headers)
 
 
-def test_every_route_s_description_names_its_scopes(app: FastAPI) -> None:
-    paths = app.openapi()["paths"]
+def test_every_route_s_description_names_its_scopes(usual_app: FastAPI) -> None:
+    paths = usual_app.openapi()["paths"]
     for (method, path), rule in documented_rules().items():
         if is_page(path):
             continue  # a page has no description

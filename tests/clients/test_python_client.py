@@ -28,7 +28,6 @@ from stable_arena_client import (
     StableArena,
     Vote,
 )
-from tests.fixtures.application import NO_TLS
 from tests.fixtures.errors import having
 
 Ask = Callable[..., Any]
@@ -41,7 +40,7 @@ class Flaky(httpx.HTTPTransport):
     """Goes wrong for the first requests in turn, then not. `lost` sends the request and loses the answer."""
 
     def __init__(self, *faults: str | dict[str, Any]) -> None:
-        super().__init__(verify=NO_TLS)
+        super().__init__()
         self.faults = list(faults)
         self.sent: list[httpx.Request] = []
 

@@ -8,13 +8,12 @@ from typing import Any
 from urllib.parse import urljoin
 
 import pytest
+from fastapi import FastAPI
 from fastapi.responses import HTMLResponse
 from fastapi.routing import iter_route_contexts
 from httpx import Client, Response
 
-from app.main import create_app
 from app.pages.rendering import templates
-from app.settings import Settings
 from tests.fixtures.console import SignIn
 from tests.fixtures.pages import Page, policy_of
 
@@ -23,9 +22,9 @@ INLINE_STYLES = {"/docs"}
 FRAMED = {"/embed"}
 
 
-def page_paths() -> list[str]:
+def page_paths(app: FastAPI) -> list[str]:
     """Return the path of every page that can be visited, its parameters filled in."""
-    routes = iter_route_contexts(create_app(Settings()).routes)
+    routes = iter_route_contexts(app.routes)
     pages = [route.path for route in routes if getattr(route, "response_class", None) is HTMLResponse]
     return sorted(re.sub(r"{[^}]+}", "1", path) for path in pages)
 
@@ -51,8 +50,10 @@ def check_headers(path: str, response: Response) -> None:
     assert response.headers["Cache-Control"] in ("no-cache", "no-store")
 
 
-def test_every_page_is_strict_complete_and_loads_nothing_from_elsewhere(client: Client, sign_in: SignIn) -> None:
-    paths, visitor = page_paths(), sign_in("admin")
+def test_every_page_is_strict_complete_and_loads_nothing_from_elsewhere(
+    usual_app: FastAPI, client: Client, sign_in: SignIn
+) -> None:
+    paths, visitor = page_paths(usual_app), sign_in("admin")
     assert {"/", "/docs"} <= set(paths)
     loads = set()
     for path in paths:

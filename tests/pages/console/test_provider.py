@@ -21,7 +21,6 @@ from app.auth.oidc import provider as oidc
 from app.errors import BadInputError
 from app.main import create_app
 from app.settings import OidcSettings, Settings
-from tests.fixtures.application import NO_TLS
 from tests.fixtures.console import Visitor
 from tests.fixtures.pages import Page
 
@@ -122,7 +121,7 @@ def visitor(provider: Provider, settings: Settings, serving: Callable[..., Any])
     """A browser at a service that has the provider."""
     chosen = OidcSettings(issuer=provider.issuer, client_id=CLIENT, client_secret=SecretStr(SECRET), grants=GRANTS)
     app = create_app(settings.model_copy(update={"oidc": chosen}))
-    with serving(app) as url, Client(base_url=url, timeout=60, verify=NO_TLS) as client:
+    with serving(app) as url, Client(base_url=url, timeout=60) as client:
         yield Visitor(client)
 
 
