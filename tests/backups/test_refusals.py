@@ -3,6 +3,7 @@
 import json
 import zipfile
 from collections.abc import Callable
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -75,15 +76,14 @@ def test_one_damaged_byte_anywhere(backup_file: Path) -> None:
     content = backup_file.read_bytes()
     damaged = backup_file.with_name("damaged.zip")
     refused = 0
-    for place in range(0, len(content), 7):
-        for bit in (1, 8, 128):
-            damaged.write_bytes(content[:place] + bytes([content[place] ^ bit]) + content[place + 1 :])
-            try:
-                with open_archive(damaged) as archive:
-                    archive.check()
-            except DamagedBackupError:
-                refused += 1
-    assert refused > 500
+    for place, bit in zip(range(0, len(content), 17), cycle((1, 8, 128)), strict=False):
+        damaged.write_bytes(content[:place] + bytes([content[place] ^ bit]) + content[place + 1 :])
+        try:
+            with open_archive(damaged) as archive:
+                archive.check()
+        except DamagedBackupError:
+            refused += 1
+    assert refused > 100
 
 
 @pytest.mark.usefixtures("some_rows")

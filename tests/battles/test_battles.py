@@ -296,7 +296,7 @@ def test_mutated_tokens_never_count() -> None:
     token = tokens.issue(battle_id)
     assert tokens.verify(token) == battle_id
     forged = {other.issue(battle_id), token + "=", token[:-1], "", token + "A", token.swapcase(), token[:22] * 2}
-    forged |= mutated(token, 100_000)
+    forged |= mutated(token, 10_000)
     for one in forged:
         with pytest.raises(ForgedTokenError):
             tokens.verify(one)

@@ -209,7 +209,7 @@ def test_votes_are_recorded_as_promised(ask: Ask, change_policy: Ask, database: 
     run_state_machine_as_test(
         lambda: Arena(ask, change_policy, database),
         settings=settings(
-            max_examples=10,
+            max_examples=5,
             stateful_step_count=25,
             suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
         ),

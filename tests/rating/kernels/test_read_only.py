@@ -69,6 +69,7 @@ def test_beside_the_sources(tree: Path, count_compiled: CountCompiled) -> None:
     assert count_compiled(read_only=tree) == 0
 
 
+@pytest.mark.campaign
 def test_in_the_folder_that_the_image_names(tree: Path, tmp_path: Path, count_compiled: CountCompiled) -> None:
     cache = tmp_path / "cache"
     assert count_compiled(NUMBA_CACHE_DIR=str(cache)) > 0

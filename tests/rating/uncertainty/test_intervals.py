@@ -28,16 +28,26 @@ def unit_of(fit: FitResult) -> Unit:
 
 
 def numeric_covariance(votes: SimulatedVotes, kind: str) -> np.ndarray:
-    """Sum of squared influences, by nudging the weight of one vote or annotator after the other and fitting again."""
+    """Sum of squared influences, by nudging the weight of one vote or annotator after the other and fitting again.
+
+    Of votes that say the same one is nudged.
+    """
     cells = aggregate(votes.annotator, votes.model_a, votes.model_b, votes.outcome, **votes.sizes)
     component = np.zeros(cells.n_models, dtype=np.int64)
     full = fit_am_elo(cells, component, **PLAIN)
     whole = full.theta.mean()
-    unit = votes.annotator if kind == "clustered" else np.arange(len(votes.annotator))
-    units = np.unique(unit)
+    if kind == "clustered":
+        units, times = np.unique(votes.annotator), 1
+        nudges = [votes.annotator == each for each in units]
+    else:
+        swapped = votes.model_a > votes.model_b
+        pair = np.where(swapped, (votes.model_b, votes.model_a), (votes.model_a, votes.model_b))
+        said = np.vstack([votes.annotator, pair, np.where(swapped, 1 - votes.outcome, votes.outcome)])
+        _, units, times = np.unique(said, axis=1, return_index=True, return_counts=True)
+        nudges = [np.arange(len(votes.annotator)) == each for each in units]
     draws = []
-    for each in units:
-        weight = np.where(unit == each, 1e-3, 0.0) + 1.0
+    for each, nudge in zip(units, nudges, strict=True):
+        weight = np.where(nudge, 1e-3, 0.0) + 1.0
         nudged = aggregate(votes.annotator, votes.model_a, votes.model_b, votes.outcome, weight=weight, **votes.sizes)
         fit = fit_am_elo(nudged, component, start=(full.R, full.theta), **PLAIN)
         # a vote changes abilities and so the unit; another weight of an annotator is another crowd
@@ -45,7 +55,7 @@ def numeric_covariance(votes: SimulatedVotes, kind: str) -> np.ndarray:
         draws.append((fit.R * np.average(fit.theta, weights=counted) - full.R * whole) / 1e-3)
     influence = np.array(draws)
     factor = len(units) / (len(units) - 1) if kind == "clustered" else 1.0
-    result: np.ndarray = influence.T @ influence * factor
+    result: np.ndarray = (influence.T * times) @ influence * factor
     return result
 
 

@@ -110,7 +110,7 @@ def test_a_model_that_only_lost_mirrors_it_and_what_hangs_on_it_has_no_bound() -
         pytest.param(-200.0, marks=pytest.mark.soak),
         pytest.param(0.0, marks=pytest.mark.soak),
         pytest.param(200.0, marks=pytest.mark.soak),
-        400.0,
+        pytest.param(400.0, marks=pytest.mark.campaign),
     ],
 )
 def test_a_bound_holds_the_truth_where_the_opponents_are_estimated_too(advantage: float) -> None:

@@ -266,7 +266,9 @@ def test_worlds_that_once_did_not_converge(seed: int, votes: int) -> None:
     assert np.isfinite(rating.models.score[rating.models.identified]).all()
 
 
-@pytest.mark.parametrize(("seed", "limit"), [(22, 1.25), (44, 1.25), (101, None)])
+@pytest.mark.parametrize(
+    ("seed", "limit"), [pytest.param(22, 1.25, marks=pytest.mark.campaign), (44, 1.25), (101, None)]
+)
 def test_where_half_of_the_models_would_run_off_the_prior_narrows_and_they_have_scores(
     seed: int, limit: float | None
 ) -> None:
