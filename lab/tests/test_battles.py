@@ -16,6 +16,7 @@ from stable_arena_lab.battles.rounds import draw_battles
 from stable_arena_lab.battles.sealed import measure_gains
 
 
+@pytest.mark.campaign
 def test_taking_the_choice_of_battles_away_takes_most_of_an_attackers_gain() -> None:
     setup = Setup(n_annotators=100, votes_each=30, share=0.05)
     found = {

@@ -216,6 +216,7 @@ print(process_metrics.expose().decode())
 """
 
 
+@pytest.mark.campaign
 def test_processes_of_one_server_are_counted_together(tmp_path: Path) -> None:
     shared = {**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(tmp_path)}
     for waiting in (7, 3):
