@@ -56,15 +56,15 @@ class Favouritism:
     def strongest(self, kind: int, n_annotators: int) -> tuple[Floats, Indices]:
         """Return `EVEN_ODDS` times each annotator's largest odds of one of the two, as a logarithm, and the model.
 
-        −∞ and −1 for annotators without a row.
+        −∞ and −1 for annotators who may not do so.
         """
-        likely = np.minimum(self.posterior[kind], MOST)
-        with np.errstate(divide="ignore"):
-            log = np.log(likely / (1.0 - likely)) + math.log(EVEN_ODDS)
-        order = np.lexsort((log, self.annotator))
-        last = order[np.flatnonzero(np.diff(self.annotator[order], append=-1))]
+        some = np.flatnonzero(self.posterior[kind] > 0.0)
+        who, likely = self.annotator[some], np.minimum(self.posterior[kind, some], MOST)
+        log = np.log(likely / (1.0 - likely)) + math.log(EVEN_ODDS)
+        order = np.lexsort((log, who))
+        last = order[np.flatnonzero(np.diff(who[order], append=-1))]
         ratio, about = np.full(n_annotators, -np.inf), np.full(n_annotators, -1, dtype=np.int64)
-        ratio[self.annotator[last]], about[self.annotator[last]] = log[last], self.model[last]
+        ratio[who[last]], about[who[last]] = log[last], self.model[some[last]]
         return ratio, about
 
     def trust(self, cells: Cells, spared: Mask) -> Floats | None:
@@ -220,19 +220,22 @@ def compare_models(
     """
     nodes, size = len(ability), len(R)
     raised = np.exp(np.clip(0.5 * np.outer(R, ability), -FURTHEST, FURTHEST))
+    lowered, shifted = 1.0 / raised, np.exp(0.5 * np.outer(SHIFT, ability))
     place, touched = np.full(size, -1), np.empty(size, dtype=np.int64)
     log, product, room = np.empty((size + 1, nodes)), np.empty((size + 1, nodes)), np.empty(size + 1)
-    one, forced = np.empty(nodes), np.empty((2, size))
+    one, log_belief, belief = np.empty(nodes), np.empty(nodes), np.empty(nodes)
+    forced = np.empty((2, size))
     for k in range(first, last):
         count = number_models(starts[k], starts[k + 1], model_a, model_b, place, touched)
         log[: count + 1], product[: count + 1], room[: count + 1], forced[:, :count] = 0.0, 1.0, ROOM, 0.0
         for cell in range(starts[k], starts[k + 1]):
             a, b, n = model_a[cell], model_b[cell], win[cell] + tie[cell] + loss[cell]
             single = n == 1.0 and max(win[cell], tie[cell], loss[cell]) == 1.0
-            put_cell(
-                raised[a], raised[b], math.exp(0.5 * lean[cell]), tie_propensity[k], win[cell], tie[cell], loss[cell],
-                single, one,
-            )  # fmt: skip
+            up = 1.0 if lean[cell] == 0.0 else math.exp(0.5 * lean[cell])
+            if single:
+                put_vote(raised[a], lowered[b], up, tie_propensity[k], win[cell], tie[cell], loss[cell], one)
+            else:
+                put_cell(raised[a], lowered[b], up, tie_propensity[k], win[cell], tie[cell], loss[cell], one)
             for row in (place[a], place[b], count):
                 if not single:
                     log[row] += one
@@ -248,17 +251,22 @@ def compare_models(
             forced[1, place[a]] += bad
             forced[0, place[b]] += bad
             forced[1, place[b]] += good
-        log[: count + 1] += np.log(product[: count + 1])
+        log[count] += np.log(product[count])
         honest = log_mean_exp(log[count], log_weight)
+        log_belief[:] = log[count] + log_weight - honest
+        belief[:] = np.exp(log_belief)
         for row in range(count):
-            others, at = log[count] - log[row], begin[k] + row
-            rest = log_mean_exp(others, log_weight)
+            at = begin[k] + row
             model[at] = touched[row]
-            likelihood[:, at] = rest + forced[:, row] - honest
-            if likelihood[:, at].max() > LEAST:
+            if log[row, 0] == 0.0 and room[row] > ROOM / 2.0:  # one logarithm in place of one for each ability
+                others = math.log((belief / product[row]).sum())
+            else:
+                others = log_mean_exp(-log[row] - np.log(product[row]), log_belief)
+            likelihood[0, at], likelihood[1, at] = others + forced[0, row], others + forced[1, row]
+            if max(likelihood[0, at], likelihood[1, at]) > LEAST:
                 own = with_opinion(
-                    starts[k], starts[k + 1], model_a, model_b, win, tie, loss, R, lean, ability, log_weight,
-                    tie_propensity[k], others, touched[row],
+                    starts[k], starts[k + 1], model_a, model_b, win, tie, loss, raised, lowered, shifted, lean,
+                    log_weight, tie_propensity[k], log[count] - log[row] - np.log(product[row]), touched[row],
                 )  # fmt: skip
                 gain = math.log(OPINIONATED) + own - math.log(1.0 - OPINIONATED) - honest
                 likelihood[:, at] -= np.logaddexp(0.0, gain)
@@ -267,45 +275,57 @@ def compare_models(
 
 @compiled
 def with_opinion(
-    first: int, last: int, model_a: Ints, model_b: Ints, win: Floats, tie: Floats, loss: Floats, R: Floats,
-    lean: Floats, ability: Floats, log_weight: Floats, tie_propensity: float, others: Floats, model: int,
+    first: int, last: int, model_a: Ints, model_b: Ints, win: Floats, tie: Floats, loss: Floats, raised: Floats,
+    lowered: Floats, shifted: Floats, lean: Floats, log_weight: Floats, tie_propensity: float, others: Floats,
+    model: int,
 ) -> float:  # fmt: skip
     """Return the log-likelihood of cells first … last−1 for an honest annotator with an own opinion of one model.
 
-    others: log-likelihood, at each ability, of the cells without the model.
+    raised, lowered, shifted: e^{ability·R/2}, its reciprocal, and e^{ability·opinion/2} of each shift; others:
+    log-likelihood, at each ability, of the cells without the model.
     """
-    log, one, by_shift = np.empty(len(ability)), np.empty(len(ability)), np.empty(len(SHIFT))
-    for t in range(len(SHIFT)):
+    cells = [cell for cell in range(first, last) if model in (model_a[cell], model_b[cell])]
+    log, one, by_shift = np.empty(len(others)), np.empty(len(others)), np.empty(len(shifted))
+    for t in range(len(shifted)):
         log[:] = others
-        raised = np.exp(0.5 * ability * SHIFT[t])
-        for cell in range(first, last):
-            a, b = model_a[cell], model_b[cell]
-            if model in (a, b):
-                up, down = np.exp(0.5 * ability * R[a]), np.exp(0.5 * ability * R[b])
-                if model == a:
-                    up *= raised
-                else:
-                    down *= raised
-                put_cell(
-                    up, down, math.exp(0.5 * lean[cell]), tie_propensity, win[cell], tie[cell], loss[cell], False, one
-                )  # fmt: skip
-                log += one
+        for cell in cells:
+            up, down = raised[model_a[cell]].copy(), lowered[model_b[cell]].copy()
+            if model == model_a[cell]:
+                up *= shifted[t]
+            else:
+                down /= shifted[t]
+            put_cell(up, down, math.exp(0.5 * lean[cell]), tie_propensity, win[cell], tie[cell], loss[cell], one)
+            log += one
         by_shift[t] = log_mean_exp(log, log_weight)
     return log_mean_exp(by_shift, LOG_SHIFT)
 
 
 @compiled
-def put_cell(
-    raised_a: Floats, raised_b: Floats, up: float, tie_propensity: float, win: float, tie: float, loss: float,
-    single: bool, out: Floats,
+def put_vote(
+    raised_a: Floats, lowered_b: Floats, up: float, tie_propensity: float, win: float, tie: float, loss: float,
+    out: Floats,
 ) -> None:  # fmt: skip
-    """Set `out` to one cell's likelihood at every ability, slips included; to its logarithm unless it is `single`."""
+    """Set `out` to one vote's likelihood at every ability, slips included."""
+    for i in range(len(out)):
+        u = up * raised_a[i] * lowered_b[i]
+        square, tied = u * u, tie_propensity * u
+        out[i] = (1.0 - LAPSE) * (win * square + tie * tied + loss) / (1.0 + square + tied) + LAPSE / 3.0
+
+
+@compiled
+def put_cell(
+    raised_a: Floats, lowered_b: Floats, up: float, tie_propensity: float, win: float, tie: float, loss: float,
+    out: Floats,
+) -> None:  # fmt: skip
+    """Set `out` to the logarithm of one cell's likelihood at every ability, slips included."""
     slip = LAPSE / 3.0
     for i in range(len(out)):
-        u = up * raised_a[i] / raised_b[i]
+        u = up * raised_a[i] * lowered_b[i]
         rest = (1.0 - LAPSE) / (1.0 + u * u + tie_propensity * u)
-        won, tied, lost = rest * u * u + slip, rest * tie_propensity * u + slip, rest + slip
-        if single:
-            out[i] = won if win > 0.0 else (tied if tie > 0.0 else lost)
-        else:
-            out[i] = win * math.log(won) + tie * math.log(tied) + loss * math.log(lost)
+        out[i] = 0.0
+        if win > 0.0:
+            out[i] += win * math.log(rest * u * u + slip)
+        if tie > 0.0:
+            out[i] += tie * math.log(rest * tie_propensity * u + slip)
+        if loss > 0.0:
+            out[i] += loss * math.log(rest + slip)
