@@ -123,7 +123,7 @@ def busy(crowd: list[str], client: Client, keys: dict[str, str], refit: Ask) -> 
 
 @pytest.mark.campaign
 def test_nothing_breaks_the_service(busy: tuple[str, str]) -> None:
-    found = attack(*busy, seconds=15)
+    found = attack(*busy, seconds=8)
     assert not found.unforeseen, "\n\n".join(found.unforeseen)
     assert max(found.statuses) < 500
     assert {200, 422} <= found.statuses.keys()

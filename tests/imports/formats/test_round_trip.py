@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.imports.formats import read_vote_file
@@ -26,6 +26,7 @@ COLUMNS = ["annotator", "model_a", "model_b", "winner"]
 CODES = {"model_a": 0, "model_b": 1, "tie": 2, "tie (bothbad)": 3}
 
 
+@settings(max_examples=30)
 @given(st.lists(votes, min_size=1, max_size=8))
 @pytest.mark.campaign
 def test_what_is_written_is_read_back_whatever_the_names(rows: list[tuple[str, str, str, str]]) -> None:

@@ -111,14 +111,16 @@ def test_in_large_crowds_those_of_low_ability_are_weighed_and_a_selection(monkey
     assert found[1, weighed][:, COIN].max() < -1e200, "opinions change no vote of a coin"
 
 
-@pytest.mark.campaign
 @pytest.mark.parametrize(
     ("world", "score_sd", "votes", "most", "coins"),
     [
-        (TASTES, 140.0, 51, 0.015, 0.29), (FAMILIES, 140.0, 51, 0.03, 0.3), (TASTES, 140.0, 200, 0.01, 0.8),
-        (TASTES, 70.0, 51, 0.035, 0.0), (FAMILIES, 70.0, 200, 0.05, 0.25),
+        pytest.param(TASTES, 140.0, 51, 0.015, 0.29, marks=pytest.mark.campaign),
+        pytest.param(FAMILIES, 140.0, 51, 0.03, 0.3, marks=pytest.mark.campaign),
+        pytest.param(TASTES, 140.0, 200, 0.01, 0.8, marks=pytest.mark.soak),
+        pytest.param(TASTES, 70.0, 51, 0.035, 0.0, marks=pytest.mark.campaign),
+        pytest.param(FAMILIES, 70.0, 200, 0.05, 0.25, marks=pytest.mark.soak),
     ],
-)  # fmt: skip
+)
 def test_tastes_are_hardly_ever_inability(world: str, score_sd: float, votes: int, most: float, coins: float) -> None:
     """Without opinions .03, .05, .04, .20 and .16 of the honest annotators had a low ability."""
     wronged, found = [], []

@@ -229,7 +229,7 @@ def tiny(seed: int) -> tuple[SimulatedVotes, Cells]:
 def test_hardly_any_start_leads_a_few_annotators_to_a_higher_maximum() -> None:
     """Against a general optimiser from several starts, where votes link all models both ways."""
     compared, higher = 0, set[int]()
-    for seed in range(40):
+    for seed in range(20):
         votes, cells = tiny(seed)
         try:
             fit_m_elo(cells, one_component(cells))
@@ -248,7 +248,7 @@ def test_hardly_any_start_leads_a_few_annotators_to_a_higher_maximum() -> None:
                 compared += 1
                 if ours > value + 1e-5:
                     higher.add(seed)
-    assert compared > 60
+    assert compared > 30
     assert len(higher) <= 1, higher
 
 

@@ -214,7 +214,7 @@ def test_products_that_are_known_are_not_summed() -> None:
 def test_small_worlds_end_one_way_or_the_other() -> None:
     """Annotators who know nothing or the opposite, two models, one annotator, starts anywhere."""
     ended = Counter[str]()
-    for seed in range(300):
+    for seed in range(100):
         generator = np.random.default_rng(seed)
         models, annotators, each = (int(generator.integers(*ends)) for ends in ((2, 6), (1, 12), (2, 40)))
         annotator = np.repeat(np.arange(annotators), each)
@@ -235,8 +235,8 @@ def test_small_worlds_end_one_way_or_the_other() -> None:
         point = Likelihood(cells, 1.0).expand(optimum.R, optimum.theta)
         np.testing.assert_allclose(point.gradient_scores, 0, atol=1e-6)
         assert optimum.theta.max() <= 1.3
-    assert ended["settled"] > 200
-    assert ended["unsettled"] > 5
+    assert ended["settled"] > 66
+    assert ended["unsettled"] > 1
 
 
 def long_tail(seed: int) -> Cells:
