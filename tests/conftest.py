@@ -69,7 +69,7 @@ def _logs_as_they_were() -> Iterator[None]:
 
 
 def _log_plainly() -> None:
-    """Log to the process's own standard error, without a line for every request.
+    """Log to the process's own standard error.
 
     A request is logged after its answer is sent, when the test that asked may have ended, and what pytest had put in
     the place of sys.stdout is closed.
@@ -78,15 +78,9 @@ def _log_plainly() -> None:
     plain = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
     structlog.reset_defaults()
     structlog.configure(
-        processors=[structlog.contextvars.merge_contextvars, structlog.stdlib.add_log_level, _drop_debug, plain],
+        processors=[structlog.contextvars.merge_contextvars, structlog.stdlib.add_log_level, plain],
         logger_factory=structlog.PrintLoggerFactory(sys.__stderr__),
     )
-
-
-def _drop_debug(_logger: object, method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    if method == "debug":
-        raise structlog.DropEvent
-    return event
 
 
 @pytest.fixture
