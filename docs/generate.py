@@ -50,16 +50,16 @@ def policy() -> str:
 
 
 def problems() -> str:
-    """Return the table of problem types, each with its HTTP status and title."""
+    """Return a list of the problem types for each HTTP status, with their titles."""
     create_app(Settings())
     for name, listed in COMMANDS.items():
         load_command(name, listed)  # commands have errors of their own
     kinds = {kind.code: kind for kind in _subclasses(StableArenaError) if kind.__module__.startswith("app.")}
-    rows = [
-        (f"`{code}`", str(next(STATUS[base] for base in kind.__mro__ if base in STATUS)), kind.title)
-        for code, kind in sorted(kinds.items())
-    ]
-    return _table(("code", "status", "title"), rows)
+    lists: dict[int, list[str]] = {}
+    for code, kind in sorted(kinds.items()):
+        status = next(STATUS[base] for base in kind.__mro__ if base in STATUS)
+        lists.setdefault(status, []).append(f"- `{code}`: {kind.title}")
+    return "\n\n".join("\n".join((f"**{status}**\n", *lists[status])) for status in sorted(lists)) + "\n"
 
 
 TABLES = {"commands": commands, "settings": settings, "policy": policy, "problems": problems}
