@@ -4,14 +4,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+import polars as pl
 from sqlalchemy import (
     BigInteger,
+    Column,
     ColumnElement,
     Connection,
     Double,
+    FromClause,
     Integer,
+    MetaData,
     RowMapping,
-    TableValuedAlias,
+    Table,
     Text,
     and_,
     case,
@@ -27,6 +31,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.types import TypeEngine
 
 from app.database.arrays import table_of_arrays
+from app.database.copying import copy_into
 from app.database.tables import annotators, snapshot_annotators
 
 Columns = Mapping[str, list[Any]]
@@ -50,6 +55,15 @@ _TYPES: dict[str, TypeEngine[Any]] = {
 }
 
 
+_FRESH = Table(
+    "fresh_annotators",
+    MetaData(),
+    *(Column(name, kind) for name, kind in _TYPES.items()),
+    prefixes=["TEMPORARY"],
+    postgresql_on_commit="DROP",
+)
+
+
 def standing_of(
     rule_standing: ColumnElement[Any], override: ColumnElement[Any], dismissed_below: ColumnElement[Any]
 ) -> ColumnElement[str]:
@@ -70,17 +84,18 @@ def standing_of(
 def read_standings(conn: Connection) -> list[tuple[int, str | None, str]]:
     """Return `id`, `override` and `rule_standing` of every annotator, by id."""
     columns = annotators.c.id, annotators.c.override, annotators.c.rule_standing
-    rows = conn.execute(select(*columns).order_by(annotators.c.id))
-    return [(row.id, row.override, row.rule_standing) for row in rows]
+    rows = conn.execute(select(*columns).order_by(annotators.c.id)).all()
+    return [(number, override, rule_standing) for number, override, rule_standing in rows]
 
 
 def insert_snapshot_annotators(conn: Connection, snapshot_id: UUID, found: Columns) -> None:
     """Add a snapshot's annotators, with the standing that they have after `update_standings`."""
-    fresh = table_of_arrays(found, _TYPES)
-    columns = [fresh.c[name] for name in _TYPES if name not in ("override", "strength", "evidence")]
-    evidence = cast(fresh.c.evidence, JSONB)
-    rows = select(literal(snapshot_id), *columns, evidence, _standing_after(fresh))
-    rows = rows.join_from(fresh, annotators, annotators.c.id == fresh.c.annotator_id)
+    _FRESH.create(conn)
+    copy_into(conn, _FRESH.name, pl.DataFrame(found, infer_schema_length=None))
+    columns = [_FRESH.c[name] for name in _TYPES if name not in ("override", "strength", "evidence")]
+    evidence = cast(_FRESH.c.evidence, JSONB)
+    rows = select(literal(snapshot_id), *columns, evidence, _standing_after(_FRESH))
+    rows = rows.join_from(_FRESH, annotators, annotators.c.id == _FRESH.c.annotator_id)
     targets = ["snapshot_id", *(c.name for c in columns), "evidence", "standing"]
     conn.execute(insert(snapshot_annotators).from_select(targets, rows))
 
@@ -126,7 +141,7 @@ def list_standing_changes(conn: Connection, found: Columns) -> Sequence[RowMappi
     return conn.execute(statement).mappings().all()
 
 
-def _standing_after(fresh: TableValuedAlias) -> ColumnElement[str]:
+def _standing_after(fresh: FromClause) -> ColumnElement[str]:
     reopened = _reopened(fresh.c.rule_standing, fresh.c.ability, fresh.c.strength)
     dismissed: ColumnElement[Any] = case((reopened, None), else_=annotators.c.dismissed_below)
     return standing_of(fresh.c.rule_standing, fresh.c.override, dismissed)

@@ -8,11 +8,9 @@ from datetime import datetime, timedelta
 from typing import Any, get_args
 from uuid import UUID
 
+import polars as pl
 from sqlalchemy import (
-    BigInteger,
     Connection,
-    Double,
-    Integer,
     Interval,
     RowMapping,
     Select,
@@ -24,26 +22,18 @@ from sqlalchemy import (
     select,
 )
 from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.types import TypeEngine
 
 from app.audit.queries import Head
-from app.database.arrays import table_of_arrays
+from app.database.copying import copy_into
 from app.database.ids import new_id
 from app.database.tables import (
     models,
     snapshot_annotators,
     snapshot_fragility,
-    snapshot_matchups,
     snapshot_models,
     snapshots,
 )
 from app.rating.settings import Standing
-
-_PAIR_TYPES: dict[str, TypeEngine[Any]] = {
-    **{name: Integer() for name in ("model_a_id", "model_b_id")},
-    **{name: BigInteger() for name in ("wins_a", "ties", "wins_b")},
-    **{name: Double() for name in ("predicted", "lower", "upper")},
-}
 
 _EMPTY: dict[str, None] = {}
 
@@ -62,10 +52,8 @@ def insert_leaderboards(conn: Connection, snapshot_id: UUID, rows: Sequence[Mapp
 
 def insert_matchups(conn: Connection, snapshot_id: UUID, pairs: Mapping[str, list[Any]]) -> None:
     """Add the pairs of models: columns of `snapshot_matchups`, of equal length, without the snapshot."""
-    fresh = table_of_arrays(pairs, _PAIR_TYPES)
-    columns = [fresh.c[name] for name in _PAIR_TYPES]
-    rows = select(literal(snapshot_id), *columns)
-    conn.execute(insert(snapshot_matchups).from_select(["snapshot_id", *_PAIR_TYPES], rows))
+    columns = {"snapshot_id": str(snapshot_id), **pairs}
+    copy_into(conn, "snapshot_matchups", pl.DataFrame(columns, infer_schema_length=None))
 
 
 def newest_snapshot(conn: Connection, as_of: datetime | None = None) -> RowMapping | None:

@@ -1,11 +1,9 @@
 """Votes of imports: tens of thousands at a time, as columns, through COPY."""
 
-import io
 import secrets
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 from uuid import UUID
 
 import numpy as np
@@ -13,6 +11,7 @@ import polars as pl
 import psycopg
 from sqlalchemy import Connection, text
 
+from app.database.copying import copy_into
 from app.snapshots.vote_sets import is_retracted_sql
 from app.votes.queries import VoteRow
 
@@ -28,10 +27,7 @@ _CREATE = text(
     ) ON COMMIT DROP
     """
 )
-_ROWS_PER_WRITE = 50_000
-_COPY = f"COPY loading ({', '.join(COLUMNS)}) FROM STDIN (FORMAT csv)"
 _DIRECT = (*(name for name in COLUMNS if name != "record"), "import_id")
-_COPY_DIRECT = f"COPY votes ({', '.join(_DIRECT)}) FROM STDIN (FORMAT csv)"
 _INSERT = text(
     """
     INSERT INTO votes (
@@ -115,7 +111,7 @@ def load_votes(
     if (expect_new or not votes["battle_id"].count()) and _add_new(conn, votes, import_id):
         return votes.height, []
     conn.execute(_CREATE)
-    _copy(conn, _COPY, votes, COLUMNS)
+    copy_into(conn, "loading", _written(votes).select(COLUMNS))
     added = conn.execute(_INSERT, {"import_id": import_id}).rowcount
     if added == votes.height:
         return added, []
@@ -132,7 +128,7 @@ def _add_new(conn: Connection, votes: pl.DataFrame, import_id: UUID) -> bool:
     attempt = conn.begin_nested()
     try:
         whole = votes.with_columns(import_id=pl.lit(str(import_id)), tags=pl.col("tags").fill_null([]))
-        _copy(conn, _COPY_DIRECT, whole, _DIRECT)
+        copy_into(conn, "votes", _written(whole).select(_DIRECT))
     except psycopg.errors.UniqueViolation:
         attempt.rollback()
         return False
@@ -140,19 +136,9 @@ def _add_new(conn: Connection, votes: pl.DataFrame, import_id: UUID) -> bool:
     return True
 
 
-def _copy(conn: Connection, statement: str, votes: pl.DataFrame, columns: Sequence[str]) -> None:
-    driver = cast("psycopg.Connection", conn.connection.driver_connection)
-    with driver.cursor() as cursor, cursor.copy(statement) as copy:
-        for piece in votes.iter_slices(_ROWS_PER_WRITE):  # the text of all of them would take twice the memory
-            copy.write(_csv(piece, columns))
-
-
-def _csv(votes: pl.DataFrame, columns: Sequence[str]) -> bytes:
-    """Return the votes as CSV for COPY: null is written as nothing, an empty text as quotes."""
-    buffer = io.BytesIO()
-    rows = votes.with_columns(_array_text(votes["tags"]), voted_at=pl.col("voted_at").dt.to_string("iso:strict"))
-    rows.select(columns).write_csv(buffer, include_header=False)
-    return buffer.getvalue()
+def _written(votes: pl.DataFrame) -> pl.DataFrame:
+    """Return the votes with tags and times in PostgreSQL's text forms."""
+    return votes.with_columns(_array_text(votes["tags"]), voted_at=pl.col("voted_at").dt.to_string("iso:strict"))
 
 
 def _new_ids(count: int) -> list[str]:
