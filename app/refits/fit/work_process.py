@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from app.errors import StableArenaError
+from app.refits.fit.handover import hand_over
 
 T = TypeVar("T")
 
@@ -156,8 +157,15 @@ class WorkProcess:
 
     def submit(self, work: Callable[[], T]) -> Future[T]:
         """Hand work to the child, which starts if there is none; `call` waits for its end too."""
-        with self._lock:
-            return self._open_pool().submit(work)
+        handed, free = hand_over(work)
+        try:
+            with self._lock:
+                future = self._open_pool().submit(handed)
+        except BaseException:
+            free()
+            raise
+        future.add_done_callback(lambda _: free())
+        return future
 
     def _open_pool(self) -> ProcessPoolExecutor:
         """Return the pool that has the child; call it with the lock held."""
