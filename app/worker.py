@@ -23,6 +23,7 @@ from app.refits.schedule import refit_can_begin, work_waits
 from app.settings import Settings
 from app.snapshots.freshness import announce_stale_leaderboard
 from app.snapshots.retention import Pruner, Retention
+from app.votes.kept import KeptVotes
 from app.webhooks.delivery import Deliverer
 
 log = structlog.get_logger()
@@ -55,7 +56,9 @@ class Worker:
         self._database = database
         self._lease_seconds = lease_seconds
         self._process = FitProcess(FitResources.chosen(settings))
-        self._refits = RefitRunner(database, lease_seconds=lease_seconds, process=self._process)
+        self._refits = RefitRunner(
+            database, lease_seconds=lease_seconds, process=self._process, kept=KeptVotes(settings.data_dir / "votes")
+        )
         self._webhooks = Deliverer(database, allow_private=settings.webhooks.allow_private_addresses)
         self._imports = ImportRunner(
             database,

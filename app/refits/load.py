@@ -3,7 +3,6 @@ from dataclasses import fields
 from typing import Any, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from app.annotators.queries import last_actions
@@ -21,6 +20,7 @@ from app.snapshots.queries import list_leaderboards, read_held
 from app.snapshots.schemas import Snapshot
 from app.snapshots.vote_sets import contestants_of, count_retracted, holds_foreign_rows, read_vote_set
 from app.votes.arrays import NO_DAY, VoteArrays, VoteDates, read_votes
+from app.votes.kept import KeptVotes, ReadVotes
 from app.votes.queries import any_sealed_vote, most_voted_tags
 
 
@@ -38,13 +38,14 @@ class NotReproducibleError(ConflictError):
     title = "The snapshot cannot be made again"
 
 
-def load_fit_input(conn: Connection, settings: Policy | None = None) -> FitInput:
+def load_fit_input(conn: Connection, settings: Policy | None = None, kept: KeptVotes | None = None) -> FitInput:
     """Read every vote on record, the overrides and the policy.
 
     Parameters
     ----------
     conn : in a REPEATABLE READ transaction, so that the votes are exactly those that the vote set names
     settings : replace those of the policy in force; for a preview
+    kept : the votes that the last refit read, so that only new ones are read; None reads all
 
     Raises
     ------
@@ -62,9 +63,8 @@ def load_fit_input(conn: Connection, settings: Policy | None = None) -> FitInput
         annotator_ids=_ids([number for number, _, _ in annotators]),
         overrides=[override for _, override, _ in annotators],
         rule_standings=[standing for _, _, standing in annotators],
-        tags=most_voted_tags(conn, policy.settings.max_tag_boards),
         vote_set=vote_set,
-        past=False,
+        read=_read_all(conn, policy.settings, kept),
     )
 
 
@@ -83,16 +83,16 @@ def load_past_fit_input(conn: Connection, snapshot: Snapshot) -> FitInput:
     annotator_ids = _ids([number for number, _, _ in read_standings(conn)])
     # Of the earlier flags only those that the release margin kept are stored. No other standing depended on them.
     held = read_held(conn, snapshot.id)
+    policy = past_policy(conn, snapshot.policy_version)
     return _load(
         conn,
-        past_policy(conn, snapshot.policy_version),
+        policy,
         settings=_past_settings(snapshot),
         annotator_ids=annotator_ids,
         overrides=[OVERRIDES[actions[i]] if i in actions else None for i in annotator_ids.tolist()],
         rule_standings=[held.get(i, "active") for i in annotator_ids.tolist()],
-        tags=sorted({tag for _, tag in list_leaderboards(conn, snapshot.id) if tag}),
         vote_set=snapshot.vote_set,
-        past=True,
+        read=_read_past(conn, snapshot, dated=policy.settings.max_votes_per_day is not None),
     )
 
 
@@ -130,34 +130,20 @@ def _load(
     annotator_ids: Ids,
     overrides: Sequence[str | None],
     rule_standings: Sequence[str],
-    tags: Sequence[str],
     vote_set: str,
-    past: bool,
+    read: ReadVotes,
 ) -> FitInput:
-    """Read the votes that count: not retracted, on two models, sealed if the policy asks for it, within the quota.
-
-    `past` asks for those of the vote set alone.
-    """
+    """Pick the votes that count: on two models, sealed if the policy asks for it, within the quota."""
     per_day = policy.settings.max_votes_per_day
-    only = vote_set if past else None
-    retracted = count_retracted(conn, only)
-    votes = read_votes(
-        conn,
-        dated=per_day is not None,
-        sealed=any_sealed_vote(conn),
-        tags=tags,
-        vote_set=only,
-        any_retracted=retracted > 0,
-        contestants=read_contestants(conn) if only is None else contestants_of(conn, only),
-    )
-    read = len(votes.outcome)
+    votes = read.votes
+    number = len(votes.outcome)
     one_model = votes.model_a_id == votes.model_b_id
     if one_model.any():
         votes = votes.take(~one_model)
     if policy.settings.sealed_only:
         votes = votes.take(_sealed(votes))
     same_model = int(one_model.sum())
-    unsealed = read - same_model - len(votes.outcome)
+    unsealed = number - same_model - len(votes.outcome)
     if per_day is not None and votes.dates is not None:
         votes = votes.take(~over_quota(votes.annotator_id, votes.dates, per_day))
     annotator = _positions(votes.annotator_id, annotator_ids, "annotator")
@@ -176,17 +162,44 @@ def _load(
         policy_version=policy.version,
         max_excluded_share=policy.settings.max_excluded_share,
         vote_set=vote_set,
-        retracted=retracted,
+        retracted=read.retracted,
         unsealed=unsealed,
-        over_quota=read - same_model - unsealed - len(votes.outcome),
+        over_quota=number - same_model - unsealed - len(votes.outcome),
         same_model=same_model,
         sealed=np.bincount(annotator[_sealed(votes)], minlength=len(annotator_ids)),
-        tags=tuple(tags),
+        tags=tuple(read.tags),
         tag_bits=None if votes.tags is None else votes.tags,
         unoffered=unoffered,
         sampling=policy.settings.sampling_settings(),
         verdict_rule=policy.settings.verdict_rule(),
     )
+
+
+def _read_all(conn: Connection, settings: Policy, kept: KeptVotes | None) -> ReadVotes:
+    """Read the votes on record that are not retracted."""
+    dated, contestants = settings.max_votes_per_day is not None, read_contestants(conn)
+    if kept is not None:
+        read = kept.read(conn, contestants, most_tags=settings.max_tag_boards, dated=dated)
+        if read is not None:
+            return read
+    tags, retracted = most_voted_tags(conn, settings.max_tag_boards), count_retracted(conn)
+    votes = read_votes(
+        conn, dated=dated, sealed=any_sealed_vote(conn), tags=tags, any_retracted=retracted > 0,
+        contestants=contestants,
+    )  # fmt: skip
+    return ReadVotes(votes, tags, retracted)
+
+
+def _read_past(conn: Connection, snapshot: Snapshot, *, dated: bool) -> ReadVotes:
+    """Read the votes that the snapshot's refit read."""
+    vote_set = snapshot.vote_set
+    tags = sorted({tag for _, tag in list_leaderboards(conn, snapshot.id) if tag})
+    retracted = count_retracted(conn, vote_set)
+    votes = read_votes(
+        conn, dated=dated, sealed=any_sealed_vote(conn), tags=tags, vote_set=vote_set, any_retracted=retracted > 0,
+        contestants=contestants_of(conn, vote_set),
+    )  # fmt: skip
+    return ReadVotes(votes, tags, retracted)
 
 
 def _sealed(votes: VoteArrays) -> Mask:
@@ -221,21 +234,19 @@ def _positions(ids: Ids, known: Ids, what: str) -> Ids:
     if not len(ids):
         return np.empty(0, dtype=np.int32)
     place = _search(known, ids)
-    unknown = np.ones(len(ids), dtype=np.bool_)
-    if len(known):
-        unknown = known[np.minimum(place, len(known) - 1)] != ids
-    if unknown.any():
+    if place.min() < 0:
         # The votes' columns have no foreign keys, so this is the only check.
+        unknown = ids[place < 0]
         raise DanglingVotesError(
-            f"{int(unknown.sum())} vote(s) name {what}s that are not on record, such as number {ids[unknown][0]}"
+            f"{len(unknown)} vote(s) name {what}s that are not on record, such as number {unknown[0]}"
         )
-    return place.astype(np.int32)
+    return place
 
 
-def _search(known: Ids, ids: Ids) -> NDArray[np.integer]:
-    """Return the place of each id in the known ones, which are in order: any place for an id that is not known."""
-    if not len(known) or known[-1] >= TABLE_SIZE:
-        return np.searchsorted(known, ids)
-    table = np.zeros(int(known[-1]) + 1, dtype=np.int32)
+def _search(known: Ids, ids: Ids) -> Ids:
+    """Return the place of each id in the known ones, which are in order; -1 for an id that is not known."""
+    if not len(known) or known[-1] >= TABLE_SIZE or ids.min() < 0 or ids.max() > known[-1]:
+        return np.where(np.isin(ids, known), np.searchsorted(known, ids), -1).astype(np.int32)
+    table = np.full(int(known[-1]) + 1, -1, dtype=np.int32)
     table[known] = np.arange(len(known), dtype=np.int32)
-    return table[np.clip(ids, 0, known[-1])]
+    return table[ids]

@@ -34,6 +34,7 @@ from app.refits.schemas import Refit
 from app.refits.service import find_refit, request_refit
 from app.snapshots.first_leaderboard import read_first_leaderboard_needs
 from app.snapshots.queries import newest_snapshot
+from app.votes.kept import KeptVotes
 from app.webhooks.events import announce
 
 log = structlog.get_logger()
@@ -98,6 +99,7 @@ class RefitRunner:
     ----------
     process : fits in a child process; several runners may share one
     comparisons : also publish leaderboards by other methods and by tag
+    kept : where the votes read are kept for the next refit; None reads all votes each time
     """
 
     def __init__(
@@ -107,11 +109,13 @@ class RefitRunner:
         lease_seconds: float,
         process: FitProcess | None = None,
         comparisons: bool = True,
+        kept: KeptVotes | None = None,
     ) -> None:
         self._database = database
         self._comparisons = comparisons
         self._lease_seconds = lease_seconds
         self._process = process or FitProcess()
+        self._kept = kept
 
     def run_next(self, *, scheduled: bool) -> UUID | None:
         """Run the refit that waits or, if `scheduled`, one that is due; return its id.
@@ -178,7 +182,7 @@ class RefitRunner:
                 needs = read_first_leaderboard_needs(conn, current_policy(conn).settings)
                 if not needs.met:
                     raise TooFewVotesError(needs.describe())
-            fit_input = load_fit_input(conn)
+            fit_input = load_fit_input(conn, kept=self._kept)
         run.seconds["read"] = time.perf_counter() - started
         return fit_input
 
@@ -204,6 +208,8 @@ class RefitRunner:
             apply_standings(conn, snapshot_id)
             run.seconds["publish"] = time.perf_counter() - started
             end_refit(conn, run.id, run.job.epoch, "done", seconds=run.seconds)
+        if self._kept is not None:
+            self._kept.keep(snapshot_id)
 
     def _advance(self, run: _Run, state: str) -> None:
         if self._is_cancelled(run):

@@ -36,7 +36,7 @@ _MIN_DISTINCT = 5  # characters; of random secrets of digits one in a hundred mi
 
 
 def default_data_dir() -> Path:
-    """Return the folder of the embedded database: in /var/lib for root, else in the user's data folder."""
+    """Return the data folder: in /var/lib for root, else in the user's data folder."""
     if sys.platform != "win32" and os.geteuid() == 0:
         return Path("/var/lib/stable-arena")
     home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
@@ -56,7 +56,10 @@ class Settings(BaseSettings):
     database_url: SecretStr | None = Field(
         None, description="postgresql://… of a PostgreSQL 15 or newer; unset starts the embedded one."
     )
-    data_dir: Path = Field(default_factory=default_data_dir, description="Folder of the embedded database.")
+    data_dir: Path = Field(
+        default_factory=default_data_dir,
+        description="Folder of the embedded database, and of the votes that workers keep for the next refit.",
+    )
     pseudonym_key: PseudonymKey | None = Field(
         None,
         description="Secret of 32 characters or more; with it annotators' keys are stored as keyed pseudonyms only.",

@@ -4,7 +4,9 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Any, NamedTuple
 
+import numpy as np
 from cachetools import LRUCache
+from numpy.typing import NDArray
 from sqlalchemy import (
     BindParameter,
     ColumnElement,
@@ -101,6 +103,14 @@ def _causes_in_force(vote_set: str | None) -> Select[Any]:
     statement = select(cause.c.vote_id).outerjoin_from(cause, withdrawn, same)
     statement = statement.where(withdrawn.c.retraction_id.is_(None))
     return statement if vote_set is None else statement.where(seen_by(cause.c.recorded_in, vote_set))
+
+
+def read_retracted_ids(conn: Connection) -> NDArray[np.uint64]:
+    """Return the ids of the votes that do not count, as halves of 64 bits, shape (n, 2); no vote twice."""
+    causes = _causes_in_force(None).distinct().subquery()
+    joined = select(func.string_agg(func.uuid_send(causes.c.vote_id), literal_column("''::bytea")))
+    ids = conn.execute(joined).scalar_one() or b""
+    return np.frombuffer(ids, ">u8").astype(np.uint64).reshape(-1, 2)
 
 
 def new_votes_since(conn: Connection, vote_set: str) -> int:

@@ -33,13 +33,17 @@ _DATES = """
 """
 _SEALED = "|| boolsend(v.sealed_battle_id IS NOT NULL)"
 _TAGS = "|| int4send(CASE WHEN cardinality(v.tags) = 0 THEN 0 ELSE {bits} END)"
+_TAG_HASH = "|| int8send(CASE WHEN cardinality(v.tags) = 0 THEN 0 ELSE hash_array_extended(v.tags, 0) END)"
 _TAG_BIT = "CASE WHEN %(tag_{bit})s = ANY (v.tags) THEN {worth} ELSE 0 END"
 _NAMED = "pg_visible_in_snapshot(v.recorded_in, CAST(%(vote_set)s AS pg_snapshot))"
+_UNSEEN = f"v.recorded_in >= pg_snapshot_xmin(CAST(%(vote_set)s AS pg_snapshot)) AND NOT {_NAMED}"
+_FIRST_BLOCK = f"SELECT (min(v.ctid)::text::point)[0]::bigint FROM votes AS v WHERE {_UNSEEN}"  # noqa: S608  as above
 
 # What the functions of PostgreSQL whose names end in `send` return: big-endian, without gaps.
 _COLUMNS = (("annotator_id", ">i4"), ("model_a_id", ">i4"), ("model_b_id", ">i4"), ("outcome", ">i2"))
 _SEALED_COLUMNS = (("sealed", "?"),)
 _TAG_COLUMNS = (("tags", ">i4"),)
+_HASH_COLUMNS = (("tag_hash", ">i8"),)
 _DATE_COLUMNS = (("timestamp", ">i8"), ("id", [("high", ">u8"), ("low", ">u8")]))
 BLOCKS = 4096
 """Of the table, read by one statement: 32 MiB, with at most about 300,000 votes."""
@@ -141,26 +145,67 @@ def read_votes(
         sealed=_SEALED if sealed else "", tags=tagged, dates=_DATES if dated else "", conditions=conditions,
     )  # fmt: skip
     optional = (_SEALED_COLUMNS if sealed else ()) + (_TAG_COLUMNS if tags else ())
-    plain = _COLUMNS + optional
+    read = _read_columns(conn, statement, values, _COLUMNS + optional, dated=dated)
+    return VoteArrays(
+        read["annotator_id"],
+        read["model_a_id"],
+        read["model_b_id"],
+        read["outcome"],
+        read.get("sealed"),
+        read.get("tags"),
+        VoteDates(read["day"], read["id_high"], read["id_low"]) if dated else None,
+    )
+
+
+def read_recorded(conn: Connection, contestants: Contestants, unseen_by: str | None) -> dict[str, NDArray[Any]]:
+    """Read all columns of the votes that a vote set did not see, or of all votes; retracted ones are among them.
+
+    Returns
+    -------
+    The arrays of `VoteArrays` and `VoteDates` by name. In place of `tags` there is `tag_hash`, a number of the vote's
+    tags, in the order in which it has them; 0 without tags.
+    """
+    model_a, model_b = contestants.sides_sql("v")
+    since, values, conditions = 0, dict[str, str](), ""
+    if unseen_by is not None:
+        values, conditions = {"vote_set": unseen_by}, f"AND {_UNSEEN}"
+        driver = cast("psycopg.Connection", conn.connection.driver_connection)
+        with driver.cursor() as cursor:
+            found = cursor.execute(_FIRST_BLOCK, values, prepare=False).fetchone()
+        since = _NO_BLOCK if found is None or found[0] is None else int(found[0])
+    statement = _JOIN_VOTES.format(
+        model_a=model_a, model_b=model_b, sealed=_SEALED, tags=_TAG_HASH, dates=_DATES, conditions=conditions
+    )
+    return _read_columns(conn, statement, values, _COLUMNS + _SEALED_COLUMNS + _HASH_COLUMNS, dated=True, since=since)
+
+
+def _read_columns(
+    conn: Connection,
+    statement: str,
+    values: dict[str, str],
+    plain: tuple[tuple[str, Any], ...],
+    *,
+    dated: bool,
+    since: int = 0,
+) -> dict[str, NDArray[Any]]:
+    """Return the columns that a statement joins, by name, of the votes in the table's blocks from `since` on."""
     row = np.dtype([*plain, *(_DATE_COLUMNS if dated else ())])
     pieces = [
         _columns(parse_joined_votes(joined, row, number), plain, dated=dated)
-        for number, joined in _read_joined(conn, statement, values)
+        for number, joined in _read_joined(conn, statement, values, since)
     ]
-    annotator, model_a_id, model_b_id, outcome, *rest = (np.concatenate(column) for column in zip(*pieces, strict=True))
-    is_sealed, bits_set = rest.pop(0) if sealed else None, rest.pop(0) if tags else None
-    dates = VoteDates(*rest) if dated else None
-    return VoteArrays(annotator, model_a_id, model_b_id, outcome, is_sealed, bits_set, dates)
+    names = [name for name, _ in plain] + (["day", "id_high", "id_low"] if dated else [])
+    return {name: np.concatenate(column) for name, column in zip(names, zip(*pieces, strict=True), strict=True)}
 
 
-def _read_joined(conn: Connection, statement: str, values: dict[str, str]) -> Iterator[tuple[int, bytes]]:
+def _read_joined(conn: Connection, statement: str, values: dict[str, str], first: int) -> Iterator[tuple[int, bytes]]:
     """Yield the number of votes in each part of the table, and the bytes of their columns."""
     driver = cast("psycopg.Connection", conn.connection.driver_connection)
     with driver.cursor(binary=True) as cursor:
         cursor.execute("SELECT pg_relation_size('votes') / current_setting('block_size')::int")
         (blocks,) = cursor.fetchone() or (0,)
         # The last part has no end: the table could have been rewritten since the line before.
-        edges = [*range(0, max(blocks, 1), BLOCKS), _NO_BLOCK]
+        edges = [*range(first, max(blocks, first + 1), BLOCKS), _NO_BLOCK]
         for since, until in pairwise(edges):
             part = {"since": f"({since},0)", "until": f"({until},0)"}
             cursor.execute(statement, {**values, **part}, prepare=False)

@@ -122,7 +122,9 @@ def test_containers_get_every_setting_that_the_operator_sets() -> None:
             if variable.startswith("STABLE_ARENA_")
         }
         assert set(given) == set(setting_names()), name
-        assert {variable for variable, value in given.items() if value is not None} == {"STABLE_ARENA_DATABASE_URL"}
+        set_here = {variable for variable, value in given.items() if value is not None}
+        assert set_here == {"STABLE_ARENA_DATABASE_URL", "STABLE_ARENA_DATA_DIR"}, "the home folder cannot be written"
+        assert given["STABLE_ARENA_DATA_DIR"] == "${STABLE_ARENA_DATA_DIR:-/tmp/stable-arena}"
         assert services[name]["env_file"] == [{"path": ".env", "required": False}]
 
 

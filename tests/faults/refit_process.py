@@ -1,17 +1,19 @@
 """Runs refits and kills them: for each line `URL N NAME` a forked process runs the next refit, killed at an event.
 
-An event is the moment before or after a statement, a copy, a commit, a roll-back or a step of the fit. It is the Nth
-from the first whose name begins so (nothing: from the very first). N = 0 kills nothing. The answer is a line of JSON:
-how the process ended, and the events up to there.
+An event is the moment before or after a statement, a copy, a commit, a roll-back, a step of the fit, or of what is done
+to the files of the votes kept. It is the Nth from the first whose name begins so (nothing: from the very first). N = 0
+kills nothing. The answer is a line of JSON: how the process ended, and the events up to there.
 """
 
 import json
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Callable
 from functools import wraps
 from multiprocessing.context import ForkProcess
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -24,6 +26,7 @@ from app.refits.fit.process import FitProcess
 from app.refits.fit.work_process import RememberingContext
 from app.refits.load import load_fit_input
 from app.refits.runner import RefitRunner
+from app.votes.kept import KeptVotes
 
 LEASE_SECONDS = 60.0  # the killed process never gives it back: the test lets the time pass
 
@@ -66,6 +69,8 @@ class Countdown:
         self.around(psycopg.Cursor, "copy")
         self.around(FitProcess, "submit")  # after it the fit is under way
         self.around(FitProcess, "run")
+        for name in ("open", "touch", "unlink", "replace"):
+            self.around(Path, name)
 
 
 def fork_process(context: RememberingContext, *arguments: Any, **named: Any) -> ForkProcess:
@@ -73,25 +78,25 @@ def fork_process(context: RememberingContext, *arguments: Any, **named: Any) -> 
     return context.child
 
 
-def run_refit(url: str, last: int, first: str, report: int) -> None:
+def run_refit(url: str, folder: Path, last: int, first: str, report: int) -> None:
     os.setpgid(0, 0)
     os.setsid = lambda: None  # a fit in a session of its own would not be killed with the group
     # Nothing runs in this process yet that a fork could cut in two, and the kernels are compiled.
     RememberingContext.Process = fork_process
     Countdown(last, first, report).watch()
     with Database(url) as database:
-        runner = RefitRunner(database, lease_seconds=LEASE_SECONDS)
+        runner = RefitRunner(database, lease_seconds=LEASE_SECONDS, kept=KeptVotes(folder))
         runner.run_next(scheduled=False)
         runner.stop()
 
 
-def fork_refit(url: str, last: int, first: str) -> dict[str, Any]:
+def fork_refit(url: str, folder: Path, last: int, first: str) -> dict[str, Any]:
     told, report = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(told)
         try:
-            run_refit(url, last, first, report)
+            run_refit(url, folder, last, first, report)
         except BaseException:  # noqa: BLE001  the parent's own code must not run here
             sys.excepthook(*sys.exc_info())
             os._exit(1)
@@ -113,12 +118,13 @@ def warm_up(url: str) -> None:
 def main() -> None:
     answers, sys.stdout = sys.stdout, sys.stderr  # where the log goes
     warm = False
-    for line in sys.stdin:
-        url, last, first = line.rstrip("\n").split(" ", 2)
-        if not warm:
-            warm_up(url)
-            warm = True
-        print(json.dumps(fork_refit(url, int(last), first)), file=answers, flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        for line in sys.stdin:
+            url, last, first = line.rstrip("\n").split(" ", 2)
+            if not warm:
+                warm_up(url)
+                warm = True
+            print(json.dumps(fork_refit(url, Path(folder), int(last), first)), file=answers, flush=True)
 
 
 if __name__ == "__main__":

@@ -11,8 +11,10 @@ from sqlalchemy import text
 
 from app.database.engine import Database
 from app.leaderboard.service import choose_leaderboard, read_leaderboard
+from app.refits.reproduce import reproduce
 from app.refits.runner import RefitRunner
 from app.refits.service import find_refit
+from app.snapshots.service import find_snapshot
 
 TABLES = ("snapshot_models", "snapshot_annotators", "snapshot_matchups", "snapshot_pair_weights", "snapshot_confidence")
 SUBMITTED = "after submit"
@@ -131,3 +133,27 @@ def test_killed_at_every_event(
         kills += 1
     print(f"{kills} kills")
     assert kills > 0.9 * len(events)  # not as many: whether to cancel is asked every second
+
+
+@pytest.mark.campaign
+def test_killed_while_it_keeps_the_votes(
+    database: Database, events: list[str], ask_for_refit: Any, run_and_kill: RunAndKill, vote: Any
+) -> None:
+    """The next refit with the same files reads every vote once, wherever the one before was killed."""
+    files = [name for name in events if name.split()[1] in ("open", "touch", "unlink", "replace")]
+    assert len(files) > 20
+    points = [(1, "after touch"), (6, "after touch"), (3, "before open"), (1, "before replace"), (1, "after replace")]
+    for point in points:
+        vote()
+        ask_for_refit()
+        killed = run_and_kill(*point)
+        assert killed["exit"] == -signal.SIGKILL, point
+        with database.begin() as conn:
+            conn.execute(text("UPDATE leases SET expires_at = clock_timestamp()"))
+            on_record = conn.execute(text("SELECT count(*) FROM votes")).scalar_one()
+        ask_for_refit()
+        assert run_and_kill(0)["exit"] == 0
+        with database.read() as conn:
+            newest = find_snapshot(conn)
+        assert newest.votes_read == on_record, point
+        assert reproduce(database, str(newest.id)).same_votes, point

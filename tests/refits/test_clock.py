@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -87,11 +88,13 @@ def test_a_refit_is_due_by_the_time_that_holds(
     assert runner.run_next(scheduled=True) is None  # that refit has only just ended
 
 
-def test_a_refit_whose_worker_died_is_not_left_running(database: Database, board_from_future: None) -> None:
+def test_a_refit_whose_worker_died_is_not_left_running(
+    database: Database, board_from_future: None, tmp_path: Path
+) -> None:
     with database.begin() as conn:
         conn.execute(text("UPDATE refits SET state = 'fitting', finished_at = NULL"))
         conn.execute(text("UPDATE leases SET expires_at = clock_timestamp() + interval '1 hour', seconds = 0.1"))
-    worker = Worker(database, Settings())
+    worker = Worker(database, Settings(data_dir=tmp_path))
 
     def failed() -> bool:
         worker.run_refit()

@@ -1,6 +1,7 @@
 """Refits on a cluster: `STABLE_ARENA_FIT__SCHEDULER`."""
 
 import socket
+from pathlib import Path
 
 import pytest
 from distributed import LocalCluster
@@ -15,11 +16,11 @@ from app.settings import Settings
 from app.worker import Worker
 
 
-def refit_on(database: Database, scheduler: str) -> Refit:
+def refit_on(database: Database, scheduler: str, folder: Path) -> Refit:
     """Have a worker refit on a cluster."""
     with database.begin() as conn:
         refit_id = request_refit(conn, trigger="manual", requested_by="test", accept_exclusions=False)
-    assert Worker(database, Settings(fit={"scheduler": scheduler})).run_refit() == refit_id
+    assert Worker(database, Settings(data_dir=folder, fit={"scheduler": scheduler})).run_refit() == refit_id
     with database.read() as conn:
         return find_refit(conn, refit_id)
 
@@ -30,17 +31,18 @@ def test_a_refit_fails_without_its_scheduler_and_the_next_one_works(
     stored_crowd: None,
     cluster: LocalCluster,
     remote_messages: list[list[Message]],
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with socket.socket() as bound, monkeypatch.context() as patch:
         patch.setattr(module, "ANSWER_SECONDS", 0.2)
         bound.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{bound.getsockname()[1]}"
-        lost = refit_on(database, address)
+        lost = refit_on(database, address, tmp_path)
     assert lost.state == "failed"
     assert lost.detail.startswith(f"the Dask scheduler {address} does not answer")
     assert remote_messages == []
-    done = refit_on(database, cluster.scheduler_address)
+    done = refit_on(database, cluster.scheduler_address, tmp_path)
     assert (done.state, done.snapshot_number) == ("done", 1)
     assert {len(messages) for messages in remote_messages} == {2}
 

@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,9 +22,9 @@ from tests.fixtures.waiting import wait_until
 
 
 @pytest.fixture
-def worker(database: Database, stored_crowd: None) -> Iterator[Worker]:
+def worker(database: Database, stored_crowd: None, tmp_path: Path) -> Iterator[Worker]:
     """A worker that has published a snapshot as soon as it runs."""
-    worker = Worker(database, Settings(), tick_seconds=0.2)
+    worker = Worker(database, Settings(data_dir=tmp_path), tick_seconds=0.2)
     yield worker
     worker.stop()
 

@@ -1,6 +1,7 @@
 import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,8 +21,8 @@ from tests.fixtures.waiting import wait_until
 
 
 @pytest.fixture
-def worker(database: Database) -> Iterator[Worker]:
-    worker = Worker(database, Settings(), tick_seconds=0.2)
+def worker(database: Database, tmp_path: Path) -> Iterator[Worker]:
+    worker = Worker(database, Settings(data_dir=tmp_path), tick_seconds=0.2)
     yield worker
     worker.stop()
 
