@@ -8,6 +8,7 @@ import pytest
 
 from app.refits.fit.handover import WORTH_SHARING, hand_over
 from app.refits.fit.work_process import ProcessLostError, WorkProcess
+from tests.fixtures.waiting import wait_until
 
 
 def describe(*arrays: np.ndarray[Any, Any], fails: bool = False) -> list[Any]:
@@ -34,12 +35,12 @@ def test_arrays_arrive_as_they_were() -> None:
         assert pid == process.child_pid
         with pytest.raises(ValueError, match="as asked"):
             process.call(partial(describe, LARGE, fails=True))
-        assert open_files() == before
+        wait_until(lambda: open_files() == before)
     finally:
         process.stop()
     with pytest.raises(ProcessLostError):
         process.call(partial(describe, LARGE))
-    assert open_files() <= before
+    wait_until(lambda: open_files() <= before)
 
 
 def test_little_goes_through_the_pipe() -> None:
