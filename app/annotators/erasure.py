@@ -31,12 +31,7 @@ log = structlog.get_logger()
 
 _WITHDRAWN = "the file held keys that have changed; export again"
 
-_CLEAR_METADATA = text(
-    """
-    UPDATE votes SET metadata = NULL FROM annotators
-    WHERE votes.annotator_id = annotators.id AND annotators.erased_at IS NOT NULL AND votes.metadata IS NOT NULL
-    """
-)
+_CLEAR_METADATA = text("UPDATE votes SET metadata = NULL WHERE annotator_id = ANY(:erased) AND metadata IS NOT NULL")
 _REWRITE = text(
     """
     UPDATE annotators SET key = fresh.key FROM unnest(CAST(:ids AS int[]), CAST(:keys AS text[])) AS fresh(id, key)
@@ -142,7 +137,9 @@ def clear_metadata_of_erased(conn: Connection) -> int:
     Another replica may have recorded votes under an erased key for some seconds after the erasure. So this is done for
     all erased annotators, at every erasure and every publication.
     """
-    return conn.execute(_CLEAR_METADATA).rowcount
+    # In two statements: a join reads every vote where the planner does not know yet how few annotators are erased.
+    erased = conn.execute(select(annotators.c.id).where(annotators.c.erased_at.is_not(None))).scalars().all()
+    return conn.execute(_CLEAR_METADATA, {"erased": erased}).rowcount if erased else 0
 
 
 def _delete_tokens(conn: Connection, keys: Sequence[str]) -> None:
