@@ -36,8 +36,10 @@ _TAGS = "|| int4send(CASE WHEN cardinality(v.tags) = 0 THEN 0 ELSE {bits} END)"
 _TAG_HASH = "|| int8send(CASE WHEN cardinality(v.tags) = 0 THEN 0 ELSE hash_array_extended(v.tags, 0) END)"
 _TAG_BIT = "CASE WHEN %(tag_{bit})s = ANY (v.tags) THEN {worth} ELSE 0 END"
 _NAMED = "pg_visible_in_snapshot(v.recorded_in, CAST(%(vote_set)s AS pg_snapshot))"
-_UNSEEN = f"v.recorded_in >= pg_snapshot_xmin(CAST(%(vote_set)s AS pg_snapshot)) AND NOT {_NAMED}"
-_FIRST_BLOCK = f"SELECT (min(v.ctid)::text::point)[0]::bigint FROM votes AS v WHERE {_UNSEEN}"  # noqa: S608  as above
+_FIRST_BLOCK = f"""
+SELECT (min(v.ctid)::text::point)[0]::bigint FROM votes AS v
+WHERE v.recorded_in >= pg_snapshot_xmin(CAST(%(vote_set)s AS pg_snapshot)) AND NOT {_NAMED}
+"""  # noqa: S608  only this module's own words
 
 # What the functions of PostgreSQL whose names end in `send` return: big-endian, without gaps.
 _COLUMNS = (("annotator_id", ">i4"), ("model_a_id", ">i4"), ("model_b_id", ">i4"), ("outcome", ">i2"))
@@ -168,7 +170,8 @@ def read_recorded(conn: Connection, contestants: Contestants, unseen_by: str | N
     model_a, model_b = contestants.sides_sql("v")
     since, values, conditions = 0, dict[str, str](), ""
     if unseen_by is not None:
-        values, conditions = {"vote_set": unseen_by}, f"AND {_UNSEEN}"
+        # By the table's blocks, not by the index of `recorded_in`: each part would go through it from the start.
+        values, conditions = {"vote_set": unseen_by}, f"AND NOT {_NAMED}"
         driver = cast("psycopg.Connection", conn.connection.driver_connection)
         with driver.cursor() as cursor:
             found = cursor.execute(_FIRST_BLOCK, values, prepare=False).fetchone()
