@@ -14,9 +14,9 @@ from app.database.engine import Database
 from app.exports import runner as exports_runner
 from app.exports.runner import ExportRunner
 from app.imports.runner import ImportRunner
-from app.main import create_app
 from app.refits.runner import RefitRunner
 from app.settings import Settings
+from tests.fixtures.application import Assemble
 
 Ask = Callable[..., Any]
 Private = Callable[..., Any]
@@ -40,7 +40,7 @@ def holders(database: Database, needle: str = RAW) -> list[str]:
 
 
 @pytest.fixture
-def private(settings: Settings, serving: Callable[..., Any], keys: dict[str, str]) -> Private:
+def private(settings: Settings, serving: Callable[..., Any], assemble: Assemble, keys: dict[str, str]) -> Private:
     """Serve with a pseudonym secret (others by version before it); a context manager that yields how to ask."""
 
     @contextmanager
@@ -48,7 +48,7 @@ def private(settings: Settings, serving: Callable[..., Any], keys: dict[str, str
         version: int = 1, previous: dict[int, SecretStr] | None = None, secret: SecretStr = SECRET
     ) -> Iterator[Ask]:
         changes = {"pseudonym_key": secret, "pseudonym_key_version": version, "pseudonym_previous_keys": previous or {}}
-        app = create_app(settings.model_copy(update=changes))
+        app = assemble(settings.model_copy(update=changes))
         headers = {"Authorization": f"Bearer {keys['admin']}"}
         with serving(app) as url, Client(base_url=f"{url}/api/v1", headers=headers, timeout=120) as client:
             yield client.request

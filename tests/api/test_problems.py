@@ -20,10 +20,9 @@ Ask = Callable[..., Any]
 VOTE = {"model_a": "a", "model_b": "b", "winner": "tie", "annotator": "k"}
 
 
-@pytest.fixture
-def faulty_app(settings: Settings) -> FastAPI:
-    """The service with endpoints that fail in every way."""
-    app = create_app(settings)
+@pytest.fixture(scope="module")
+def _faulty_app() -> FastAPI:
+    app = create_app(Settings())
 
     @app.get("/bug")
     def bug() -> None:
@@ -44,6 +43,13 @@ def faulty_app(settings: Settings) -> FastAPI:
         return {"status": "written"}
 
     return app
+
+
+@pytest.fixture
+def faulty_app(_faulty_app: FastAPI, settings: Settings) -> FastAPI:
+    """The service with endpoints that fail in every way."""
+    _faulty_app.state.settings = settings
+    return _faulty_app
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from app.database.engine import Database
 from app.guard.bodies import BodyGate
 from app.main import create_app
 from app.settings import ServerSettings, Settings
+from tests.fixtures.application import Assemble
 from tests.fixtures.environment import Configure
 
 Ask = Callable[..., Any]
@@ -180,11 +181,11 @@ ORIGIN = "https://arena.example"
 
 
 @pytest.fixture
-def for_pages(settings: Settings, serving: Callable[[FastAPI], Any]) -> Iterator[Client]:
+def for_pages(settings: Settings, serving: Callable[[FastAPI], Any], assemble: Assemble) -> Iterator[Client]:
     """The service with an origin whose pages may call it."""
     server = ServerSettings.model_validate({"cors_origins": f"{ORIGIN}, http://localhost:3000"})
     with (
-        serving(create_app(settings.model_copy(update={"server": server}))) as url,
+        serving(assemble(settings.model_copy(update={"server": server}))) as url,
         Client(base_url=f"{url}/api/v1", timeout=120) as client,
     ):
         yield client

@@ -9,8 +9,8 @@ from httpx import Client
 from sqlalchemy import text
 
 from app.database.engine import Database
-from app.main import create_app
 from app.settings import IngestSettings, Settings
+from tests.fixtures.application import Assemble
 
 Ask = Callable[..., Any]
 
@@ -18,10 +18,10 @@ VOTE = {"model_a": "a", "model_b": "b", "winner": "tie", "annotator": "judge"}
 
 
 @pytest.fixture
-def client(settings: Settings, serving: Ask) -> Iterator[Client]:
+def client(settings: Settings, serving: Ask, assemble: Assemble) -> Iterator[Client]:
     """A service that holds two votes in its queue and one batch at a time."""
     tight = IngestSettings(queue_size=2, batch_bytes=20_000)
-    app = create_app(settings.model_copy(update={"ingest": tight}))
+    app = assemble(settings.model_copy(update={"ingest": tight}))
     with serving(app) as url, Client(base_url=url, timeout=120) as client:
         yield client
 

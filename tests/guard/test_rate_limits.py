@@ -14,8 +14,8 @@ from app.database.engine import Database
 from app.guard import limits
 from app.guard.errors import RateLimitedError
 from app.guard.limits import RateLimits
-from app.main import create_app
 from app.settings import ServerSettings, Settings
+from tests.fixtures.application import Assemble
 
 Ask = Callable[..., Any]
 Clock = Callable[[float], None]
@@ -117,12 +117,12 @@ def test_memory_is_bounded_and_those_in_use_are_kept(clock: Clock) -> None:
 
 
 @pytest.fixture
-def limited(settings: Settings, serving: Callable[[FastAPI], Any]) -> Iterator[Client]:
+def limited(settings: Settings, serving: Callable[[FastAPI], Any], assemble: Assemble) -> Iterator[Client]:
     """The service with 3 requests a minute for a key and 2 for an address without one."""
     tight = settings.model_copy(
         update={"server": ServerSettings(requests_per_minute=3, anonymous_requests_per_minute=2)}
     )
-    with serving(create_app(tight)) as url, Client(base_url=f"{url}/api/v1", timeout=120) as client:
+    with serving(assemble(tight)) as url, Client(base_url=f"{url}/api/v1", timeout=120) as client:
         yield client
 
 

@@ -22,6 +22,7 @@ from app.guard.errors import RateLimitedError
 from app.guard.limits import RateLimits
 from app.main import create_app
 from app.settings import ServerSettings, Settings
+from tests.fixtures.application import Assemble
 
 Ask = Callable[..., Any]
 
@@ -31,9 +32,9 @@ WITH_BODIES = ("POST", "PUT", "PATCH", "DELETE")
 API = "/api/v1"
 
 
-def routes() -> list[tuple[str, Any]]:
+def routes(app: FastAPI) -> list[tuple[str, Any]]:
     """Every method and route whose requests may have a body."""
-    contexts = list(iter_route_contexts(create_app(Settings()).routes))
+    contexts = list(iter_route_contexts(app.routes))
     return [(method, route) for route in contexts for method in sorted(route.methods or ()) if method in WITH_BODIES]
 
 
@@ -80,16 +81,16 @@ def connected(url: Any) -> Iterator[Raw]:
         yield raw
 
 
-def test_every_route_that_takes_a_body_says_who_may_send_it() -> None:
+def test_every_route_that_takes_a_body_says_who_may_send_it(usual_app: FastAPI) -> None:
     open_to_all = [
-        (method, route.path) for method, route in routes() if not admissions_of(route.original_route.dependant)
+        (method, route.path) for method, route in routes(usual_app) if not admissions_of(route.original_route.dependant)
     ]
     assert open_to_all == []
 
 
-def test_every_route_answers_a_stranger_before_the_body(client: Client) -> None:
+def test_every_route_answers_a_stranger_before_the_body(usual_app: FastAPI, client: Client) -> None:
     checked, wrong = 0, []
-    for method, route in routes():
+    for method, route in routes(usual_app):
         path = re.sub(r"{[\w:]+}", str(uuid4()), route.path)
         kind = "application/x-www-form-urlencoded" if path.startswith("/console") else "application/json"
         with connected(client.base_url) as raw:
@@ -171,10 +172,10 @@ def test_a_request_with_a_body_counts_once(settings: Settings, serving: Ask, key
 
 
 @pytest.fixture
-def small_memory(settings: Settings, serving: Ask) -> Iterator[str]:
+def small_memory(settings: Settings, serving: Ask, assemble: Assemble) -> Iterator[str]:
     """The service with a mebibyte for all bodies together."""
     server = ServerSettings(bodies_bytes=1024 * 1024)
-    with serving(create_app(settings.model_copy(update={"server": server}))) as url:
+    with serving(assemble(settings.model_copy(update={"server": server}))) as url:
         yield url
 
 
