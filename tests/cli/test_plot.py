@@ -27,6 +27,7 @@ def test_a_rated_file_is_drawn(run_cli: RunCli, vote_file: Path, form: str) -> N
     assert any("score" in (text or "") for text in texts)
 
 
+@pytest.mark.campaign
 def test_a_page_that_asks_no_other_site(run_cli: RunCli, vote_file: Path) -> None:
     run_cli("rate", vote_file, "--output", "board.json")
     assert run_cli("plot", "board.json", "--output", "board.html", "--top", 2).exit_code == 0

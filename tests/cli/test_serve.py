@@ -145,8 +145,14 @@ def test_it_serves_and_stops_cleanly(data_dir: Path) -> None:
     assert postmasters(data_dir) == []
 
 
-@pytest.mark.campaign
-@pytest.mark.parametrize(("workers", "how"), [("1", signal.SIGHUP), ("1", signal.SIGINT), ("2", signal.SIGTERM)])
+@pytest.mark.parametrize(
+    ("workers", "how"),
+    [
+        pytest.param("1", signal.SIGHUP, marks=pytest.mark.campaign),
+        pytest.param("1", signal.SIGINT, marks=pytest.mark.soak),  # as Ctrl-C in test_demo.py
+        pytest.param("2", signal.SIGTERM, marks=pytest.mark.campaign),
+    ],
+)
 def test_a_signal_to_all_its_processes_stops_it_cleanly(
     data_dir: Path, tmp_path: Path, workers: str, how: signal.Signals
 ) -> None:

@@ -102,6 +102,7 @@ _write_parquet(raw, typed, Interruption())  # takes as long as one that goes on 
 """
 
 
+@pytest.mark.campaign
 def test_an_interrupted_conversion_does_not_abort_the_process(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", INTERRUPTED, str(tmp_path)], capture_output=True, text=True, timeout=120, check=False

@@ -284,6 +284,7 @@ def test_a_moment_that_cannot_be_stored_is_found_before_anything_is_written(
     assert count(database) == 0
 
 
+@pytest.mark.campaign
 def test_with_pseudonyms_raw_keys_are_nowhere_afterwards(
     settings: Settings, keys: dict[str, str], serving: Any, database: Database, tmp_path: Path
 ) -> None:

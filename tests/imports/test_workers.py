@@ -108,6 +108,7 @@ def test_a_stopped_runner_lets_go_and_the_next_goes_on(post: Ask, database: Data
     assert count(database) == 1
 
 
+@pytest.mark.campaign
 def test_the_service_runs_imports_by_itself(
     settings: Settings, keys: dict[str, str], serving: Any, database: Database
 ) -> None:

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from app.database.engine import Database
 from app.refits.load import load_fit_input
 from tests.fixtures.crowds import crowd_votes
@@ -39,6 +41,7 @@ print(json.dumps(sorted(signatures() - ahead)))
 """
 
 
+@pytest.mark.campaign
 def test_a_refit_and_rate_compile_nothing(
     database: Database, stored_crowd: None, store_policy: Callable[..., None], tmp_path: Path
 ) -> None:

@@ -25,23 +25,33 @@ def refit_on(database: Database, scheduler: str, folder: Path) -> Refit:
         return find_refit(conn, refit_id)
 
 
+def fail_without_scheduler(database: Database, folder: Path) -> None:
+    with socket.socket() as bound, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "ANSWER_SECONDS", 0.2)
+        bound.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{bound.getsockname()[1]}"
+        lost = refit_on(database, address, folder)
+    assert lost.state == "failed"
+    assert lost.detail.startswith(f"the Dask scheduler {address} does not answer")
+
+
 @pytest.mark.campaign
-def test_a_refit_fails_without_its_scheduler_and_the_next_one_works(
+def test_a_refit_fails_without_its_scheduler(
+    database: Database, stored_crowd: None, remote_messages: list[list[Message]], tmp_path: Path
+) -> None:
+    fail_without_scheduler(database, tmp_path)
+    assert remote_messages == []
+
+
+@pytest.mark.soak  # every step of every leaderboard's fit is a message to both processes
+def test_the_next_refit_works_on_a_cluster(
     database: Database,
     stored_crowd: None,
     cluster: LocalCluster,
     remote_messages: list[list[Message]],
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with socket.socket() as bound, monkeypatch.context() as patch:
-        patch.setattr(module, "ANSWER_SECONDS", 0.2)
-        bound.bind(("127.0.0.1", 0))
-        address = f"tcp://127.0.0.1:{bound.getsockname()[1]}"
-        lost = refit_on(database, address, tmp_path)
-    assert lost.state == "failed"
-    assert lost.detail.startswith(f"the Dask scheduler {address} does not answer")
-    assert remote_messages == []
+    fail_without_scheduler(database, tmp_path)
     done = refit_on(database, cluster.scheduler_address, tmp_path)
     assert (done.state, done.snapshot_number) == ("done", 1)
     assert {len(messages) for messages in remote_messages} == {2}

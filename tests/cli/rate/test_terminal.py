@@ -34,6 +34,7 @@ def read_some(master: int) -> bytes:
         return b""
 
 
+@pytest.mark.campaign
 def test_a_watcher_sees_the_stages_and_the_document_stays_clean(vote_file: Path) -> None:
     printed, shown = run_watched("rate", str(vote_file), "--format", "json")
     assert json.loads(printed)["votes"]["read"] == 1503

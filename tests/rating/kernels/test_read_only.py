@@ -64,6 +64,7 @@ def count_compiled(tree: Path, tmp_path: Path) -> CountCompiled:
     return count
 
 
+@pytest.mark.campaign
 def test_beside_the_sources(tree: Path, count_compiled: CountCompiled) -> None:
     assert count_compiled() > 0
     assert count_compiled(read_only=tree) == 0
