@@ -13,9 +13,10 @@ from pathlib import Path
 import httpx
 import psutil
 
-from app.database.embedded.account import Account
+from app.database.embedded.account import Account, choose_account
+from app.database.embedded.cluster import find_binaries, installed_programs
 from app.database.embedded.folder import ServerFolder
-from app.database.embedded.server import EmbeddedServer
+from app.database.embedded.server import NAME, EmbeddedServer
 from app.database.engine import parse_url
 from tests.fixtures.waiting import free_port, wait_until
 
@@ -47,6 +48,10 @@ class Part(ABC):
     @abstractmethod
     def stop(self) -> None: ...
 
+    def release(self) -> None:
+        """Stop it, and leave nothing behind."""
+        self.stop()
+
     def restart(self) -> None:
         """Stop it in order, and start it again."""
         self.stop()
@@ -77,6 +82,64 @@ class Postgres(Part):
 
     def release(self) -> None:
         self._server.release()
+
+
+class Server(Part):
+    """A PostgreSQL server on a port of its own, as an operator runs it: Debian's newest, or else the wheel's."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.name, self.port, self._folder = name, free_port(), folder
+        self._account = choose_account(folder)
+        self._account.make_private(folder)
+        debian = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda programs: int(programs.parent.name))
+        self._programs = debian[-1] if debian else find_binaries(self._account, folder.with_name("programs"))
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://{NAME}@127.0.0.1:{self.port}/postgres"
+
+    def make(self) -> None:
+        """Make an empty cluster."""
+        options = (f"--username={NAME}", "--auth=trust", "--encoding=UTF8", "--no-sync")
+        made = self._account.run([self._programs / "initdb", *options, self._data])
+        assert made.returncode == 0, made.stderr
+
+    def copy(self, primary: "Server") -> None:
+        """Make a cluster that follows a running server, by `pg_basebackup`."""
+        programs = self._programs if (self._programs / "pg_basebackup").exists() else installed_programs()
+        command = [programs / "pg_basebackup", f"--dbname={primary.url}", "--write-recovery-conf", "--checkpoint=fast"]
+        subprocess.run([*command, f"--pgdata={self._data}"], check=True)
+        if self._account.switch:
+            subprocess.run(["chown", "-R", f"{self._account.uid}:{self._account.gid}", self._data], check=True)
+
+    def start(self) -> None:
+        wait_until(lambda: self._control("start", "-w", "-l", self._folder / "log", "-o", self._options), 60)
+
+    def stop(self) -> None:
+        assert self._control("stop", "-m", "fast")
+
+    def promote(self) -> None:
+        """End following the other server, and take writes."""
+        assert self._control("promote")
+
+    def kill(self) -> None:
+        """Kill its first process; the others end when they notice."""
+        os.kill(int((self._data / "postmaster.pid").read_text().split("\n")[0]), signal.SIGKILL)
+
+    def release(self) -> None:
+        """Stop it, if it runs."""
+        self._control("stop", "-m", "immediate")
+
+    @property
+    def _data(self) -> Path:
+        return self._folder / "cluster"
+
+    @property
+    def _options(self) -> str:
+        return f"-c listen_addresses=127.0.0.1 -c port={self.port} -c unix_socket_directories="
+
+    def _control(self, *words: str | Path) -> bool:
+        return self._account.run([self._programs / "pg_ctl", "-s", "-D", self._data, *words]).returncode == 0
 
 
 class Pooler(Part):
