@@ -1,4 +1,4 @@
-"""Work on its way to a child process. Its arrays lie in memory that both can read: a pipe takes seconds for them."""
+"""Work on its way to a child process. Its arrays lie in memory that both can read: a pipe takes twice as long."""
 
 import os
 import pickle
