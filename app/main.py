@@ -13,6 +13,7 @@ from app.auth.oidc.provider import provide_provider
 from app.auth.tokens import provide_known_callers
 from app.battles.queue import provide_battle_queue
 from app.database.engine import Database
+from app.database.notices import Notices
 from app.guard.back_off import provide_back_off
 from app.guard.bodies import BodyGate
 from app.guard.limits import provide_limits
@@ -101,7 +102,8 @@ async def running_process(app: FastAPI, database: Database) -> AsyncIterator[Non
     settings: Settings = app.state.settings
     app.state.process = state = ProcessState()
     state[Settings], state[Database] = settings, database
-    worker = Worker(database, settings)
+    state[Notices] = notices = Notices(database)
+    worker = Worker(database, settings, notices=notices)
     state.closing.push_async_callback(asyncio.to_thread, worker.stop)
     async with state.closing:
         for provide in PROVIDERS:

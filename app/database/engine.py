@@ -5,6 +5,7 @@ from threading import Lock
 from typing import Any, Self, cast
 
 import psycopg
+from psycopg import sql
 from sqlalchemy import URL, Connection, create_engine, event, func, make_url, select
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
@@ -57,6 +58,7 @@ class Database:
         revive: Callable[[], object] | None = None,
     ) -> None:
         self.url = parse_url(url)
+        self.transaction_pooler = transaction_pooler
         self._copied = partial(
             Database,
             self.url.render_as_string(hide_password=False),
@@ -80,6 +82,7 @@ class Database:
             connect_args={
                 "connect_timeout": connect_timeout,
                 "application_name": "stable-arena",
+                "keepalives_idle": 30,  # a connection that only listens would not notice that the other end is gone
                 **({"prepare_threshold": None} if transaction_pooler else {}),
             },
         )
@@ -113,6 +116,16 @@ class Database:
         """Run statements that each commit by themselves."""
         with self._connect() as conn, _translated(writing=True):
             yield conn.execution_options(isolation_level="AUTOCOMMIT")
+
+    @contextmanager
+    def listen(self, channel: str) -> Iterator[psycopg.Connection[Any]]:
+        """Open a connection that is none of the pool's, and gets what is sent to a channel by NOTIFY."""
+        with self._connect() as conn, _translated(writing=True):
+            connection = cast("psycopg.Connection[Any]", conn.connection.driver_connection)
+            conn.detach()
+            connection.autocommit = True
+            connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
+            yield connection
 
     def _connect(self) -> Connection:
         revivals = self._revivals

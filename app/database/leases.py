@@ -23,6 +23,7 @@ from sqlalchemy import ColumnElement, Connection, Interval, and_, delete, func, 
 from sqlalchemy.dialects.postgresql import insert
 
 from app.database.engine import Database
+from app.database.notices import notify
 from app.database.tables import leases
 from app.errors import UnavailableError
 
@@ -179,6 +180,8 @@ class LeasedJob:
         # If the database does not answer, the lease runs out by itself.
         with contextlib.suppress(UnavailableError), self._database.begin() as conn:
             give_back(conn, self._name, self.epoch)
+            if error is None:  # what failed may fail again at once
+                notify(conn, "everything")  # others may have waited for the lease
 
     def _renew_until_ended(self) -> None:
         while not self._ended.wait(self._seconds / 3):

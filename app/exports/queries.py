@@ -32,6 +32,7 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.sql import Select
 
 from app.annotators.standings import standing_of
+from app.database.notices import notify
 from app.database.tables import (
     annotators,
     battles,
@@ -167,6 +168,7 @@ def _iso(moment: ColumnElement[Any]) -> ColumnElement[str]:
 def add_export(conn: Connection, export_id: UUID, values: Mapping[str, Any]) -> None:
     """Record an export that waits."""
     conn.execute(insert(exports).values(id=export_id, state="queued", **values))
+    notify(conn, "files")
 
 
 def get_export(conn: Connection, export_id: UUID) -> RowMapping | None:

@@ -24,7 +24,13 @@ class ExportRunner:
     """Makes one file at a time. Any number of runners may share a database: each export has a lease of its own.
 
     It owns its transactions. Finished files are dropped after `keep_days`.
+
+    Attributes
+    ----------
+    unfinished : whether the last `run_next` found an export, even if another process is, or was, at it
     """
+
+    unfinished = False
 
     def __init__(self, database: Database, *, lease_seconds: float, keep_days: int) -> None:
         self._database = database
@@ -42,6 +48,7 @@ class ExportRunner:
         """
         with self._database.read() as conn:
             waiting = store.runnable_exports(conn)
+        self.unfinished = bool(waiting)
         for export_id in () if self._interruption.asked else waiting:
             job = LeasedJob(self._database, f"export:{export_id}", self._lease_seconds, one_off=True)
             export = job.claim(partial(self._begin, export_id))

@@ -41,7 +41,13 @@ class ImportRunner:
     Parameters
     ----------
     process : in which files are read, so that a file which needs too much memory ends it alone; None for this process
+
+    Attributes
+    ----------
+    unfinished : whether the last `run_next` found an import, even if another process is, or was, at it
     """
+
+    unfinished = False
 
     def __init__(
         self,
@@ -65,6 +71,7 @@ class ImportRunner:
         """
         with self._database.read() as conn:
             waiting = store.runnable_imports(conn)
+        self.unfinished = bool(waiting)
         if not waiting or self.stopped:
             return None
         with import_turn(self._database, self._lease_seconds) as mine:

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, RowMapping
 from app.database.engine import Database
 from app.database.file_chunks import add_chunk, drop_chunks, has_chunks, move_chunks
 from app.database.ids import new_id
+from app.database.notices import notify
 from app.errors import BadInputError
 from app.imports import queries as store
 from app.imports.service import ImportOptions
@@ -81,9 +82,11 @@ class Upload:
                 if earlier is not None:
                     self._options = self._options.known_again()
                 self._add(conn, sha256)
+                notify(conn, "files")
                 return self._id, True
             if earlier["state"] != "done":
                 self._take_on(conn, earlier)
+                notify(conn, "files")
             drop_chunks(conn, self._id)
             return earlier["id"], earlier["state"] != "done"
 

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 from app.database.engine import Database
+from app.database.notices import TICK_SECONDS, notices_arrive
 from app.database.schema import require_current
 from app.errors import StableArenaError
 from app.monitoring import queries as store
@@ -73,6 +74,8 @@ def check_database(database: Database) -> list[Check]:
             version, clock, writes = store.database_facts(conn)
         after = time.time()
         checks = [_server(version, writes=writes), _clock(clock, before, after)]
+        if writes:
+            checks.append(_notices(database))
         require_current(database)
         checks.append(Check("Schema", "good", "Its tables are those of this version."))
         with database.read() as conn:
@@ -88,6 +91,20 @@ def _server(version: str, *, writes: bool) -> Check:
         return Check("Database", "good", f"PostgreSQL {version} answers.")
     remedy = "Point the service at the primary, or end default_transaction_read_only (see operations, Start and stop)."
     return Check("Database", "bad", f"PostgreSQL {version} answers, but takes no writes.", remedy)
+
+
+def _notices(database: Database) -> Check:
+    """Check that work begins at once, by a notice of the database."""
+    if database.transaction_pooler:
+        return Check("Notices", "good", "Behind a pooler there are none: the worker looks for work every second.")
+    if notices_arrive(database):
+        return Check("Notices", "good", "What is to be done is noticed at once.")
+    words = f"None arrives from the database, so work begins up to {duration(TICK_SECONDS)} late."
+    remedy = (
+        "A pooler that gives a connection for one transaction keeps them: set "
+        "STABLE_ARENA_DATABASE__TRANSACTION_POOLER=true, or let the service connect to PostgreSQL itself."
+    )
+    return Check("Notices", "warn", words, remedy)
 
 
 def _clock(database: float, before: float, after: float) -> Check:

@@ -10,6 +10,7 @@ from sqlalchemy.sql import Select
 
 from app.database.ids import new_id
 from app.database.leases import MOMENT_SECONDS, end_when_silent
+from app.database.notices import notify
 from app.database.tables import imports, refits, snapshots
 
 RUNNING = ("reading", "fitting", "publishing")
@@ -34,6 +35,7 @@ def queue_refit(conn: Connection, *, trigger: str, requested_by: str, accept_exc
     refit_id = new_id()
     values = {"id": refit_id, "state": "queued", "trigger": trigger, "requested_by": requested_by}
     conn.execute(insert(refits).values(accept_exclusions=accept_exclusions, **values))
+    notify(conn, "refits")
     return refit_id
 
 

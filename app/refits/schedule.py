@@ -1,5 +1,5 @@
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from sqlalchemy import Connection
 
@@ -22,16 +22,29 @@ REFIT_LEASE = "refit"
 IMPORT_LEASE = "imports"
 """Held by the process that imports votes."""
 
+Trigger = Literal["schedule", "import", "votes"]
+
 _LONGEST_WAIT = timedelta(minutes=30)
 """How long a refit that is due waits for imports, from when the first of them began."""
 
 
-def work_waits(conn: Connection) -> bool:
-    """Whether a worker has something to do: a refit that was requested, is due, or was left behind by a lost worker."""
-    if refit_is_queued(conn):
-        return True
-    left_behind = refit_is_running(conn) and lease_is_free(conn, REFIT_LEASE)
-    return left_behind or refit_is_due(conn)
+class _Due(NamedTuple):
+    """Why a refit is due now, None if it is not; and when the next one by schedule is, in seconds from now."""
+
+    trigger: Trigger | None
+    seconds: float | None = None
+
+
+def seconds_until_work(conn: Connection) -> float | None:
+    """Return when a worker has something to do, in seconds from now; None if that is not known.
+
+    It is 0 for a refit that was requested, is due, or was left behind by a lost worker. Otherwise it is when the next
+    refit by schedule is due, if there is something new.
+    """
+    if refit_is_queued(conn) or (refit_is_running(conn) and lease_is_free(conn, REFIT_LEASE)):
+        return 0.0
+    due = _find_due(conn)
+    return due.seconds if due.trigger is None else 0.0
 
 
 def refit_can_begin(conn: Connection, *, scheduled: bool) -> bool:
@@ -46,7 +59,7 @@ def refit_is_due(conn: Connection) -> bool:
     return due_trigger(conn) is not None
 
 
-def due_trigger(conn: Connection) -> Literal["schedule", "import", "votes"] | None:
+def due_trigger(conn: Connection) -> Trigger | None:
     """Return why a refit is due now, None if it is not.
 
     schedule: the last refit ended `refit_interval_seconds` ago or longer, and there is something new that the newest
@@ -54,25 +67,31 @@ def due_trigger(conn: Connection) -> Literal["schedule", "import", "votes"] | No
     the last refit published, and `refit_after_votes` new votes have come in since. Before the first snapshot: there are
     the annotators and votes that it needs. While an import runs, half an hour at most, nothing is due.
     """
+    return _find_due(conn).trigger
+
+
+def _find_due(conn: Connection) -> _Due:
     policy = current_policy(conn).settings
     ended, now, snapshot = last_ended(conn), database_time(conn), newest_snapshot(conn)
     imported = imports_since_refit(conn)
     if imported.running and not lease_is_free(conn, IMPORT_LEASE) and _is_patient(imported, now):
-        return None
+        return _Due(None)
     if snapshot is None:
         resting = ended is not None and ended.at + timedelta(seconds=policy.refit_interval_seconds) > now
         due = (imported.ended or not resting) and read_first_leaderboard_needs(conn, policy).met
-        return ("import" if resting else "schedule") if due else None
+        return _Due(("import" if resting else "schedule") if due else None)
     due_at = next_refit_due_at(
         conn, policy, snapshot["vote_set"], last_ended_at=None if ended is None else ended.at, now=now
     )
-    if due_at is None or due_at <= now:
-        return None if due_at is None else "schedule"
-    if imported.ended:
-        return "import"
+    if due_at is None:
+        return _Due(None)
+    left = (due_at - now).total_seconds()
+    if left <= 0 or imported.ended:
+        return _Due("schedule" if left <= 0 else "import")
     if ended is None or ended.state != "done" or policy.refit_after_votes is None:
-        return None
-    return "votes" if new_votes_since(conn, snapshot["vote_set"]) >= policy.refit_after_votes else None
+        return _Due(None, left)
+    enough = new_votes_since(conn, snapshot["vote_set"]) >= policy.refit_after_votes
+    return _Due("votes" if enough else None, left)
 
 
 def _is_patient(imported: ImportsSince, now: datetime) -> bool:

@@ -26,6 +26,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from app.audit.queries import Head
 from app.database.copying import copy_into
 from app.database.ids import new_id
+from app.database.notices import notify
 from app.database.tables import (
     models,
     snapshot_annotators,
@@ -40,6 +41,7 @@ _EMPTY: dict[str, None] = {}
 
 def insert_snapshot(conn: Connection, values: Mapping[str, Any]) -> RowMapping:
     """Add a snapshot's own row and return its `id, number, published_at`."""
+    notify(conn, "snapshots")
     statement = insert(snapshots).values(id=new_id(), published_at=func.clock_timestamp(), **values)
     statement = statement.returning(snapshots.c.id, snapshots.c.number, snapshots.c.published_at)
     return conn.execute(statement).mappings().one()

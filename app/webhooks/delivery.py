@@ -34,7 +34,13 @@ class Deliverer:
 
     It makes several attempts at once, to each receiver one: a slow receiver keeps no message from the others. An
     attempt may take `attempt_seconds` in all.
+
+    Attributes
+    ----------
+    next_in_seconds : when the next attempt is due, from the end of `deliver_due`; None if no message waits
     """
+
+    next_in_seconds: float | None = None
 
     def __init__(self, database: Database, *, allow_private: bool, attempt_seconds: float = ATTEMPT_SECONDS) -> None:
         self._database = database
@@ -75,7 +81,10 @@ class Deliverer:
     def _claim(self, busy: Collection[str]) -> RowMapping | None:
         with self._database.begin() as conn:
             # Claimed for longer than an attempt takes. If this process dies, another one takes it after that.
-            return store.claim_due(conn, seconds=2 * self._attempt_seconds, except_receivers=busy)
+            message = store.claim_due(conn, seconds=2 * self._attempt_seconds, except_receivers=busy)
+            if message is None:
+                self.next_in_seconds = store.seconds_to_next_attempt(conn)
+            return message
 
     async def _try(self, message: RowMapping) -> None:
         with structlog.contextvars.bound_contextvars(message=str(message["id"])):

@@ -8,6 +8,7 @@ from uuid import UUID
 from sqlalchemy import Connection, Interval, RowMapping, case, exists, func, insert, literal, or_, select, update
 
 from app.database.ids import new_id
+from app.database.notices import notify
 from app.database.tables import webhook_deliveries, webhooks
 
 RECEIVER = func.lower(func.substring(webhooks.c.url, "//([^/?]*)")).label("receiver")
@@ -53,6 +54,7 @@ def delete_webhook(conn: Connection, webhook_id: UUID) -> bool:
 def set_paused(conn: Connection, webhook_id: UUID, *, paused: bool) -> bool:
     """Let a webhook's messages wait, or no longer; False where it is so already."""
     c = webhooks.c
+    notify(conn, "webhooks")
     statement = update(webhooks).where(c.id == webhook_id, c.paused_at.is_(None) == literal(paused))
     return conn.execute(statement.values(paused_at=func.now() if paused else None)).rowcount > 0
 
@@ -78,6 +80,7 @@ def insert_deliveries(conn: Connection, webhook_ids: Collection[UUID], event: st
     ]
     if rows:
         conn.execute(insert(webhook_deliveries), rows)
+        notify(conn, "webhooks")
     return ids
 
 
@@ -109,6 +112,15 @@ def claim_due(conn: Connection, *, seconds: float, except_receivers: Collection[
         .returning(c.id, c.event, c.payload, c.attempts, webhooks.c.url, RECEIVER, webhooks.c.secret)
     )
     return conn.execute(statement).mappings().one_or_none()
+
+
+def seconds_to_next_attempt(conn: Connection) -> float | None:
+    """Return when the next message is due, in seconds from now; None if none waits."""
+    c = webhook_deliveries.c
+    left = func.extract("epoch", func.min(c.next_attempt_at) - func.clock_timestamp())
+    waiting = select(left).join(webhooks, webhooks.c.id == c.webhook_id)
+    seconds = conn.execute(waiting.where(c.status == "waiting", webhooks.c.paused_at.is_(None))).scalar_one_or_none()
+    return None if seconds is None else float(seconds)
 
 
 def end_delivery(conn: Connection, delivery_id: UUID, status: str, detail: str) -> None:

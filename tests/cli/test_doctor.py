@@ -34,7 +34,7 @@ def test_a_service_that_is_well(examine: Examine, run_cli: RunCli) -> None:
     found = examine()
     assert found["exit_code"] == 0
     assert {name for name, check in found.items() if name != "exit_code" and check["tone"] == "good"} >= {
-        "Configuration", "Disk for uploads", "Database", "Clock", "Schema",
+        "Configuration", "Disk for uploads", "Database", "Clock", "Notices", "Schema",
         "Worker", "Last refit", "Annotators", "API keys",
     }  # fmt: skip
     assert found["Database"]["words"].startswith("PostgreSQL ")
@@ -125,6 +125,13 @@ def test_a_database_that_takes_no_writes(examine: Examine, database: Database, m
     found = examine()
     assert found["exit_code"] == 1
     assert "takes no writes" in found["Database"]["words"]
+
+
+def test_notices_that_a_pooler_keeps(examine: Examine, configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "notices_arrive", lambda _: False)
+    assert examine()["Notices"]["tone"] == "warn"
+    configure(DATABASE__TRANSACTION_POOLER="true")
+    assert examine()["Notices"]["tone"] == "good"
 
 
 def test_clocks_that_are_apart(examine: Examine, monkeypatch: pytest.MonkeyPatch) -> None:

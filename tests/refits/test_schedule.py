@@ -10,7 +10,7 @@ from app.database.ids import new_id
 from app.database.leases import acquire_lease
 from app.database.tables import imports, leases, refits, votes
 from app.refits.runner import RefitRunner
-from app.refits.schedule import refit_is_due, work_waits
+from app.refits.schedule import refit_is_due, seconds_until_work
 from app.refits.schemas import Refit
 from app.refits.service import find_refit, request_refit
 
@@ -33,7 +33,7 @@ def is_due(database: Database) -> bool:
 
 def waits(database: Database) -> bool:
     with database.read() as conn:
-        return work_waits(conn)
+        return seconds_until_work(conn) == 0
 
 
 def let_the_interval_pass(database: Database) -> None:
@@ -63,6 +63,8 @@ def test_nothing_new_nothing_to_do(database: Database, stored_crowd: None, run_r
     run_refit()
     let_the_interval_pass(database)
     assert not is_due(database)
+    with database.read() as conn:
+        assert seconds_until_work(conn) is None
 
 
 @pytest.mark.parametrize("news", ["votes", "decision", "policy"])
@@ -78,6 +80,8 @@ def test_news_wait_for_the_interval(
         with database.begin() as conn:
             decide(conn, "honest 0", "exclude", reason="a test", decided_by="a test")
     assert not is_due(database)
+    with database.read() as conn:
+        assert 500 < (seconds_until_work(conn) or 0) <= 600
     let_the_interval_pass(database)
     assert is_due(database)
 

@@ -17,6 +17,7 @@ from app.policy.service import current_policy
 from app.settings import Settings, WebhookSettings
 from app.snapshots.freshness import announce_stale_leaderboard
 from app.webhooks.delivery import MAX_ATTEMPTS, Deliverer, pause_after
+from app.webhooks.queries import FIRST_PAUSE_SECONDS, MOST_STRETCHED
 
 Ask = Callable[..., Any]
 
@@ -233,6 +234,11 @@ def test_it_is_sent_again_until_it_is_taken(
     for attempt, (status, detail) in enumerate([("waiting", "500"), ("waiting", "302"), ("delivered", "204")], 1):
         assert deliverer.deliver_due() == 1
         assert deliverer.deliver_due() == 0  # not due yet
+        if status == "waiting":
+            pause = FIRST_PAUSE_SECONDS * 4 ** (attempt - 1)
+            assert 0 < (deliverer.next_in_seconds or 0) <= MOST_STRETCHED * pause
+        else:
+            assert deliverer.next_in_seconds is None
         (seen,) = ask("GET", f"/webhooks/{hook['id']}/deliveries").json()["items"]
         assert (seen["id"], seen["attempts"], seen["status"], seen["detail"]) == (
             message, attempt, status, f"answered {detail}",

@@ -5,11 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Connection, text
 from structlog.testing import capture_logs
 
 from app.database.engine import Database
+from app.database.ids import new_id
+from app.database.notices import Notices, notify
 from app.errors import UnavailableError
+from app.exports.service import find_export
 from app.leaderboard.service import choose_leaderboard
 from app.refits.fit.interface import FitOutput
 from app.refits.service import find_refit, list_refits, request_refit
@@ -18,6 +21,10 @@ from app.snapshots.service import NoSnapshotError
 from app.worker import Worker
 from tests.fixtures.refits import Around
 from tests.fixtures.waiting import wait_until
+
+EXPORT = """
+INSERT INTO exports (id, state, what, format, requested_by) VALUES (:id, 'queued', 'votes', 'csv', 'a test')
+"""
 
 
 @pytest.fixture
@@ -79,6 +86,50 @@ class TickingWorker(Worker):
         """Do what an hour back does to what is due."""
         for job in self._scheduler.get_jobs():
             job.modify(next_run_time=datetime.now(UTC) + timedelta(hours=1))
+
+
+class NotingWorker(TickingWorker):
+    """Notes what it looks for, and does nothing else."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        self.looks: list[str] = []
+        super().__init__(*args, **options)
+
+    def run_refit(self) -> Any:
+        self.looks.append("refits")
+
+    def run_files(self) -> None:
+        self.looks.append("files")
+
+
+def test_a_notice_begins_the_work_it_is_about(database: Database) -> None:
+    notices = Notices(database)
+    connected = threading.Event()
+    noting = NotingWorker(database, Settings(), notices=notices, tick_seconds=3600)
+    notices.call("snapshots", connected.set)  # the last that is called once it listens
+    noting.start()
+    assert connected.wait(60)
+    wait_until(lambda: noting.looks.count("files") >= 1)
+    noting.looks.clear()
+    for number in (1, 2, 3):
+        with database.begin() as conn:
+            notify(conn, "files")
+        wait_until(lambda wanted=number: noting.looks.count("files") >= wanted)
+    noting.stop()
+    assert noting.looks.count("refits") <= 1, "its own notices and its own time"
+
+
+def test_work_whose_notice_was_lost_is_found_at_a_tick(database: Database, worker: Worker) -> None:
+    worker.start()
+    lost = new_id()
+    with database.begin() as conn:
+        conn.execute(text(EXPORT), {"id": lost})
+
+    def made() -> bool:
+        with database.read() as conn:
+            return find_export(conn, lost).state == "done"
+
+    wait_until(made)
 
 
 class BrokenWorker(TickingWorker):
