@@ -7,6 +7,7 @@ look at the database now and then too. Votes send none: a commit with a notice w
 import selectors
 import socket
 import threading
+import time
 from collections.abc import Callable, Collection, Iterator
 from typing import Literal
 
@@ -14,6 +15,7 @@ import structlog
 from sqlalchemy import Connection, func, select
 
 from app.database.engine import Database
+from app.database.errors import DatabaseReadOnlyError
 from app.errors import UnavailableError
 
 log = structlog.get_logger()
@@ -24,7 +26,8 @@ CHANNEL = "stable_arena"
 TICK_SECONDS = 30.0
 """Between two looks for what a lost notice was about."""
 DEAF_SECONDS = 1.0
-"""Between two looks at everything behind a pooler that passes no notices on."""
+"""Between two looks at everything where no notices can come."""
+_MINUTE = 60.0
 _FIRST_PAUSE_SECONDS = 0.1  # between two attempts to connect again; then twice as long each time
 _LONGEST_PAUSE_SECONDS = 2.0
 
@@ -46,8 +49,8 @@ class Notices:
     """Calls functions when there is a notice of their subject, in a thread that has the process's one such connection.
 
     Once it is connected, at first and whenever the connection was lost, all functions are called, as for a notice of
-    everything: what came before was not heard. Behind a pooler that passes no notices on, they are called every second.
-    The functions must return at once.
+    everything: what came before was not heard. Behind a pooler that passes no notices on, and on a standby, which takes
+    no listeners, they are called every second. The functions must return at once.
     """
 
     def __init__(self, database: Database) -> None:
@@ -80,23 +83,30 @@ class Notices:
 
     def _run(self, ended: socket.socket) -> None:
         with ended:
-            if self._database.transaction_pooler:
-                log.info("no_notices", detail="behind a pooler in transaction mode: looks for work every second")
-                while not self._stopped.wait(DEAF_SECONDS):
-                    self._tell(["everything"])
-                return
             pause, lost = _FIRST_PAUSE_SECONDS, False
             while not self._stopped.is_set():
+                if self._database.transaction_pooler:
+                    self._go_without()
+                    continue
                 try:
                     for subjects in self._hear(ended):
                         pause, lost = _FIRST_PAUSE_SECONDS, False
                         self._tell(subjects)
+                except DatabaseReadOnlyError:  # a standby, which may become the primary
+                    self._go_without()
                 except UnavailableError as error:
                     if not lost:
                         log.warning("notices_lost", detail=error.detail)
                     lost = True
                 self._stopped.wait(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+
+    def _go_without(self) -> None:
+        """Call all functions every second, for a minute."""
+        log.debug("no_notices", detail="a standby, or a pooler in transaction mode: looks for news every second")
+        until = time.monotonic() + _MINUTE
+        while time.monotonic() < until and not self._stopped.wait(DEAF_SECONDS):
+            self._tell(["everything"])
 
     def _hear(self, ended: socket.socket) -> Iterator[Collection[str]]:
         """Yield the subjects of the notices that come, until the end, over one connection."""

@@ -10,6 +10,7 @@ from sqlalchemy import text
 from structlog.testing import capture_logs
 
 from app.database.engine import Database
+from app.database.errors import DatabaseReadOnlyError
 from app.database.notices import Notices, notices_arrive, notify
 from tests.fixtures.waiting import wait_until
 
@@ -111,6 +112,22 @@ def test_behind_a_pooler_everything_is_looked_at_again_and_again(database_url: s
         notices.start()
         assert take(heard, 2) == ["files", "files"]
         assert database.pool.checkedin() == 0, "it asks the pooler for nothing"
+        notices.stop()
+
+
+class Standby(Database):
+    """A database that is a standby, as far as notices go."""
+
+    def listen(self, channel: str) -> Any:
+        raise DatabaseReadOnlyError(f"cannot execute LISTEN {channel} during recovery")
+
+
+def test_on_a_standby_everything_is_looked_at_again_and_again(database_url: str, heard: "queue.Queue[str]") -> None:
+    with Standby(database_url) as database:
+        notices = Notices(database)
+        notices.call("snapshots", lambda: heard.put("snapshots"))
+        notices.start()
+        assert take(heard, 2) == ["snapshots", "snapshots"]
         notices.stop()
 
 
