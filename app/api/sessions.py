@@ -204,7 +204,7 @@ def require_private_connection(request: Request) -> None:
     if not _has_tls(request) and not _is_loopback(host):
         raise InsecureConnectionError(
             f"{host or 'the service'} was reached without TLS, so others could read the key: use https:// or, on the "
-            "machine itself, http://localhost. Behind a proxy that ends TLS, FORWARDED_ALLOW_IPS must name the proxy."
+            "machine itself, http://127.0.0.1. Behind a proxy that ends TLS, FORWARDED_ALLOW_IPS must name the proxy."
         )
 
 

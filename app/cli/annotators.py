@@ -28,24 +28,30 @@ _MOST_MODELS = 10
 
 Key = Annotated[str, typer.Argument(help="The annotator's id or key.")]
 
+StandingOption = Annotated[Standing | None, typer.Option(help="Only those of this standing.")]
+FormatOption = Annotated[Literal["table", "json", "csv"], typer.Option("--format", help="How to print the result.")]
+
 annotators = typer.Typer(invoke_without_command=True, add_completion=False)
 
 
 @annotators.callback()
-def list_all(
-    context: typer.Context,
-    standing: Annotated[Standing | None, typer.Option(help="Only those of this standing.")] = None,
-    output_format: Annotated[
-        Literal["table", "json", "csv"], typer.Option("--format", help="How to print the result.")
-    ] = "table",
+def without_command(
+    context: typer.Context, standing: StandingOption = None, output_format: FormatOption = "table"
 ) -> None:
     """List annotators, see the evidence, and decide on them.
 
-    Without a command: the annotators with their figures in the newest snapshot and the reasons for flags, the
-    strongest reason first, then the lowest ability.
+    Without a command: the same as `list`.
     """
-    if context.invoked_subcommand is not None:
-        return
+    if context.invoked_subcommand is None:
+        list_all(standing, output_format)
+
+
+@annotators.command("list")
+def list_all(standing: StandingOption = None, output_format: FormatOption = "table") -> None:
+    """List annotators with their figures in the newest snapshot and the reasons for flags.
+
+    The strongest reason comes first, then the lowest ability.
+    """
     with reading() as conn:
         found = list_annotators(conn, limit=ALL, standing=standing)
         listed = list(zip(found, list_reasons(conn, found), strict=True))

@@ -84,13 +84,13 @@ def sign_in_link(
     key: Annotated[str, typer.Argument(help="The key's prefix or id, as listed.")],
     minutes: Annotated[int, typer.Option(min=1, max=60, help="How long the link works.")] = 10,
     address: Annotated[
-        str | None, typer.Option(help="Where browsers reach the service [http://localhost and its port].")
+        str | None, typer.Option(help="Where browsers reach the service [http://127.0.0.1 and its port].")
     ] = None,
 ) -> None:
     """Print a link that signs a browser in to the console once, as the key's owner, without showing the key."""
     with open_session(creates=False) as session, session.database.begin() as conn:
         ticket = make_link(conn, key, lifetime=timedelta(minutes=minutes), actor=COMMAND_LINE)
-    base = address or f"http://localhost:{session.settings.server.port}"
+    base = address or f"http://127.0.0.1:{session.settings.server.port}"
     typer.echo(sign_in_address(base, ticket))
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 WIDTH, HEIGHT = 640.0, 230.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 76.0, 12.0, 14.0, 30.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 92.0, 12.0, 14.0, 30.0
 _MOST_TICKS = 5
 
 

@@ -27,6 +27,12 @@ def test_the_case_of_an_annotator(vote_file: Path, run_cli: RunCli) -> None:
     assert ("Most surprising votes" in shown.stdout) == bool(case["surprising"])
     assert "[red]dog" in shown.stdout, "names are no markup"
 
+    flagged = ("--standing", "flagged", "--format", "json")
+    listed = run_cli("annotators", "list", *flagged)
+    assert listed.exit_code == 0, listed.stderr
+    assert "k24" in [one["annotator"] for one in json.loads(listed.stdout)["annotators"]]
+    assert run_cli("annotators", *flagged).stdout == listed.stdout, "the same without the word"
+
     fine = run_cli("annotators", "show", "k00").stdout
     assert "• Nothing stands out." in fine
     unknown = run_cli("annotators", "show", "nobody")

@@ -99,6 +99,6 @@ def test_a_sign_in_link(run_cli: RunCli, database: Database) -> None:
     assert address == "https://arena.example/console/sign-in"
     with database.read() as conn:
         assert find_link(conn, ticket).name == "reviewer"
-    assert run_cli("keys", "sign-in-link", prefix).stdout.startswith("http://localhost:8000/console/sign-in?ticket=")
+    assert run_cli("keys", "sign-in-link", prefix).stdout.startswith("http://127.0.0.1:8000/console/sign-in?ticket=")
     refused = run_cli("keys", "sign-in-link", "nothing")
     assert (refused.exit_code, refused.stdout) == (1, "")

@@ -145,8 +145,10 @@ def test_the_files_of_others_are_those_that_were_written_down(folder: str) -> No
 
 
 def test_the_api_page_starts_swagger_ui_on_our_description(client: Client) -> None:
-    start = client.get(next(load for load in Page(client.get("/docs")).loads if load.endswith("start.js")))
+    page = Page(client.get("/docs"))
+    start = client.get(next(load for load in page.loads if load.endswith("start.js")))
     described = re.findall(r'url: "([^"]+)"', start.text)
 
     assert len(described) == 1
     assert client.get(urljoin("/docs", described[0])).json()["info"]["title"] == "Stable Arena"
+    assert "/" in page.links, "the way back"

@@ -90,7 +90,7 @@ def post_preview(
 
 
 WIDTH, HEIGHT = 560.0, 240.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 46.0, 12.0, 26.0, 30.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64.0, 12.0, 26.0, 30.0
 
 
 @dataclass(frozen=True)
