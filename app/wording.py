@@ -9,6 +9,17 @@ def count(value: float) -> str:
     return f"{round(value):,}".replace("-", MINUS)
 
 
+def points(value: float | None, digits: int = 0) -> str:
+    """Write Elo points, or an ability: 1,043, −0.25; a dash where there are none."""
+    return "–" if value is None else f"{value:,.{digits}f}".replace("-", MINUS)
+
+
+def change(value: float, digits: int = 0) -> str:
+    """Write a difference with its sign: +12, −3."""
+    rounded = round(value, digits) + 0.0  # never −0
+    return f"{rounded:+,.{digits}f}".replace("-", MINUS)
+
+
 def percent(value: float | None, digits: int = 0) -> str:
     """Write a share: 0.613 as 61%."""
     return "–" if value is None else f"{value:.{digits}%}"

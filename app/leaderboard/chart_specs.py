@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from app.wording import MINUS
+
 Spec = dict[str, Any]
 Rows = Sequence[Mapping[str, Any]]
 
@@ -34,7 +36,7 @@ def abilities_chart(bins: Rows, min_ability: float) -> Spec:
     return _chart(
         bins,
         _bars(bins, _axis("ability (1: the mean annotator)")),
-        *_limit(min_ability, f"ε = {min_ability:g}"),
+        *_limit(min_ability, f"ε = {min_ability:g}".replace("-", MINUS)),
     )
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from app.monitoring.service import KEY_NOTICE, REFITS_READ, ServiceFigures
-from app.monitoring.wording import count, duration, listed, percent, plural
 from app.snapshots.freshness import is_from_future
+from app.wording import count, duration, listed, percent, plural
 
 _PATIENCE = 60.0
 """Seconds that a refit may wait for a worker: a worker looks every few seconds."""

@@ -13,7 +13,7 @@ from app.errors import StableArenaError
 from app.monitoring import queries as store
 from app.monitoring.checks import Check, check_service
 from app.monitoring.service import read_figures
-from app.monitoring.wording import duration, percent
+from app.wording import duration, percent
 
 _GIGABYTE = 1024**3
 _LEAST_BYTES, _FEW_BYTES = _GIGABYTE, 5 * _GIGABYTE

@@ -6,8 +6,8 @@ from urllib.parse import quote
 
 from markupsafe import Markup, escape
 
-from app.monitoring.wording import MINUS, count, duration, listed, percent, plural
 from app.snapshots.schemas import LeaderboardMethod
+from app.wording import MINUS, change, count, duration, listed, percent, plural, points
 
 METHODS: dict[LeaderboardMethod, str] = {
     "am-elo": "am-ELO",
@@ -20,11 +20,6 @@ METHODS: dict[LeaderboardMethod, str] = {
 _POWER = re.compile(r"\b10\^(\d+)")
 
 
-def points(value: float | None, digits: int = 0) -> str:
-    """Write Elo points: 1,043; a dash where there are none."""
-    return "–" if value is None else f"{value:,.{digits}f}".replace("-", MINUS)
-
-
 def tick(value: float) -> str:
     """Write a number at an axis, with as many digits as it needs: 1,050, 0.25."""
     return f"{value:,.10g}".replace("-", MINUS)
@@ -33,12 +28,6 @@ def tick(value: float) -> str:
 def method_name(method: LeaderboardMethod) -> str:
     """Write a method's name: am-ELO."""
     return METHODS[method]
-
-
-def change(value: float, digits: int = 0) -> str:
-    """Write a difference with its sign: +12, −3."""
-    rounded = round(value, digits) + 0.0  # never −0
-    return f"{rounded:+,.{digits}f}".replace("-", MINUS)
 
 
 def moment(value: datetime) -> str:

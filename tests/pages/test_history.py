@@ -27,7 +27,7 @@ def test_each_snapshot_says_what_it_changed(client: Client, publish: Publish) ->
     assert text_of(newest.findall("h2/a")[0]) == "Snapshot 2"
     assert [text_of(one) for one in newest.findall("ul/li")] == [
         "bee rose from rank 2 to 1, +150.0 points, beyond its interval.",
-        "ant fell from rank 1 to 2, -100.0 points, beyond its interval.",
+        "ant fell from rank 1 to 2, −100.0 points, beyond its interval.",
         "cat is new, at rank 3.",
     ]
     assert "the rule coin found annotators with 20.0% of the votes; 1.2% is usual" in text_of(newest)

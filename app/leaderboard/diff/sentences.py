@@ -5,6 +5,7 @@ from typing import Any
 
 from app.leaderboard.diff.schemas import AnnotatorChanges, Causes, RowChange
 from app.rating.errors import counted
+from app.wording import change, points
 
 MOST_NAMED = 5
 
@@ -37,7 +38,7 @@ def describe_moves(models: Sequence[RowChange]) -> Iterator[str]:
 def _describe_score(one: RowChange, place: str) -> str:
     if one.score_after is None:
         return f"{one.model} no longer has a score."
-    return f"{one.model} now has a score: {one.score_after:.1f} points, {_at(one.rank_after, place)}."
+    return f"{one.model} now has a score: {points(one.score_after, 1)} points, {_at(one.rank_after, place)}."
 
 
 def _at(rank: int | None, place: str) -> str:
@@ -66,7 +67,7 @@ def _describe_move(one: RowChange, place: str) -> str:
         text = f"{one.model} {'rose' if after < before else 'fell'} from rank {before} to {after}{place}"
     if one.change is None:
         return f"{text}, without a score."
-    return f"{text}, {one.change:+.1f} points, {'beyond' if one.beyond_interval else 'within'} its interval."
+    return f"{text}, {change(one.change, 1)} points, {'beyond' if one.beyond_interval else 'within'} its interval."
 
 
 def describe_causes(causes: Causes) -> Iterator[str]:
@@ -74,7 +75,7 @@ def describe_causes(causes: Causes) -> Iterator[str]:
     if causes.same_votes:
         yield "Both were made from exactly the same votes."
     else:
-        yield f"{causes.votes_read:+,} votes on record, {causes.votes_used:+,} that count."
+        yield f"{change(causes.votes_read)} votes on record, {change(causes.votes_used)} that count."
     yield from _describe_annotators(causes.annotators)
     if causes.policy_version[0] != causes.policy_version[1]:
         yield f"The policy changed from version {causes.policy_version[0]} to {causes.policy_version[1]}."

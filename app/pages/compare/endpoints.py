@@ -12,12 +12,12 @@ from app.leaderboard.matchups import Matchup
 from app.leaderboard.model_page import Standing
 from app.models.schemas import FoundModel
 from app.models.service import find_contestant
-from app.monitoring.wording import percent
 from app.pages.formatting import METHODS
 from app.pages.rendering import public_router, render, render_nothing_published
 from app.snapshots.queries import list_placed_models
 from app.snapshots.schemas import LeaderboardMethod
 from app.snapshots.service import NoSnapshotError, find_snapshot
+from app.wording import percent
 
 router = public_router()
 

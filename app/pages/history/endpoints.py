@@ -10,10 +10,10 @@ from app.api.dependencies import ReadView
 from app.leaderboard.diff.schemas import SnapshotDiff
 from app.leaderboard.diff.sentences import describe_causes
 from app.leaderboard.diff.service import compare_snapshots, list_moves
-from app.monitoring.wording import percent
 from app.pages.rendering import public_router, render, render_nothing_published
 from app.snapshots.schemas import LeaderboardMethod, Snapshot
 from app.snapshots.service import find_snapshot, list_snapshots
+from app.wording import percent
 
 router = public_router()
 

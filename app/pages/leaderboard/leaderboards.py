@@ -14,12 +14,12 @@ from app.leaderboard.diff.service import compare_leaderboards
 from app.leaderboard.schemas import LeaderboardRow, PublishedLeaderboard
 from app.leaderboard.service import LeaderboardVersion, read_published
 from app.leaderboard.verdict import describe_verdict
-from app.monitoring.wording import plural
 from app.pages.formatting import METHODS, method_name
 from app.pages.leaderboard.rows import Axis, Row
 from app.pages.rendering import templates
 from app.snapshots.queries import list_leaderboards, list_placed_models, list_snapshots
 from app.snapshots.schemas import LeaderboardMethod
+from app.wording import plural
 
 _ABOUT: dict[LeaderboardMethod, str] = {
     "am-elo": "Estimates scores and annotators' abilities together: able annotators weigh more.",

@@ -7,10 +7,10 @@ from fastapi import Request, Response
 
 from app.api.dependencies import ReadView
 from app.leaderboard.method import MethodFigures, find_figures
-from app.monitoring.wording import count, plural
 from app.pages.rendering import public_router, render, render_nothing_published
 from app.rating.settings import Standing
 from app.snapshots.service import NoSnapshotError
+from app.wording import count, plural
 
 router = public_router()
 

@@ -9,11 +9,11 @@ from fastapi.responses import RedirectResponse
 from app.api.dependencies import ReadView
 from app.leaderboard.model_page import HeadToHead, ModelDetail, Neighbour, describe_model
 from app.models.service import find_contestant, find_model
-from app.monitoring.wording import plural
 from app.pages.charts import BandPoint, draw_band
-from app.pages.formatting import METHODS, model_address, moment, points
+from app.pages.formatting import METHODS, model_address, moment
 from app.pages.rendering import public_router, render
 from app.snapshots.schemas import LeaderboardMethod
+from app.wording import plural, points
 
 router = public_router()
 

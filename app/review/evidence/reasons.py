@@ -9,6 +9,7 @@ from app.annotators.schemas import Annotator, FoundAnnotator
 from app.rating.settings import EVEN_ODDS, EVIDENCE_RATIO, ODDS_TESTS
 from app.rating.verdict.flags import CERTAIN
 from app.review.evidence.schemas import Finding, Findings, JudgedAbility
+from app.wording import MINUS, points
 
 BEHAVIOURS: dict[str, str] = {
     "coin": "an annotator who votes at random or against the leaderboard",
@@ -96,10 +97,10 @@ def describe_reasons(annotator: Annotator, findings: Findings, rule: RuleUsed) -
 
 def _describe_ability(judged: JudgedAbility, low: float, threshold: float) -> str:
     lower, upper = judged.lower, judged.upper
-    ends = "" if lower is None else f" (95 % interval {lower:.2f} to {upper:.2f})".replace("-", "−")
+    ends = "" if lower is None else f" (95 % interval {points(lower, 2)} to {points(upper, 2)})"
     name = "ability" if judged.kind == "ability" else f"{judged.kind} ability"
-    value = f"{judged.value:.2f}".replace("-", "−")
-    return f"The {name} is {value}{ends}; it is at or below {threshold:g} with {format_probability(low)}."
+    below = f"{threshold:g}".replace("-", MINUS)
+    return f"The {name} is {points(judged.value, 2)}{ends}; it is at or below {below} with {format_probability(low)}."
 
 
 def explain_unflagged(found: FoundAnnotator, findings: Findings, rule: RuleUsed) -> str | None:
@@ -114,7 +115,7 @@ def explain_unflagged(found: FoundAnnotator, findings: Findings, rule: RuleUsed)
     elif found.dismissed_below is not None and found.rule_standing == "flagged":
         why = "an admin dismissed the flag"
     elif judged.upper is not None and (found.probability_low or 0.0) < CERTAIN:
-        why = f"the 95 % interval reaches up to {judged.upper:.2f}, above ε; the rule asks for 95 % probability"
+        why = f"the 95 % interval reaches up to {points(judged.upper, 2)}, above ε; the rule asks for 95 % probability"
     elif findings.judges is not None:
         stand = "judge stands" if int(findings.judges) == 1 else "judges stand"
         why = f"only {int(findings.judges)} {stand} behind the scores of these models"

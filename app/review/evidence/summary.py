@@ -8,6 +8,7 @@ from app.rating.errors import counted
 from app.review.evidence.pace import UNUSUAL
 from app.review.evidence.reasons import format_ratio
 from app.review.evidence.schemas import Agreement, Drift, ModelFigures, Pace, Sides, Ties
+from app.wording import change, points
 
 _UNLIKELY = 0.001  # probability
 _CLEAR = 2.0  # log10 of the likelihood ratio of a change of ability: a hundred to one
@@ -19,10 +20,11 @@ def describe_figures(
 ) -> Iterator[str]:
     """Describe the figures that chance would hardly bring."""
     typical = agreement.expected[1]
-    if agreement.accuracy is not None and typical.accuracy is not None and abs(typical.accuracy_z or 0.0) >= UNUSUAL:
+    z = typical.accuracy_z or 0.0
+    if agreement.accuracy is not None and typical.accuracy is not None and abs(z) >= UNUSUAL:
         yield (
             f"{_percent(agreement.accuracy)} of {counted(agreement.votes, 'decided vote')} follow the leaderboard; "
-            f"{_percent(typical.accuracy)} is expected of a typical annotator (z = {typical.accuracy_z:+.1f})."
+            f"{_percent(typical.accuracy)} is expected of a typical annotator (z = {change(z, 1)})."
         )
     if sides.left is not None and sides.expected_left is not None and (sides.p_value or 0.0) <= _UNLIKELY:
         expected = _percent(sides.expected_left)
@@ -40,7 +42,7 @@ def describe_figures(
         if abs(one.residual or 0.0) >= UNUSUAL:
             yield (
                 f"{one.model} won {one.wins:,} of {counted(one.decided, 'decided vote')}; {one.expected_wins:,.1f} is "
-                f"expected ({one.residual:+.1f} standard deviations)."
+                f"expected ({change(one.residual or 0.0, 1)} standard deviations)."
             )
 
 
@@ -51,7 +53,7 @@ def describe_drift(drift: Drift | None) -> Iterator[str]:
     when = f"after {counted(drift.votes_before, 'decided vote')} of {drift.votes:,}"
     if drift.changed_at is not None:
         when += f", on {drift.changed_at.astimezone(UTC).date()}"
-    before, after = (f"{ability:.1f}".replace("-", "−") for ability in (drift.before, drift.after))
+    before, after = (points(ability, 1) for ability in (drift.before, drift.after))
     yield (
         f"The ability seems to have changed from {before} to {after} {when}: that makes the votes "
         f"{format_ratio(drift.log10_ratio)} likelier than one ability does."

@@ -10,6 +10,7 @@ from sqlalchemy import RowMapping
 from app.rating.verdict.rows import finite
 from app.review.impact.leave_one_out import Floats, Mask, ScoreChange
 from app.review.schemas import ModelImpact
+from app.wording import change, points
 
 _CLEAR = 0.2  # places from which a change gets a sentence
 
@@ -119,8 +120,8 @@ def _describe_model(one: ModelImpact) -> str:
     if one.score_after is None:
         return f"{one.model} would no longer have a score."
     if one.change is None:
-        return f"{one.model} would have a score: {one.score_after:.1f} points."
-    text = f"{one.model} would {_place(one)}, {one.change:+.1f} points"
+        return f"{one.model} would have a score: {points(one.score_after, 1)} points."
+    text = f"{one.model} would {_place(one)}, {change(one.change, 1)} points"
     if one.beyond_interval is None:
         return f"{text}."
     return f"{text}, {'beyond' if one.beyond_interval else 'within'} its interval."

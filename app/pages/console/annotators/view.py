@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.annotators.schemas import Action, Annotator, Decision, PastEvidence
-from app.monitoring.wording import duration, percent, plural
 from app.pages.charts import BandPoint, draw_band
-from app.pages.formatting import moment, points
+from app.pages.formatting import moment
 from app.review.evidence.pace import HASTE, UNUSUAL
 from app.review.evidence.reasons import RuleUsed, format_probability
 from app.review.evidence.schemas import Agreement, Case, Drift, Gap, Pace, Sides, SurprisingVote, Ties
 from app.review.evidence.summary import describe_drift
 from app.review.schemas import AnnotatorDetail, Impact
 from app.votes.retractions.schemas import VoteOnRecord
+from app.wording import change, duration, percent, plural, points
 
 _MODELS_SHOWN = 12
 _WIDEST = 8.0  # standard deviations at which the bar of a model ends
@@ -168,7 +168,7 @@ def _view_agreement(agreement: Agreement) -> list[ShareView]:
     own = next((one for one in agreement.expected if one.of == "own"), None)
     if agreement.accuracy is None or typical is None:
         return []
-    z = "" if typical.accuracy_z is None else f" (z = {typical.accuracy_z:+.1f})".replace("-", "−")
+    z = "" if typical.accuracy_z is None else f" (z = {change(typical.accuracy_z, 1)})"
     words = f"{percent(agreement.accuracy)}; a typical annotator would reach {percent(typical.accuracy)}{z}"
     rows = [ShareView("Votes for the model with the higher score", agreement.accuracy, typical.accuracy, words)]
     if own is not None and own.accuracy is not None:

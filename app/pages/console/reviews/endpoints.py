@@ -11,7 +11,6 @@ from app.annotators.schemas import Action
 from app.api.dependencies import ReadView, Transaction
 from app.api.pagination import Cursor, Number, paginate, read_cursor
 from app.api.texts import Reason
-from app.monitoring.wording import plural
 from app.pages.console.annotators.view import CHOICES, describe_taken
 from app.pages.console.rendering import Reader, Reviewer, console_router
 from app.review import service as reviews
@@ -19,6 +18,7 @@ from app.review.evidence.reasons import BEHAVIOURS, format_odds
 from app.review.groups import service as groups
 from app.review.groups.schemas import Group, Test
 from app.review.schemas import Review
+from app.wording import plural
 
 router = console_router("reviews")
 
