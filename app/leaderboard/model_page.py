@@ -129,7 +129,7 @@ class ModelDetail(Model):
     )
     best_opponents: list[str] = Field(
         description=f"At most {OPPONENTS_NAMED} opponents, and at most half of all: those with the highest lower end "
-        "of the observed win rate's 95 % interval."
+        "of the observed win rate's 95 % interval. One that is among the worst opponents too is in neither list."
     )
     worst_opponents: list[str] = Field(
         description="Likewise, those with the lowest upper end of the observed win rate's 95 % interval."
@@ -179,12 +179,12 @@ def _tie_share(places: Sequence[RowMapping], method: str) -> float | None:
 
 
 def _extremes(opponents: list[HeadToHead]) -> tuple[list[str], list[str]]:
-    """Name the opponents that the model beats most reliably, and those that beat it most reliably."""
+    """Name the opponents that the model beats most reliably, and those that beat it most reliably; none as both."""
     bounds = [(_wilson(one.observed, one.votes), one.opponent) for one in opponents if one.observed is not None]
     most = min(OPPONENTS_NAMED, len(bounds) // 2)
-    best = sorted(bounds, key=lambda one: (-one[0][0], one[1]))[:most]
-    worst = sorted(bounds, key=lambda one: (one[0][1], one[1]))[:most]
-    return [name for _, name in best], [name for _, name in worst]
+    best = [name for _, name in sorted(bounds, key=lambda one: (-one[0][0], one[1]))[:most]]
+    worst = [name for _, name in sorted(bounds, key=lambda one: (one[0][1], one[1]))[:most]]
+    return [name for name in best if name not in worst], [name for name in worst if name not in best]
 
 
 def _wilson(share: float, votes: int) -> tuple[float, float]:
