@@ -124,7 +124,8 @@ def pseudonymise(conn: Connection, *, done_by: str) -> int:
             "to the other: erase one of the two"
         )
     conn.execute(_REWRITE, {"ids": [number for number, _ in raw], "keys": fresh})
-    conn.execute(delete(import_faults))  # they may quote rows
+    conn.execute(delete(import_faults))  # they may quote rows, and so may the reason of a failed import
+    conn.execute(update(imports).where(func.strpos(imports.c.detail, "unknown verdicts") > 0).values(detail="erased"))
     _delete_tokens(conn, [key for _, key in raw])
     _withdraw_exports(conn)
     audit.record(conn, actor=done_by, action="annotators.pseudonymise", subject="all", detail={"annotators": len(raw)})

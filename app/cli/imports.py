@@ -17,6 +17,7 @@ from app.cli.inputs import (
     PoolOption,
     PrefixOption,
     SchemaOption,
+    VerdictOption,
     given_files,
     prefix_of,
 )
@@ -46,6 +47,7 @@ def import_votes(
     pool_annotators: PoolOption = False,
     annotator_prefix: PrefixOption = "",
     dates: DatesOption = None,
+    verdict: VerdictOption = None,
     skip_invalid: Annotated[
         bool, typer.Option("--skip-invalid", help="Leave out invalid records instead of refusing the file.")
     ] = False,
@@ -76,6 +78,7 @@ def import_votes(
         columns=columns,
         annotator_prefix=annotator_prefix,
         dates=dates,
+        verdict=tuple(verdict or ()),
         skip_invalid=skip_invalid,
         again=again,
         new_rows_only=new_rows_only,

@@ -50,6 +50,13 @@ DatesOption = Annotated[
     DayOrder | None,
     typer.Option(help="Order in dates such as 1/2/2026.", show_default="by dates that only fit one"),
 ]
+VerdictOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="WORD=VERDICT",
+        help="What a word of the file means: gauche=left. Verdicts are left, right, tie, both_bad. Repeat it.",
+    ),
+]
 
 
 def prefix_of(prefix: str, file: Path) -> str:

@@ -152,7 +152,8 @@ async def _received_form(request: Request) -> AsyncIterator[tuple[UploadFile, Im
             raise BadInputError("the form has unknown fields", errors)
         named = {"filename": PurePath(file.filename).name} if file.filename else {}
         try:
-            parameters = ImportParameters.model_validate({**named, **request.query_params, **fields})
+            several = {"verdict": [*request.query_params.getlist("verdict"), *form.getlist("verdict")]}
+            parameters = ImportParameters.model_validate({**named, **request.query_params, **fields, **several})
         except ValidationError as error:
             raise RequestValidationError([{**e, "loc": ("body", *e["loc"])} for e in error.errors()]) from error
         yield file, parameters

@@ -38,6 +38,12 @@ class ImportParameters(BaseModel):
     dates: DayOrder | None = Field(
         None, description="Order of day and month in dates such as 1/2/2026; by default what the file shows."
     )
+    verdict: list[str] = Field(
+        [],
+        max_length=100,
+        description="What a word in the column of the winner means, as `gauche=left`: left, right, tie, model_a, "
+        "model_b or both_bad. Repeat it for several words.",
+    )
     dry_run: bool = Field(
         False,
         description="Check and count the records without storing them; counts that need stored votes are null.",
@@ -57,4 +63,4 @@ class ImportParameters(BaseModel):
         if fault := name_error(self.filename):
             raise BadInputError(f"filename {fault}", (FieldError("/filename", fault),))
         given = self.model_dump(exclude={"filename", "format", "schema_name"})
-        return ImportOptions(schema=self.schema_name, **given)
+        return ImportOptions(schema=self.schema_name, **{**given, "verdict": tuple(self.verdict)})

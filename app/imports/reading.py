@@ -95,7 +95,8 @@ def _end_dry_run(database: Database, import_id: UUID, survey: Survey) -> None:
 
 def fail_import(database: Database, import_id: UUID, detail: str, survey: Survey | None = None) -> None:
     """Record that an import failed, with what was read of its file."""
-    log.warning("import_failed", import_id=str(import_id), detail=detail)
+    # The reason of a file that was read may quote it, and so name people.
+    log.warning("import_failed", import_id=str(import_id), detail=detail if survey is None else "its votes are refused")
     with database.begin() as conn:
         if survey is not None:
             store.add_faults(conn, import_id, survey.fault_rows)

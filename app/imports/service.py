@@ -12,7 +12,7 @@ from app.database.engine import Database
 from app.errors import BadInputError, NotFoundError
 from app.imports import queries as store
 from app.imports.formats import ReadOptions
-from app.imports.formats.schemas import find_schema, read_columns
+from app.imports.formats.schemas import find_schema, read_columns, read_verdicts
 from app.imports.schemas import Import, ImportDetails, ImportFault
 from app.leaderboard.row_files import rows_csv
 from app.naming.names import name_error
@@ -51,6 +51,7 @@ class ImportOptions(ReadOptions):
             find_schema(self.schema)
         if self.columns is not None:
             read_columns(self.columns)
+        read_verdicts(self.verdict)
         if self.annotator_column is not None and "\x00" in self.annotator_column:
             raise BadInputError("/annotator_column: must not contain the character U+0000")
         if self.annotator_prefix and (fault := name_error(f"{self.annotator_prefix}x")):
@@ -59,7 +60,8 @@ class ImportOptions(ReadOptions):
     @classmethod
     def stored(cls, given: Mapping[str, Any]) -> Self:
         """Return the options that an import was begun with; an earlier version knew fewer."""
-        return cls(**{one.name: given[one.name] for one in fields(cls) if one.name in given})
+        known = {one.name: given[one.name] for one in fields(cls) if one.name in given}
+        return cls(**{**known, "verdict": tuple(known.get("verdict", ()))})
 
     def known_again(self) -> "ImportOptions":
         """Return the options for a file that is imported once more on purpose: all its votes are repeats."""

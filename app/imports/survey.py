@@ -27,6 +27,7 @@ class Survey:
     unknown : records on models that could not be stored now.
     faults : record number and error of the first 100,000 invalid or unknown records.
     notes : what was assumed about the times in the file.
+    unknown_words : the outcome words that the format does not know, as the end of a sentence; empty without any.
     recogniser : has compared every vote with those on record; None for a dry run.
     """
 
@@ -36,6 +37,7 @@ class Survey:
     unknown: int
     faults: list[tuple[int, FieldError]]
     notes: list[str]
+    unknown_words: str
     recogniser: Recogniser | None
 
     @property
@@ -111,7 +113,16 @@ def survey_file(
     places = reader.places([row for row, _ in first_unknown])
     faults += [(row, FieldError(places[row], detail)) for row, detail in first_unknown]
     faults.sort(key=lambda fault: fault[0])
-    return Survey(rows, skipped, unreadable, len(unknown), faults[:MAX_FAULTS_STORED], list(reader.notes), recogniser)
+    return Survey(
+        rows=rows,
+        skipped=skipped,
+        unreadable=unreadable,
+        unknown=len(unknown),
+        faults=faults[:MAX_FAULTS_STORED],
+        notes=list(reader.notes),
+        unknown_words=reader.unknown_words,
+        recogniser=recogniser,
+    )
 
 
 def _refuse_faulty(survey: Survey, called: str, *, skip_invalid: bool) -> None:
@@ -123,10 +134,12 @@ def _refuse_faulty(survey: Survey, called: str, *, skip_invalid: bool) -> None:
     """
     faults = tuple(fault for _, fault in survey.faults)
     if survey.rejected and not skip_invalid:
-        message = f"{called}: {survey.rejected:,} of {survey.rows:,} records are not valid votes"
+        message = f"{called}: {survey.rejected:,} of {survey.rows:,} records are not valid votes{survey.unknown_words}"
         raise BadInputError(message, faults, n_errors=survey.rejected)
     if survey.rejected + survey.skipped >= survey.rows:
-        raise NoVotesError(f"{called}: no record is a valid vote", faults, n_errors=survey.rejected)
+        raise NoVotesError(
+            f"{called}: no record is a valid vote{survey.unknown_words}", faults, n_errors=survey.rejected
+        )
 
 
 def fault_row(record: int, place: str, detail: str, kind: str = "invalid") -> dict[str, Any]:

@@ -88,3 +88,22 @@ def test_the_description_has_the_form(ask: Ask, client: Any) -> None:
     assert form["required"] == ["file"]
     assert {"file", "schema", "dry_run", "annotator_prefix", "format"} <= form["properties"].keys()
     assert "text/csv" in content
+
+
+def test_verdicts_in_other_words(ask: Ask, import_runner: ImportRunner, database: Database) -> None:
+    french = (HEADER + "k,a,b,gauche,1\nk,a,b,gauche,2\nk,a,b,égal=é,3\n").encode()
+    file = {"files": {"file": ("french.csv", french)}}
+    refused = ask("POST", "/imports", scope="ingest", **file, params={"verdict": "gauche=left"})
+    import_runner.run_next()
+    failed = ask("GET", f"/imports/{refused.json()['id']}", scope="ingest").json()
+    assert failed["state"] == "failed"
+    assert "unknown verdicts: égal=é 1 time (" in failed["detail"]
+
+    meant = {"params": {"verdict": "gauche=left"}, "data": {"verdict": ["égal=é=tie"]}}
+    posted = ask("POST", "/imports", scope="ingest", **file, **meant)
+    assert posted.json()["options"]["verdict"] == ["gauche=left", "égal=é=tie"], "a resumed import reads the same"
+    import_runner.run_next()
+    done = ask("GET", f"/imports/{posted.json()['id']}", scope="ingest").json()
+    assert (done["state"], done["counts"]["created"]) == ("done", 3)
+    wrong = ask("POST", "/imports", scope="ingest", content=french, params={"filename": "v.csv", "verdict": ["x=y"]})
+    assert wrong.status_code == 422

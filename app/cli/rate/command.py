@@ -19,6 +19,7 @@ from app.cli.inputs import (
     PoolOption,
     PrefixOption,
     SchemaOption,
+    VerdictOption,
     given_files,
     prefix_of,
 )
@@ -108,6 +109,7 @@ def rate(
     pool_annotators: PoolOption = False,
     annotator_prefix: PrefixOption = "",
     dates: DatesOption = None,
+    verdict: VerdictOption = None,
     skip_invalid: Annotated[
         bool,
         typer.Option("--skip-invalid", help="Leave out invalid votes and count them, instead of refusing the file."),
@@ -147,7 +149,9 @@ def rate(
         inverse_propensity=inverse_propensity,
         scheduler=scheduler,
     )
-    reading = ReadOptions(schema, annotator_column, pool_annotators, columns, annotator_prefix, dates)
+    reading = ReadOptions(
+        schema, annotator_column, pool_annotators, columns, annotator_prefix, dates, tuple(verdict or ())
+    )
     with given_files(files) as given, showing_stages() as stages:
         stages.stage("reading")
         started = time.perf_counter()
@@ -217,7 +221,8 @@ def _read(file: Path, options: ReadOptions, share: Callable[[float], None] | Non
 
 def _refusal(votes: VoteFile) -> BadInputError:
     return BadInputError(
-        f"{votes.path}: {votes.rejected:,} of {votes.rows_read:,} votes are not valid (--skip-invalid leaves them out)",
+        f"{votes.path}: {votes.rejected:,} of {votes.rows_read:,} votes are not valid (--skip-invalid leaves them out)"
+        f"{votes.unknown_words}",
         tuple(votes.faults),
         n_errors=votes.rejected,
     )

@@ -96,7 +96,9 @@ def rate_votes(
     stage("aggregating")
     if file.frame.is_empty():
         records = counted(file.rows_read, "record")
-        raise VotesError(f"no vote is left: {file.path} has {records} and no valid vote", "no-votes")
+        raise VotesError(
+            f"no vote is left: {file.path} has {records} and no valid vote{file.unknown_words}", "no-votes"
+        )
     votes = encode(file.frame)
     settings = _anchored(settings, votes)
     cells = votes.aggregate()

@@ -68,6 +68,7 @@ class Checked:
     skipped : records without a vote.
     rejected : invalid records.
     faults : the errors of the first invalid records.
+    unknown : outcome words that the format does not know, with their number.
     """
 
     votes: pl.DataFrame
@@ -75,6 +76,7 @@ class Checked:
     skipped: int
     rejected: int
     faults: list[RecordFault]
+    unknown: dict[str, int]
 
 
 @dataclass(frozen=True)
@@ -136,6 +138,7 @@ def check_batch(
         skipped=int(no_vote.sum()),
         rejected=len(bad_records),
         faults=_first_faults(frame["row"], faulty, broken, max_faults),
+        unknown=dict(frame["winner"].filter(outcome.is_null() & (frame["winner"] != "")).value_counts().iter_rows()),
     )
 
 

@@ -1,4 +1,6 @@
 import hashlib
+import shlex
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -13,7 +15,15 @@ from app.imports.formats.errors import NoVotesError, UnreadableFileError
 from app.imports.formats.expansion import check_expansion
 from app.imports.formats.jsonl import JsonlSource
 from app.imports.formats.parquet import ParquetSource
-from app.imports.formats.schemas import ColumnsError, Form, Input, choose_form, read_columns
+from app.imports.formats.schemas import (
+    ColumnsError,
+    Form,
+    Input,
+    choose_form,
+    read_columns,
+    read_verdicts,
+    with_verdicts,
+)
 from app.imports.formats.sources import RawBatch, VoteSource, check_columns, refuse_long_values
 from app.imports.formats.timestamps import (
     DatesError,
@@ -35,6 +45,8 @@ SOURCES: dict[str, Callable[[Path], VoteSource]] = {
 }
 """By the ending of the file's name; texts may be compressed."""
 
+_MOST_WORDS, _MOST_SHOWN, _LONGEST_SHOWN = 1_000, 10, 80
+
 
 @dataclass(frozen=True)
 class ReadOptions:
@@ -48,6 +60,7 @@ class ReadOptions:
     columns : columns with other names, `winner=Label,model_a=First`; see `read_columns`.
     annotator_prefix : put before the name of every annotator, so that those of two studies stay apart.
     dates : the order of day and month in dates such as 03/25/2026; by default what the file shows.
+    verdict : what outcome words of the file mean, such as `gauche=left`; see `read_verdicts`.
     """
 
     schema: str | None = None
@@ -56,6 +69,7 @@ class ReadOptions:
     columns: str | None = None
     annotator_prefix: str = ""
     dates: DayOrder | None = None
+    verdict: tuple[str, ...] = ()
 
 
 class VoteReader:
@@ -95,7 +109,9 @@ class VoteReader:
             raise error.of_file(path) from error
         except BadInputError as error:
             raise BadInputError(f"{path}: {error.detail}") from error
-        self._form = replace(self._form, annotator_prefix=options.annotator_prefix)
+        schema = with_verdicts(self._form.schema, read_verdicts(options.verdict))
+        self._form = replace(self._form, schema=schema, annotator_prefix=options.annotator_prefix)
+        self._unknown = Counter[str]()
         self._order, self._notes = options.dates, list[str]()
         if isinstance(self._source, ParquetSource):
             self._source.check_size(self._form.columns)
@@ -123,6 +139,7 @@ class VoteReader:
         BadInputError : see the class; also for a file without a record.
         """
         read = listed = 0
+        self._unknown.clear()
         for raw in map(refuse_long_values, self._source.batches(self._form.columns)):
             left, order = max_faults - listed, self._day_order(raw)
             checked = check_batch(raw, self._form, first_row=read, max_faults=left, now=self._opened_at, order=order)
@@ -130,9 +147,24 @@ class VoteReader:
                 self._note_clock(raw)
             read += checked.records
             listed += len(checked.faults)
+            if len(self._unknown) < _MOST_WORDS:
+                self._unknown.update(checked.unknown)
             yield checked
         if not read:
             raise NoVotesError(f"{self.path} has no votes")
+
+    @property
+    def unknown_words(self) -> str:
+        """The outcome words that the format does not know, as the end of a sentence; empty without any."""
+        if not self._unknown:
+            return ""
+        shown = [(word[:_LONGEST_SHOWN], n) for word, n in self._unknown.most_common(_MOST_SHOWN)]
+        times = [f"{word} {n:,} {'time' if n == 1 else 'times'}" for word, n in shown]
+        more = f" and {len(self._unknown) - len(shown):,} more" if len(self._unknown) > len(shown) else ""
+        return (
+            f"; unknown verdicts: {', '.join(times)}{more} (--verdict {shlex.quote(f'{shown[0][0]}=left')}, or =right, "
+            "=tie, =both_bad, says what a word means; over HTTP the parameter verdict)"
+        )
 
     @property
     def notes(self) -> list[str]:

@@ -36,6 +36,7 @@ class VoteFile:
     faults : the first 1,000 invalid records, with one place and reason each.
     pooled : whether all votes count as those of one annotator, named "pooled".
     notes : what was assumed about the times in the file.
+    unknown_words : the outcome words that the format does not know, as the end of a sentence; empty without any.
     """
 
     path: Path
@@ -49,6 +50,7 @@ class VoteFile:
     faults: list[FieldError] = field(default_factory=list)
     pooled: bool = False
     notes: list[str] = field(default_factory=list)
+    unknown_words: str = ""
 
     @property
     def table(self) -> pl.DataFrame:
@@ -64,7 +66,9 @@ class VoteFile:
         BadInputError
         """
         if self.rejected:
-            message = f"{self.path}: {self.rejected:,} of {self.rows_read:,} records are not valid votes"
+            message = (
+                f"{self.path}: {self.rejected:,} of {self.rows_read:,} records are not valid votes{self.unknown_words}"
+            )
             raise BadInputError(message, tuple(self.faults), n_errors=self.rejected)
 
 
@@ -106,6 +110,7 @@ def read_vote_file(
         faults=reader.placed([fault for batch in batches for fault in batch.faults]),
         pooled=options.pool_annotators,
         notes=reader.notes,
+        unknown_words=reader.unknown_words,
     )
 
 
@@ -128,6 +133,7 @@ def join_vote_files(files: Sequence[VoteFile]) -> VoteFile:
         duplicates=sum(file.duplicates for file in files) + votes.height - frame.height,
         faults=faults[:MAX_FAULTS],
         notes=[f"{file.path.name}: {note}" for file in files for note in file.notes],
+        unknown_words="".join(dict.fromkeys(file.unknown_words for file in files)),
     )
 
 

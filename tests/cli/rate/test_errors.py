@@ -104,7 +104,8 @@ def test_ten_invalid_votes_are_listed_and_the_rest_counted(run_cli: RunCli, tmp_
     result = run_cli("rate", path)
     lines = result.stderr.splitlines()
     assert result.exit_code == 2
-    assert lines[0].endswith("1,500 of 1,501 votes are not valid (--skip-invalid leaves them out)")
+    assert "1,500 of 1,501 votes are not valid (--skip-invalid leaves them out)" in lines[0]
+    assert "unknown verdicts: draw 1,500 times (--verdict draw=left" in lines[0]
     assert lines[1].startswith("  line 3, winner: unknown outcome 'draw'; known are model_a, model_b, tie")
     assert lines[10].startswith("  line 12, winner: ")
     assert lines[11:] == ["  … and 1,490 more"]

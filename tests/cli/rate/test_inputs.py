@@ -91,3 +91,42 @@ def test_assumptions_are_said(run_cli: RunCli) -> None:
         "note: dates are read as month/day/year, because of '3/25/2026'"
         in run_cli("rate", "dated.csv", "--min-votes", 0).stderr
     )
+
+
+FRENCH = {"model_a": "gauche", "model_b": "la droite = B"}
+
+
+def in_french(row: str) -> str:
+    start, word = row.strip().rsplit(",", 1)
+    return f"{start},{FRENCH[word]}\n"
+
+
+def test_verdicts_in_other_words(run_cli: RunCli) -> None:
+    Path("english.csv").write_text(HEADER + "".join(ROWS))
+    Path("french.csv").write_text(HEADER + "".join(map(in_french, ROWS)), encoding="utf-8")
+    meant = ("--verdict", "gauche=left", "--verdict", "la droite = B=model_b")
+    assert rated(run_cli, "french.csv", *meant)["models"] == rated(run_cli, "english.csv")["models"]
+
+    refused = run_cli("rate", "french.csv", *meant[:2])
+    right = sum("model_b" in row for row in ROWS)
+    assert refused.exit_code == 2
+    assert f"unknown verdicts: la droite = B {right} times" in refused.stderr
+    for wrong in ("gauche", "gauche=", "=left", "gauche=links"):
+        assert run_cli("rate", "french.csv", "--verdict", wrong).exit_code == 2
+    assert run_cli("rate", "french.csv", *meant, "--verdict", "gauche=tie").exit_code == 2, "two meanings"
+
+
+def test_verdicts_of_named_columns_are_in_any_case(run_cli: RunCli) -> None:
+    shouted = [row.replace("gauche", "GAUCHE") for row in map(in_french, ROWS)]
+    Path("label.csv").write_text(HEADER.replace("winner", "Label") + "".join(shouted))
+    votes = rated(
+        run_cli,
+        "label.csv",
+        "--columns",
+        "winner=Label",
+        "--verdict",
+        "Gauche=left",
+        "--verdict",
+        "La droite = b=right",
+    )
+    assert votes["votes"]["rejected"] == 0

@@ -7,6 +7,8 @@ from app.imports.formats.schemas.choosing import (
     choose_form,
     find_schema,
     read_columns,
+    read_verdicts,
+    with_verdicts,
 )
 from app.imports.formats.schemas.known import SCHEMAS
 from app.imports.formats.schemas.schema import POOLED_ANNOTATOR, Clock, Input, Schema
@@ -23,4 +25,6 @@ __all__ = [
     "choose_form",
     "find_schema",
     "read_columns",
+    "read_verdicts",
+    "with_verdicts",
 ]

@@ -192,6 +192,32 @@ def read_columns(text: str) -> dict[Input, str]:
     return columns
 
 
+def read_verdicts(texts: Iterable[str]) -> dict[str, int]:
+    """Return the outcome codes of the words that `gauche=left` and others name; a word may have = in it.
+
+    Raises
+    ------
+    BadInputError
+    """
+    verdicts: dict[str, int] = {}
+    for text in texts:
+        word, _, meaning = text.rpartition("=")
+        code = WORDS.get(meaning.strip().lower())
+        if not word.strip() or "\x00" in word or code is None:
+            known = "left, right, tie, model_a, model_b or both_bad"
+            raise BadInputError(f"verdict must be WORD=VERDICT with the verdict {known}, is {text[:200]!r}")
+        if verdicts.setdefault(word.strip(), code) != code:
+            raise BadInputError(f"verdict gives {word.strip()[:200]!r} two meanings")
+    return verdicts
+
+
+def with_verdicts(schema: Schema, verdicts: Mapping[str, int]) -> Schema:
+    """Return a format that knows these outcome words too, with these codes."""
+    if schema.derive is derive.from_name_or_word:  # in any case
+        verdicts = {word.lower(): code for word, code in verdicts.items()}
+    return replace(schema, winners={**schema.winners, **verdicts}, no_vote=schema.no_vote - verdicts.keys())
+
+
 def _with_columns(schema: Schema, columns: Mapping[Input, str]) -> Schema:
     """Return a format whose fields are in these columns; those that are not named keep theirs."""
     required: dict[Input, str] = {name: columns.get(name, column) for name, column in schema.required.items()}
