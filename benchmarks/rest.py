@@ -167,7 +167,7 @@ def post(client: httpx.Client, path: str, **options: Any) -> Any:
 
 
 def main() -> None:
-    seconds = float((sys.argv[1:] or [SECONDS])[0])
+    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else SECONDS
     with tempfile.TemporaryDirectory(prefix="stable-arena-bench-") as name:
         folder = Path(name)
         folder.chmod(0o711)  # under root the database runs as another user

@@ -43,7 +43,7 @@ def test_a_refit_fails_without_its_scheduler(
     assert remote_messages == []
 
 
-@pytest.mark.soak  # every step of every leaderboard's fit is a message to both processes
+@pytest.mark.campaign  # every step of every leaderboard's fit is a message to both processes
 def test_the_next_refit_works_on_a_cluster(
     database: Database,
     stored_crowd: None,

@@ -72,7 +72,7 @@ def test_a_worker_that_cannot_be_reached_is_survived(
     assert failures == []
 
 
-@pytest.mark.soak
+@pytest.mark.campaign
 def test_workers_that_die_are_survived(
     remote_cells: Cells, local_fit: FitResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
