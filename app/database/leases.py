@@ -89,9 +89,14 @@ def lock_lease(conn: Connection, name: str, epoch: int) -> bool:
 
 def lease_is_free(conn: Connection, name: str) -> bool:
     """Whether an attempt to take the lease is worth it: it is free, or it ends too late, which an attempt mends."""
+    return seconds_until_free(conn, name) == 0
+
+
+def seconds_until_free(conn: Connection, name: str) -> float:
+    """Return in how many seconds an attempt to take the lease is worth it, if it is not renewed; 0 is now."""
     held = leases.c.expires_at.between(func.clock_timestamp(), _latest_end())
-    statement = select(leases.c.epoch).where(leases.c.name == name, held)
-    return conn.execute(statement).scalar_one_or_none() is None
+    left = func.extract("epoch", leases.c.expires_at - func.clock_timestamp())
+    return max(float(conn.execute(select(left).where(leases.c.name == name, held)).scalar_one_or_none() or 0), 0.0)
 
 
 def end_when_silent(conn: Connection, seconds: float) -> None:

@@ -32,7 +32,7 @@ log = structlog.get_logger()
 CLAIMS = "claims"
 """A hidden entry of an import's counts: how often it was started since it last made progress."""
 
-CHUNK_BYTES = 32 << 20
+CHUNK_BYTES = 4 << 20
 """Votes that are stored at once. Each chunk visits most pages of the index of battles: few large ones are faster."""
 
 _ATTEMPTS = 10

@@ -3,7 +3,7 @@ from typing import Literal, NamedTuple
 
 from sqlalchemy import Connection
 
-from app.database.leases import lease_is_free
+from app.database.leases import lease_is_free, seconds_until_free
 from app.policy.service import current_policy
 from app.refits.queries import (
     ImportsSince,
@@ -38,11 +38,13 @@ class _Due(NamedTuple):
 def seconds_until_work(conn: Connection) -> float | None:
     """Return when a worker has something to do, in seconds from now; None if that is not known.
 
-    It is 0 for a refit that was requested, is due, or was left behind by a lost worker. Otherwise it is when the next
-    refit by schedule is due, if there is something new.
+    It is 0 for a refit that was requested, is due, or was left behind by a lost worker. While a refit runs, it is when
+    its lease ends if it is not renewed; otherwise when the next refit by schedule is due, if there is something new.
     """
-    if refit_is_queued(conn) or (refit_is_running(conn) and lease_is_free(conn, REFIT_LEASE)):
+    if refit_is_queued(conn):
         return 0.0
+    if refit_is_running(conn):
+        return seconds_until_free(conn, REFIT_LEASE)
     due = _find_due(conn)
     return due.seconds if due.trigger is None else 0.0
 

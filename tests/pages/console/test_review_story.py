@@ -34,6 +34,7 @@ def test_the_worst_flag_is_excluded_and_taken_back(
     sign_in(page, keys["admin"])
     expect(page).to_have_url(re.compile("/console/reviews$"))
     expect(page.get_by_role("heading", name="Review queue")).to_be_visible()
+    page.wait_for_load_state()  # the script too
     page.keyboard.press("j")
     expect(page.locator("[data-row]").first).to_be_focused()
     worst = page.locator(SINGLE).first
