@@ -192,7 +192,9 @@ class KeptAnswers:
                 end_blanks(request.scope)
             if not hasattr(response, "body"):
                 return response
-            made = await asyncio.to_thread(_take, request, response, blanks, state)
+            # Without a state there was none when the request came: the answer may be of one published since.
+            filled = state or await self._find_state()
+            made = await asyncio.to_thread(_take, request, response, blanks, filled)
         if made.status == _OK and state is not None:
             after = await self._find_state()
             if after is not None and after.version == state.version:  # else it may be of either version

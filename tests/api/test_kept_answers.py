@@ -94,13 +94,18 @@ def test_many_readers_share_what_is_made() -> None:
     asyncio.run(ask())
 
 
-def test_nothing_is_kept_before_the_first_state() -> None:
+def test_what_is_asked_for_while_the_first_state_comes_is_of_it_but_not_kept() -> None:
     async def ask() -> None:
         answers = Answers()
         answers.version = None
-        for _ in range(2):
-            with pytest.raises(AttributeError):  # there is nothing to fill in
-                await answers.ask("/a")
+        answers.busy.clear()
+        early = asyncio.create_task(answers.ask("/a"))
+        while not answers.made:
+            await asyncio.sleep(0)
+        answers.version = 1
+        answers.busy.set()
+        assert (await early).body == b"x<1>/a"
+        await answers.ask("/a")
         assert answers.made == ["/a", "/a"]
 
     asyncio.run(ask())

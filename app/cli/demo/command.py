@@ -84,7 +84,7 @@ async def _run(service: Service, *, seconds: float | None, rate: float, seed: in
         finally:
             voting.cancel()
             await asyncio.gather(voting, return_exceptions=True)
-        view = await _look(client)
+        view = await _look(client, service)
         console.print(draw(view, voters))
         console.print("The demo is over; stopping the service.")
 
@@ -115,7 +115,7 @@ async def _show(
         async for _ in _ticks(stop):
             if service.process.poll() is not None:
                 raise DemoFailedError(f"the service stopped: {last_log_line(service.log)}")
-            view = await _look(client)
+            view = await _look(client, service)
             if live is not None:
                 live.update(draw(view, voters), refresh=True)
                 continue
@@ -136,7 +136,7 @@ def _no_live() -> contextlib.nullcontext[None]:
     return contextlib.nullcontext()
 
 
-async def _look(client: httpx.AsyncClient) -> View:
+async def _look(client: httpx.AsyncClient, service: Service) -> View:
     try:
         answer = await client.get("/leaderboard")
         if answer.status_code == httpx.codes.NOT_FOUND:
@@ -145,4 +145,4 @@ async def _look(client: httpx.AsyncClient) -> View:
         flagged = await client.get("/annotators", params={"standing": "flagged", "limit": 100})
         return View(leaderboard, flagged.raise_for_status().json()["items"])
     except httpx.HTTPError as error:
-        raise DemoFailedError(f"the service does not answer: {error}") from None
+        raise DemoFailedError(f"the service does not answer: {error} ({last_log_line(service.log)})") from None
