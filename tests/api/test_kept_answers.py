@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
-import pytest
 from fastapi import Request, Response
 from httpx import Client
 
@@ -100,8 +99,7 @@ def test_what_is_asked_for_while_the_first_state_comes_is_of_it_but_not_kept() -
         answers.version = None
         answers.busy.clear()
         early = asyncio.create_task(answers.ask("/a"))
-        while not answers.made:
-            await asyncio.sleep(0)
+        await asyncio.wait([early], timeout=0.05)  # it is being made
         answers.version = 1
         answers.busy.set()
         assert (await early).body == b"x<1>/a"
