@@ -68,7 +68,7 @@ def test_the_commands_of_the_laboratory(run_lab: Callable[..., Result]) -> None:
         "--format", "json",
     )  # fmt: skip
     assert (sealed.exit_code, sealed.stderr) == (0, "")
-    assert len(json.loads(sealed.stdout)["gains"]) == 2 * 4 * 5
+    assert len(json.loads(sealed.stdout)["gains"]) == 2 * 4 * 3
     calibration = run_lab("calibration", "--repeats", 1, "--votes", 10, "--votes", 20, "--share", 0.5, "--processes", 1)
     assert (calibration.exit_code, calibration.stderr) == (0, "")
     assert "Least votes for the same error rates" in calibration.stdout

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
-from stable_arena_lab.defences.habits import BAD, LEVELS, MODELS, Crowd, draw, judge_crowds
+from stable_arena_lab.defences.habits import BAD, MODELS, Crowd, draw, judge_crowds
 
 
 def test_crowds_have_the_habits_that_they_are_named_by() -> None:
@@ -33,23 +33,19 @@ def test_bad_annotators_are_a_tenth_and_vote_as_they_are_named(bad: str) -> None
     assert left.max() == right.max() == MODELS - 1
 
 
-def test_a_higher_level_flags_no_more() -> None:
-    found = judge_crowds([Crowd(bad="coin"), Crowd("lean, sd 300")], seeds=range(3))
-    for crowd in {one.crowd for one in found}:
-        of_level = [one for one in found if one.crowd == crowd and "P ≥" in one.rule]
-        assert len(of_level) == len(LEVELS)
-        wronged = [one.wronged for one in of_level]
-        assert wronged == sorted(wronged, reverse=True)
-    assert all(one.found is None for one in found if not one.crowd.bad)
+def test_the_rule_spares_those_who_lean_and_finds_those_who_answer_at_random() -> None:
+    judged = judge_crowds([Crowd(bad="coin", votes_each=200), Crowd("lean, sd 300")], seeds=range(3))
+    found = {(one.crowd.world, one.rule): one for one in judged}
+    assert found["alike", "the service's"].found >= 0.75  # type: ignore[operator]
+    assert found["lean, sd 300", "the service's"].wronged < found["lean, sd 300", "bare ε"].wronged  # type: ignore[operator]
+    assert all(one.found is None for one in judged if not one.crowd.bad)
 
 
 def test_the_command_prints_a_row_for_each_crowd_and_rule(run_lab: Callable[..., Result]) -> None:
     words = ["--repeats", "1", "--votes-each", "51", "--score-sd", "140", "--world", "alike", "--bad", "coin"]
     rows = json.loads(run_lab("habits", *words, "--processes", "1", "--format", "json").stdout)["rows"]
     assert {(row["bad"], row["rule"]) for row in rows} == {
-        (bad, rule)
-        for bad in ("", "coin")
-        for rule in ("threshold", "a test, or threshold", *(f"a test, or P ≥ {level}" for level in LEVELS))
+        (bad, rule) for bad in ("", "coin") for rule in ("bare ε", "the service's")
     }
     assert "Found / wronged" in run_lab("habits", *words, "--processes", "1").stdout
 

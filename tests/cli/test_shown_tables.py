@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +17,7 @@ RunCli = Callable[..., Result]
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 REVIEWING = (ROOT / "docs" / "tutorials" / "review-annotators.md").read_text(encoding="utf-8")
+GUIDES = (ROOT / "docs" / "how-to.md").read_text(encoding="utf-8")
 TUTORIAL = (ROOT / "docs" / "tutorials" / "read-the-leaderboard.md").read_text(encoding="utf-8")
 
 
@@ -78,3 +80,15 @@ def test_the_tutorial_shows_what_leaderboard_prints(
     text = re.sub(r"\s+", " ", TUTORIAL)
     for figure in figures:
         assert figure in text, figure
+
+
+def test_the_guides_that_speak_of_this_file_work_on_it(llmfao: RunCli) -> None:
+    for title in ("Review from a terminal", "Try a policy before you set it", "Rename or archive a model"):
+        block = GUIDES.split(f"## {title}\n")[1].split("```")[1]
+        for line in block.strip().splitlines():
+            result = llmfao(*shlex.split(line.removeprefix("$ stable-arena ")))
+            assert result.exit_code == 0, f"{line}: {result.stderr}"
+    standings = {
+        one["annotator"]: one["standing"] for one in json.loads(llmfao("annotators", "--format", "json").stdout)
+    }
+    assert standings["worker70"] == "flagged", "excluded, and the exclusion withdrawn"

@@ -17,16 +17,13 @@ from stable_arena_lab.attacks.arena import Setup, Votes
 from stable_arena_lab.attacks.honest import draw_honest
 from stable_arena_lab.attacks.strategies import RIVALS, STRATEGIES, Scene
 from stable_arena_lab.battles.rounds import draw_battles, tabulate, vote_in_rounds
-from stable_arena_lab.defences.review_trial import ReviewTrial
-from stable_arena_lab.defences.trial import ESTIMATORS, EVERYONE, find_place
+from stable_arena_lab.defences.gains import BOARDS
+from stable_arena_lab.defences.trial import find_place
 from stable_arena_lab.spread import mean_or_none, sd_or_none
 
 Choice = Literal["chosen", "uniform", "top_k", "mixed"]
 CHOICES: tuple[Choice, ...] = ("chosen", "uniform", "mixed", "top_k")
 ATTACKS = ("target-only", "omnipresent")
-ALL = ("m-elo", "am-elo robust", "am-elo limited")
-WITHOUT_FLAGGED = {"robust without the service's": "am-elo robust", "limited without flagged": "am-elo limited"}
-BOARDS = (*ALL, *WITHOUT_FLAGGED)
 ROUNDS = 3
 
 
@@ -163,9 +160,4 @@ def _choose(
 
 def _places(votes: Votes, target: int) -> dict[str, tuple[float, float]]:
     """Return the rank and score of the target on every leaderboard."""
-    settings = {name: replace(ESTIMATORS[name], min_votes=0) for name in ALL}
-    flagged = ReviewTrial(votes, EVERYONE).service()
-    rest = votes.where(~flagged[votes.annotator])
-    places = {name: find_place(votes, settings[name], target) for name in ALL}
-    without = {name: find_place(rest, settings[estimator], target) for name, estimator in WITHOUT_FLAGGED.items()}
-    return places | without
+    return {name: find_place(votes, settings, target) for name, settings in BOARDS.items()}

@@ -18,7 +18,7 @@ from stable_arena_lab.defences.campaign import campaign
 from stable_arena_lab.defences.review_trial import RULES
 from stable_arena_lab.defences.trial import NO_ATTACK
 
-CHARTED = ("m-elo", "am-elo plain", "am-elo limited", "limited without flagged")
+CHARTED = ("m-elo", "am-elo plain", "flagged stay", "flagged removed")
 
 
 def attacks(

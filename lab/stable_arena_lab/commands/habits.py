@@ -6,7 +6,6 @@ import typer
 
 from app.cli.progress import showing_stages
 from app.errors import BadInputError
-from app.rating.verdict.flags import CERTAIN
 from stable_arena_lab.commands.charts import Spec, axis, category, colours, layer, panel, side_by_side
 from stable_arena_lab.commands.options import FigureOption, FormatOption, ProcessesOption, SeedOption
 from stable_arena_lab.commands.report import Report, Row, Rows, Table, check_figure, publish, table, word
@@ -35,7 +34,7 @@ def habits(
     output_format: FormatOption = "table",
     figure: FigureOption = None,
 ) -> None:
-    """Judge honest annotators with habits of their own, and bad ones among them, by each rule and level."""
+    """Judge honest annotators with habits of their own, and bad ones among them, by ε alone and by the service."""
     check_figure(figure)
     started, worlds, kinds = time.perf_counter(), world or list(WORLDS), bad or list(BAD)
     if unknown := ({*worlds} - {*WORLDS}) | ({*kinds} - {*BAD}):
@@ -57,10 +56,7 @@ def habits(
         results={"rows": rows},
         tables=[_table(rows, f"{annotators:,} annotators, {repeats} crowds of each kind")],
         chart=_chart(rows),
-        notes=[
-            "% of the bad annotators found / % of the honest ones wronged. P: probability of an ability at or below ε.",
-            f"The default rule is: a test, or P ≥ {CERTAIN:g} where judges are many.",
-        ],
+        notes=["% of the bad annotators found / % of the honest ones wronged."],
         seconds=time.perf_counter() - started,
     )
     publish(report, output_format, figure)

@@ -108,7 +108,7 @@ class Contest:
         if before is None or after is None:
             return Outcome(*[float("nan")] * 4)
         marked = self.mark(board, after)
-        old, new = (_place(rating, target) for rating in (before, after))
+        old, new = (place(rating, target) for rating in (before, after))
         found, wronged = float(marked[arena.attacker].mean()), float(marked[~arena.attacker].mean())
         return Outcome(old[0] - new[0], new[1] - old[1], found, wronged)
 
@@ -162,7 +162,8 @@ def _attack_once(
     return Contest(seed, setup, boards).attack(attack)
 
 
-def _place(rating: Rating, target: int) -> tuple[float, float]:
+def place(rating: Rating, target: int) -> tuple[float, float]:
+    """Return the rank and the score of the target."""
     models = rating.models
     score: Floats = models.score
     return float(models.rank[target]), float(score[target])

@@ -13,11 +13,11 @@ from app.rating.simulation.parallel import Progress, map_seeds
 from app.rating.simulation.worlds import NATURAL_PER_ELO, draw_pairs
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import aggregate
+from stable_arena_lab.defences.gains import FLAGGED
 from stable_arena_lab.spread import mean_or_none, sd_or_none
 
 MODELS, FAMILIES, TIERS = 20, 5, 4
 TIE_SHARE = 0.32  # of ties between equals
-LEVELS = (0.5, 0.65, 0.8, 0.95)
 LAZY = 0.8  # share of a lazy annotator's votes that are at random
 
 
@@ -118,12 +118,10 @@ def _judge_once(seed: int, *, crowd: Crowd) -> dict[str, tuple[float, float]]:
     settings = LoopSettings(min_votes=0, interval="none")
     weigher = weigher_of_votes(a, left, right, outcome, n_annotators=people, n_models=MODELS)
     rating = run_round(cells, settings, weigher=weigher)
-    if rating.evidence is None:
-        raise AssertionError("the rule weighs evidence")  # the settings' rule
-    tested, low = rating.evidence.flagged(), rating.annotators.probability_low
-    bare = rating.annotators.ability <= settings.min_ability
-    rules = {"threshold": bare, "a test, or threshold": tested | bare}
-    rules |= {f"a test, or P ≥ {level:g}": tested | (low >= level) for level in LEVELS}
+    rules = {
+        "bare ε": rating.annotators.ability <= settings.min_ability,
+        "the service's": np.isin(rating.annotators.standing, FLAGGED),
+    }
     return {
         name: (float(marked[bad].mean()) if bad.any() else float("nan"), float(marked[~bad].mean()))
         for name, marked in rules.items()

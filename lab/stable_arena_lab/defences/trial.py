@@ -4,38 +4,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from app.rating.arrays import Mask
-from app.rating.errors import RatingError
 from app.rating.settings import LoopSettings
-from app.rating.verdict.round import run_round
 from stable_arena_lab.attacks.arena import Arena, Setup, Votes, draw_arena
+from stable_arena_lab.defences.gains import BOARDS, place, rate
 from stable_arena_lab.defences.review_trial import RULES, ReviewTrial
 
-QUIET = LoopSettings(flag_rule="threshold", interval="none", influence_limit=None)
-EVERYONE = replace(QUIET, min_votes=0)
 NO_ATTACK = "none"
-QUOTA = 100
-
+EVERYONE = LoopSettings(min_votes=0, flag_rule="threshold", interval="none", influence_limit=None)
 ESTIMATORS: dict[str, LoopSettings] = {
-    "m-elo": replace(QUIET, method="m-elo"),
-    "am-elo plain": replace(QUIET, prior_sd=None, ability_cap=None),
-    "am-elo prior": replace(QUIET, ability_cap=None),
-    "am-elo robust": QUIET,
-    "am-elo limited": replace(QUIET, influence_limit=LoopSettings.influence_limit),
+    "am-elo plain": replace(EVERYONE, prior_sd=None, ability_cap=None),
+    "unweighed": EVERYONE,
+    **BOARDS,
 }
-"""Leaderboards of all annotators. "prior" has no cap; "limited", the service's, weighs votes as well."""
+"""Leaderboards of all annotators; "unweighed" is penalised am-ELO without weights of votes."""
 
 WITHOUT: dict[str, tuple[str, str]] = {
-    "robust without ε": ("am-elo robust", "ε"),
-    "robust without evidence": ("am-elo robust", "evidence: any"),
-    "robust without the service's": ("am-elo robust", "the service excludes"),
-    "robust without the same and late": ("am-elo robust", "the same, and later half"),
-    "robust without Chatbot Arena's": ("am-elo robust", "Chatbot Arena, α .1"),
-    "limited without excluded": ("am-elo limited", "the service excludes"),
-    "limited without flagged": ("am-elo limited", "the service's"),
+    "flagged removed": ("flagged stay", "the service's"),
+    "unweighed, less Chatbot Arena's": ("unweighed", "Chatbot Arena, α .1"),
 }
 """Leaderboards of an estimator without the annotators that a rule flags."""
-
-WITH_QUOTA = f"robust, quota {QUOTA}"
 
 
 @dataclass(frozen=True)
@@ -95,7 +82,7 @@ def try_seed(
     reference: dict[str, tuple[float, float]] = {}
     for strategy in strategies:
         arena = draw_arena(seed, strategy, setup)
-        review = ReviewTrial(arena.votes, LoopSettings(flag_rule="threshold"), seed)
+        review = ReviewTrial(arena.votes, LoopSettings(min_votes=0, flag_rule="threshold"), seed)
         marks = {name: RULES[name](review) for name in rules or RULES}
         for name, marked in marks.items():
             findings.append(_find(arena, name, seed, marked))
@@ -116,7 +103,6 @@ def _find(arena: Arena, rule: str, seed: int, marked: Mask) -> Finding:
 def _boards(votes: Votes, target: int, marks: dict[str, Mask]) -> dict[str, tuple[float, float]]:
     """Return the rank and score of the target on every leaderboard."""
     places = {name: find_place(votes, settings, target) for name, settings in ESTIMATORS.items()}
-    places[WITH_QUOTA] = find_place(votes.where(votes.turn() < QUOTA), QUIET, target)
     for board, (estimator, rule) in WITHOUT.items():
         if rule in marks:
             places[board] = find_place(votes.where(~marks[rule][votes.annotator]), ESTIMATORS[estimator], target)
@@ -125,8 +111,5 @@ def _boards(votes: Votes, target: int, marks: dict[str, Mask]) -> dict[str, tupl
 
 def find_place(votes: Votes, settings: LoopSettings, target: int) -> tuple[float, float]:
     """Return the rank and the score of the target, NaN where the fit fails."""
-    try:
-        board = run_round(votes.cells(), settings).models
-    except RatingError:
-        return float("nan"), float("nan")
-    return float(board.rank[target]), float(board.score[target])
+    rating = rate(votes, settings)
+    return (float("nan"), float("nan")) if rating is None else place(rating, target)
