@@ -131,7 +131,9 @@ _INITDB_OPTIONS = (
     "--auth-host=reject",
     "--no-instructions",
     "--set=max_connections=100",
-    "--set=shared_buffers=128MB",
+    # For indexes of millions of votes. After a checkpoint a changed page is logged whole, so it is to be a rare event.
+    "--set=shared_buffers=512MB",
+    "--set=max_wal_size=4GB",
 )
 
 

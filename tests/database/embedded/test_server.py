@@ -116,7 +116,7 @@ def test_serves_the_database_as_promised(fresh: ServerFolder, monkeypatch: pytes
                FROM pg_roles WHERE rolname = current_user""",
         )
         assert shown == [
-            ("stable_arena", "stable_arena", False, "", "on", "on", "on", "UTF8", "100", "128MB"),
+            ("stable_arena", "stable_arena", False, "", "on", "on", "on", "UTF8", "100", "512MB"),
         ]
         account = choose_account(fresh.home)
         for private in (fresh.socket, fresh.home, fresh.log, fresh.cluster):
