@@ -40,6 +40,10 @@ COMMANDS = {
     "rate": Listed(
         "app.cli.rate.command:rate", "Rate the models of a vote file: no database, votes in, a leaderboard out."
     ),
+    "judges": Listed(
+        "app.cli.judges.command:judges",
+        "Compare the judges of a vote file with its people: whom to trust, and the judges' own leaderboard.",
+    ),
     "plot": Listed("app.cli.plot:plot", "Draw a leaderboard that was rated or exported, as SVG or HTML."),
     "worker": Listed(
         "app.cli.worker:worker", "Run refits, imports and exports until it is stopped (Ctrl-C, SIGTERM or SIGHUP)."

@@ -7,7 +7,7 @@ from datetime import datetime
 import polars as pl
 
 from app.imports.formats.schemas import POOLED_ANNOTATOR, Form, Input, Schema
-from app.imports.formats.schemas.schema import SAY_MORE
+from app.imports.formats.schemas.schema import OF_JUDGES, SAY_MORE
 from app.imports.formats.sources import RawBatch
 from app.imports.formats.timestamps import TIMESTAMP, DayOrder, parse_timestamps, timestamp_fault
 from app.imports.formats.values import parse_metadata, parse_tags
@@ -22,6 +22,7 @@ OPTIONAL = (
     "metadata",
     "propensity",
     "vote_id",
+    *OF_JUDGES,
     "annotator",
     "model_a",
     "model_b",
@@ -43,13 +44,16 @@ VOTE_COLUMNS: pl.Schema = pl.Schema(
         "metadata": pl.String(),
         "propensity": pl.String(),
         "vote_id": pl.String(),
+        "annotator_kind": pl.String(),
+        "question": pl.String(),
+        "cost": pl.String(),
         "row": pl.Int64(),
     }
 )
-"""The columns of checked votes; battle_id, voted_at, tags, metadata, propensity and vote_id may be null.
+"""The columns of checked votes; only annotator, models, outcome and row are never null.
 
-A propensity is as it is written: only `rate` reads it. A `vote_id` is that of a vote that this service exported; other
-values than UUIDs are null, because other services have columns of this name too.
+Propensities and costs are as they are written: only `rate` and `judges` read them. A `vote_id` is that of a vote that
+this service exported; other values than UUIDs are null, because other services have columns of this name too.
 """
 _UUID = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
 
@@ -127,6 +131,7 @@ def check_batch(
         _with_raw_winner(frame["winner"], documents),
         "propensity",
         pl.when(pl.col("vote_id").str.contains(_UUID)).then("vote_id"),
+        "annotator_kind", "question", "cost",
         "row",
     )  # fmt: skip
     bad_records = votes["row"].filter(faulty).unique(maintain_order=True)

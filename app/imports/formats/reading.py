@@ -61,6 +61,7 @@ class ReadOptions:
     annotator_prefix : put before the name of every annotator, so that those of two studies stay apart.
     dates : the order of day and month in dates such as 03/25/2026; by default what the file shows.
     verdict : what outcome words of the file mean, such as `gauche=left`; see `read_verdicts`.
+    judged : read what judges are compared by too, and keep both votes on a battle with the sides exchanged.
     """
 
     schema: str | None = None
@@ -70,6 +71,7 @@ class ReadOptions:
     annotator_prefix: str = ""
     dates: DayOrder | None = None
     verdict: tuple[str, ...] = ()
+    judged: bool = False
 
 
 class VoteReader:
@@ -110,7 +112,9 @@ class VoteReader:
         except BadInputError as error:
             raise BadInputError(f"{path}: {error.detail}") from error
         schema = with_verdicts(self._form.schema, read_verdicts(options.verdict))
-        self._form = replace(self._form, schema=schema, annotator_prefix=options.annotator_prefix)
+        self._form = replace(
+            self._form, schema=schema, annotator_prefix=options.annotator_prefix, judged=options.judged
+        )
         self._unknown = Counter[str]()
         self._order, self._notes = options.dates, list[str]()
         if isinstance(self._source, ParquetSource):

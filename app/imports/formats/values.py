@@ -84,6 +84,7 @@ _SPECIAL: Mapping[Input, Callable[[object], str | None]] = {
     "voted_at": timestamp_text,
     "propensity": timestamp_text,
     "preference": timestamp_text,
+    "cost": timestamp_text,
     "tags": document_text,
     "metadata": document_text,
     "siblings": document_text,

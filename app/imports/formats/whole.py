@@ -37,6 +37,8 @@ class VoteFile:
     pooled : whether all votes count as those of one annotator, named "pooled".
     notes : what was assumed about the times in the file.
     unknown_words : the outcome words that the format does not know, as the end of a sentence; empty without any.
+    judged : whether the votes keep their sides: one more vote on a battle counts if the sides are exchanged, and frame
+        has annotator_kind, question and cost, null where not given.
     """
 
     path: Path
@@ -51,6 +53,7 @@ class VoteFile:
     pooled: bool = False
     notes: list[str] = field(default_factory=list)
     unknown_words: str = ""
+    judged: bool = False
 
     @property
     def table(self) -> pl.DataFrame:
@@ -97,7 +100,7 @@ def read_vote_file(
         if progress:
             progress(min(1.0, read / max(1, total)))
     votes = pl.concat([batch.votes for batch in batches])
-    frame = _without_repeats(votes)
+    frame = _without_repeats(votes, judged=options.judged)
     return VoteFile(
         path=path,
         schema=reader.form.schema.name,
@@ -111,6 +114,7 @@ def read_vote_file(
         pooled=options.pool_annotators,
         notes=reader.notes,
         unknown_words=reader.unknown_words,
+        judged=options.judged,
     )
 
 
@@ -120,7 +124,7 @@ def join_vote_files(files: Sequence[VoteFile]) -> VoteFile:
     if len(files) == 1:
         return first
     votes = pl.concat([file.frame for file in files])
-    frame = _without_repeats(votes)
+    frame = _without_repeats(votes, judged=first.judged)
     faults = [FieldError(f"{file.path.name}, {fault.pointer}", fault.detail) for file in files for fault in file.faults]
     return replace(
         first,
@@ -137,8 +141,8 @@ def join_vote_files(files: Sequence[VoteFile]) -> VoteFile:
     )
 
 
-def _without_repeats(votes: pl.DataFrame) -> pl.DataFrame:
-    key = votes.select("battle_id", "annotator")
+def _without_repeats(votes: pl.DataFrame, *, judged: bool) -> pl.DataFrame:
+    key = votes.select("battle_id", "annotator", *(("model_a", "model_b") if judged else ()))
     votes = votes.filter(key["battle_id"].is_null() | key.to_struct().is_first_distinct())
     named = votes["vote_id"]
     return votes.filter(named.is_null() | named.is_first_distinct()) if named.count() else votes

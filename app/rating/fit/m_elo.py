@@ -1,6 +1,7 @@
 """m-ELO, and scores at other fixed abilities, such as those of slices of the votes. The objective is convex."""
 
 import math
+from typing import Protocol, TypeVar
 
 import numpy as np
 from scipy.linalg import LinAlgError
@@ -8,7 +9,7 @@ from scipy.linalg import LinAlgError
 from app.rating.arrays import Floats, Indices
 from app.rating.errors import NoFiniteScoreError, NotConvergedError
 from app.rating.fit.arrow import Block, shift_projector, typical_information
-from app.rating.fit.likelihood import Curvature, Likelihood
+from app.rating.fit.likelihood import Likelihood
 from app.rating.fit.partitions import centre
 from app.rating.fit.result import FitResult
 from app.rating.fit.sqp import CONVERGED, ENOUGH, MAX_HALVINGS, MAX_ITERATIONS, ROUNDING, SUFFICIENT_DECREASE
@@ -16,6 +17,37 @@ from app.rating.threads import one_blas_thread
 from app.rating.votes.cells import Cells
 from app.rating.votes.compact import pool_annotators
 from app.rating.votes.graph import find_components, find_identified, strong_classes
+
+
+class Expansion(Protocol):
+    """The derivatives of an objective by the scores: its value, gradient and Hessian, and an entry for each cell."""
+
+    @property
+    def value(self) -> float:
+        """The objective."""
+
+    @property
+    def gradient_scores(self) -> Floats:
+        """Shape (n_models,)."""
+
+    @property
+    def A(self) -> Floats:  # noqa: N802  the mathematics' own name
+        """Shape (n_models, n_models), singular along the shifts."""
+
+    @property
+    def cross(self) -> Floats:
+        """Shape (n_cells,); only its length is read, for the rounding error of the value."""
+
+
+Point = TypeVar("Point", bound=Expansion)
+Point_co = TypeVar("Point_co", bound=Expansion, covariant=True)
+
+
+class ScoreTerms(Protocol[Point_co]):
+    """What the search for scores needs of an objective: it is convex in the scores."""
+
+    def expand(self, R: Floats, theta: Floats, /) -> Point_co:
+        """Return the derivatives at the scores, abilities fixed."""
 
 
 def fit_m_elo(cells: Cells, component: Indices, start: Floats | None = None) -> FitResult:
@@ -69,8 +101,8 @@ def fit_m_elo_unchecked(cells: Cells, component: Indices, start: Floats | None =
 
 @one_blas_thread()
 def minimise_scores(
-    likelihood: Likelihood, component: Indices, R: Floats, theta: Floats
-) -> tuple[FitResult, Curvature]:
+    likelihood: ScoreTerms[Point], component: Indices, R: Floats, theta: Floats
+) -> tuple[FitResult, Point]:
     """Minimise −ℓ(R) at fixed abilities by Newton's method with backtracking.
 
     Parameters
@@ -117,9 +149,9 @@ def minimise_scores(
 
 
 def _search(
-    likelihood: Likelihood, component: Indices, point: Curvature, R: Floats, theta: Floats, step: Floats,
+    likelihood: ScoreTerms[Point], component: Indices, point: Point, R: Floats, theta: Floats, step: Floats,
     decrement: float,
-) -> tuple[Floats, Curvature] | None:  # fmt: skip
+) -> tuple[Floats, Point] | None:  # fmt: skip
     """Halve the step until the objective decreases enough; None where it never does."""
     noise = ROUNDING * math.sqrt(len(point.cross)) * abs(point.value)
     length = 1.0

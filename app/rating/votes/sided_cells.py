@@ -36,16 +36,18 @@ class SidedCells:
         *,
         n_annotators: int,
         n_models: int,
+        weight: Floats | None = None,
     ) -> "SidedCells":
         """Collapse votes to cells, apart by side.
 
         Parameters
         ----------
-        annotator, left, right, outcome : as for `app.rating.votes.cells.aggregate`; outcome is W for the left model
+        annotator, left, right, outcome, weight : as for `app.rating.votes.cells.aggregate`; outcome is W for the left
+            model
         """
         on_left = np.asarray(left) < np.asarray(right)
         twice = 2 * np.asarray(annotator, dtype=np.int64) + on_left  # each annotator as two, one for each side
-        apart = aggregate(twice, left, right, outcome, n_annotators=2 * n_annotators, n_models=n_models)
+        apart = aggregate(twice, left, right, outcome, n_annotators=2 * n_annotators, n_models=n_models, weight=weight)
         side = np.where(apart.annotator & 1, 1.0, -1.0)
         return cls(replace(apart, annotator=apart.annotator >> 1, n_annotators=n_annotators), side)
 

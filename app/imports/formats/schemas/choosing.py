@@ -9,7 +9,7 @@ from pathlib import Path
 from app.errors import BadInputError
 from app.imports.formats.schemas import derive
 from app.imports.formats.schemas.known import OURS, SCHEMAS
-from app.imports.formats.schemas.schema import BOTH_BAD, OUTCOME_WORDS, TIE, A, B, Input, Schema
+from app.imports.formats.schemas.schema import BOTH_BAD, OF_JUDGES, OUTCOME_WORDS, TIE, A, B, Input, Schema
 
 ANNOTATOR_COLUMNS = (
     "annotator", "judge", "judge_hash", "worker", "user_id", "userId", "voter_id", "visitor_id", "judger", "judge_id",
@@ -23,6 +23,7 @@ KNOWN_COLUMNS = frozenset(ANNOTATOR_COLUMNS) | _PATHS | {path.partition(".")[0] 
 FIELDS: Mapping[str, Input] = {
     "annotator": "annotator", "model_a": "model_a", "model_b": "model_b", "winner": "winner", "battle_id": "battle_id",
     "timestamp": "voted_at", "tags": "tags", "metadata": "metadata", "propensity": "propensity", "vote_id": "vote_id",
+    "annotator_kind": "annotator_kind", "question": "question", "cost": "cost",
 }  # fmt: skip
 """What may be named, and our name for it."""
 
@@ -71,18 +72,20 @@ class ColumnsError(BadInputError):
 class Form:
     """The format of a file: the schema, and the column with the annotator (None: votes are pooled).
 
-    `annotator_prefix` is put before the name of every annotator.
+    `annotator_prefix` is put before the name of every annotator. `judged` reads what judges are compared by.
     """
 
     schema: Schema
     annotator: str | None
     annotator_prefix: str = ""
+    judged: bool = False
 
     @property
     def columns(self) -> dict[Input, str]:
         """Our name → the file's column."""
         who: dict[Input, str] = {"annotator": self.annotator} if self.annotator else {}
-        return {**who, **self.schema.required, **self.schema.optional}
+        given = {**who, **self.schema.required, **self.schema.optional}
+        return given if self.judged else {name: column for name, column in given.items() if name not in OF_JUDGES}
 
 
 def choose_form(

@@ -98,6 +98,13 @@ def from_preference(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(winner=outcome)
 
 
+def with_turn(frame: pl.DataFrame) -> pl.DataFrame:
+    """Take a question and its turn as one question: the answers are others."""
+    if not {"question", "turn"} <= set(frame.columns):
+        return frame
+    return frame.with_columns(question=pl.concat_str("question", "turn", separator="/"))
+
+
 def without_apostrophes(frame: pl.DataFrame) -> pl.DataFrame:
     """Remove the apostrophe that our CSV exports put before texts that a spreadsheet reads as formulas."""
     escaped = "^'" + FORMULA[1:]

@@ -10,6 +10,7 @@ _VOTE: dict[Input, str] = {**_SIDES, "winner": "winner"}
 _OURS: Mapping[Input, str] = {
     "battle_id": "battle_id", "voted_at": "timestamp", "tags": "tags", "metadata": "metadata",
     "propensity": "propensity", "vote_id": "vote_id",
+    "annotator_kind": "annotator_kind", "question": "question", "cost": "cost",
 }  # fmt: skip
 _MISSING = frozenset({""})
 
@@ -22,7 +23,7 @@ SCHEMAS: tuple[Schema, ...] = (
         required={
             "model_a": "model", "model_b": "baseline", "first_score": "games.0.score", "second_score": "games.1.score",
         },
-        optional={"battle_id": "uid"},
+        optional={"battle_id": "uid", "question": "uid"},
         winners={
             **dict.fromkeys(("A>B", "A>>B", "B<A", "B<<A"), A),
             **dict.fromkeys(("B>A", "B>>A", "A<B", "A<<B"), B),
@@ -35,6 +36,7 @@ SCHEMAS: tuple[Schema, ...] = (
     Schema(
         "alpaca-eval",
         required={"model_a": "generator_1", "model_b": "generator_2", "preference": "preference"},
+        optional={"question": "instruction", "cost": "price_per_example"},
         winners={"output_1": A, "output_2": B, "draw": TIE},
         no_vote=_MISSING,
         derive=derive.from_preference,
@@ -122,7 +124,13 @@ SCHEMAS: tuple[Schema, ...] = (
         no_vote=_MISSING,
     ),
     # Its question_id is a question for many pairs of models, not a battle.
-    Schema("mt-bench", required=_VOTE, marks=frozenset({"question_id", "turn"})),
+    Schema(
+        "mt-bench",
+        required=_VOTE,
+        optional={"question": "question_id", "turn": "turn"},
+        marks=frozenset({"question_id", "turn"}),
+        derive=derive.with_turn,
+    ),
     # Votes that this service exported as CSV: names that look like formulas begin with an apostrophe.
     Schema(
         "export-csv",

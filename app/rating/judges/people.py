@@ -1,0 +1,99 @@
+"""The people's own leaderboard, by which judges are measured, and what it says of the true scores."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from app.rating.arrays import Floats, Indices
+from app.rating.errors import VotesError
+from app.rating.fit.am_elo import FEW
+from app.rating.fit.arrow import observe
+from app.rating.fit.bias import correct_known
+from app.rating.judges.ballots import Ballots
+from app.rating.settings import Interval, LoopSettings
+from app.rating.uncertainty.covariance import TINY
+from app.rating.uncertainty.estimate import fit_with_errors
+from app.rating.uncertainty.notices import FEWEST
+from app.rating.verdict.rating import Rating, publish
+from app.rating.verdict.round import run_round
+
+
+def rate_people(ballots: Ballots, settings: LoopSettings) -> Rating:
+    """Rate the people: by am-ELO and its rules where 20 of them have more than δ votes, else by m-ELO, all of them.
+
+    Fewer votes do not tell how well each of them votes: am-ELO's scores of them come out too far apart. m-ELO's scores
+    are less their first-order bias. With fewer than five people the error is by votes, of these people, because nothing
+    says how people differ.
+
+    Raises
+    ------
+    VotesError
+        No vote is by a person.
+    NotConvergedError, NoCommonRankingError
+    """
+    cells = ballots.cells()
+    if len(cells.n) == 0:
+        raise VotesError("no vote is by a person", "no-votes")
+    votes = cells.votes_by_annotator()
+    if int((votes > settings.min_votes).sum()) >= FEW:
+        return run_round(cells, settings)
+    interval: Interval = "clustered" if int((votes > 0).sum()) >= FEWEST else "sandwich"
+    found = fit_with_errors(cells, replace(settings, method="m-elo", min_votes=0, interval=interval))
+    small, fit = found.small, found.fit
+    observed = observe(small.cells, fit, found.components.label[small.models], prior_sd=None, abilities=False)
+    R = correct_known(fit, observed)
+    shrunk = float(R @ fit.R) / max(float(fit.R @ fit.R), TINY)
+    errors = found.covariance and replace(
+        found.covariance, scores=shrunk**2 * found.covariance.scores, order=shrunk**2 * found.covariance.order
+    )
+    return publish(replace(found, fit=replace(fit, corrected=(R, fit.theta)), covariance=errors))
+
+
+@dataclass(frozen=True)
+class PeoplesScores:
+    """The people's scores as judges are compared with them: what is known of the true ones.
+
+    Attributes
+    ----------
+    models : those of the largest component that have a score, shape (n,)
+    score : E[S | votes], natural units of the people's mean annotator, mean 0, shape (n,)
+    covariance : of the true scores around it, shape (n, n)
+    scale_se : relative error of how far apart the true scores are, because τ² is estimated
+    """
+
+    models: Indices
+    score: Floats
+    covariance: Floats
+    scale_se: float
+
+
+def learn_scores(people: Rating) -> PeoplesScores:
+    """Return what the people's leaderboard says of the true scores: S ~ N(0, τ²) around their mean, τ² by moments.
+
+    Scores that are taken as they are have errors, which make a judge seem to follow them less. With few votes of people
+    that halves abilities; these means and the covariance undo it (regression calibration).
+
+    Raises
+    ------
+    VotesError
+        The people's votes do not tell the models apart.
+
+    References
+    ----------
+    Carroll, Ruppert, Stefanski and Crainiceanu, Measurement Error in Nonlinear Models (2006), chapter 4.
+    """
+    label = people.components.label
+    models = np.flatnonzero(people.identified & (label == 0))
+    inside = np.isin(people.small.models, models)
+    if people.covariance is None or len(models) < 2:  # noqa: PLR2004  one score has no difference
+        raise VotesError("the people's votes give fewer than two models a score: judges cannot be compared with them")
+    R = people.natural_scores()[models]
+    values, vectors = np.linalg.eigh(people.covariance.scores[np.ix_(inside, inside)])
+    values = np.maximum(values, 0.0)
+    variance = (float((R - R.mean()) @ (R - R.mean())) - float(values.sum())) / (len(R) - 1)
+    if variance <= 0.0:
+        raise VotesError("the people's votes do not tell the models apart: judges cannot be compared with them")
+    kept = variance / (variance + values)
+    score = (vectors * kept) @ (vectors.T @ (R - R.mean()))
+    scale_se = float(values.sum()) / (len(R) - 1) / variance * np.sqrt(2.0 / (len(R) - 1))
+    return PeoplesScores(models, score, (vectors * (kept * values)) @ vectors.T, float(scale_se))

@@ -1,0 +1,174 @@
+"""The command `judges`, on made files and on public ones."""
+
+import csv
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import Result
+
+from app.rating.judges.ballots import Ballots
+from tests.fixtures.judged_votes import Voter, judge_votes
+
+RunCli = Callable[..., Result]
+WORDS = {1.0: "model_a", 0.5: "tie", 0.0: "model_b"}
+VOTERS = [
+    Voter("people", 4000, ties=0.2),
+    Voter("left-judge", 4000, ability=0.4, lean=1.8),
+    Voter("good-judge", 4000, ability=1.0, lean=0.2),
+    Voter("copied-judge", 2000, ability=0.8),
+]
+
+
+def rows_of(ballots: Ballots) -> Iterable[list[str]]:
+    v = ballots.votes
+    for k, a, b, outcome, battle in zip(v.annotator, v.model_a, v.model_b, v.outcome, ballots.battle, strict=True):
+        yield [v.annotators[k], v.models[a], v.models[b], WORDS[float(outcome)], f"battle {battle}"]
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four voters on the same battles; the last also saw them with the sides exchanged, and says the left both times.
+
+    With kinds, and with costs of two of the judges.
+    """
+    ballots = judge_votes(7, VOTERS, n_models=8, shared=0.5).ballots
+    path = tmp_path_factory.mktemp("judges") / "votes.csv"
+    with path.open("w", newline="", encoding="utf-8") as out:
+        write = csv.writer(out)
+        write.writerow(["annotator", "model_a", "model_b", "winner", "battle_id", "annotator_kind", "cost"])
+        for annotator, left, right, winner, battle in rows_of(ballots):
+            kind, cost = "human" if annotator == "people" else "judge", "0.01" if annotator != "people" else ""
+            write.writerow([annotator, left, right, winner, battle, kind, cost])
+            if annotator == "copied-judge":
+                write.writerow([annotator, right, left, "model_a", battle, kind, cost])
+    return path
+
+
+@pytest.fixture(scope="module")
+def report(file: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    from typer.testing import CliRunner  # noqa: PLC0415
+
+    from app.cli.command import application  # noqa: PLC0415
+
+    result = CliRunner().invoke(application, ["judges", str(file), "--format", "json", "--family", "good-*=mine",
+                                              "--family", "model 00=mine"])  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def test_every_judge_has_its_figures(report: dict[str, Any]) -> None:
+    judges = {row["annotator"]: row for row in report["judges"]}
+    assert list(judges) == sorted(judges, key=lambda name: -judges[name]["ability"])
+    for voter in VOTERS[1:3]:
+        row = judges[voter.name]
+        assert row["ability"] == pytest.approx(voter.ability, abs=0.15)
+        assert row["ability_lower"] < row["ability"] < row["ability_upper"]
+        assert row["side_lean"] == pytest.approx(400 / np.log(10) * voter.lean, abs=35)
+        assert row["side_lean_lower"] < row["side_lean"] < row["side_lean_upper"]
+        assert row["votes"] == row["battles"] == row["compared"] == 4000
+        assert row["swap_consistency"] is None
+        assert row["cost"] == pytest.approx(40.0)
+    assert judges["left-judge"]["left_share"] > 0.8
+    assert judges["good-judge"]["agreement"] > judges["left-judge"]["agreement"]
+    assert judges["good-judge"]["agreement_far"] > judges["good-judge"]["agreement_close"]
+    assert judges["good-judge"]["family"] == "mine"
+    assert judges["good-judge"]["own_family_lower"] < judges["good-judge"]["own_family"] == pytest.approx(0.0, abs=60.0)
+    assert judges["left-judge"]["own_family"] is None
+
+
+def test_swapped_copies_are_kept_and_are_one_battle(report: dict[str, Any]) -> None:
+    row = next(row for row in report["judges"] if row["annotator"] == "copied-judge")
+    assert (row["votes"], row["battles"], row["swapped_battles"]) == (4000, 2000, 2000)
+    assert row["swap_consistency"] == pytest.approx(0.5, abs=0.05), "the left, where it had said the left"
+
+
+def test_the_people_are_left_out_of_the_judges_own_leaderboard(report: dict[str, Any]) -> None:
+    assert [row["rank"] for row in report["models"]] == list(range(1, 9))
+    assert sum(row["votes"] for row in report["models"]) == 2 * (4000 + 4000 + 2000)
+    assert all(row["lower"] < row["score"] < row["upper"] for row in report["models"])
+    people = report["people"]
+    assert (people["annotators"], people["votes"], people["method"]) == (1, 4000, "m-elo")
+    assert people["agreement"] is None, "one person agrees with no other on a battle"
+    assert 0.4 < people["agreement_by_pair"] < 0.8
+
+
+def test_panels_are_compared_with_the_people(report: dict[str, Any]) -> None:
+    panels = report["panels"]
+    assert len(panels["tried"]) == 7
+    assert panels["enough"] in [one["judges"] for one in panels["tried"]]
+    assert panels["tried"][0]["cost"] == pytest.approx(sum({"copied-judge": 40.0}.get(one, 40.0)
+                                                          for one in panels["tried"][0]["judges"]))  # fmt: skip
+
+
+def test_people_may_be_named_instead(file: Path, run_cli: RunCli, report: dict[str, Any]) -> None:
+    named = run_cli("judges", file, "--people", "peo*,unknown", "--format", "json")
+    found = json.loads(named.stdout)
+    assert [row["ability"] for row in found["judges"]] == [row["ability"] for row in report["judges"]]
+
+
+def test_the_table_shows_judges_models_and_panels(file: Path, run_cli: RunCli, tmp_path: Path) -> None:
+    shown = run_cli("judges", file, "--output", tmp_path / "judges.txt")
+    assert shown.exit_code == 0, shown.stderr
+    text = (tmp_path / "judges.txt").read_text(encoding="utf-8")
+    for part in ("left-judge", "The judges' own leaderboard", "Enough judges:", "the same battles"):
+        assert part in text
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (("--people", "none"), "no people"),
+        (("--people", "*"), "no judges"),
+        (("--family", "x"), "--family"),
+        (("--confidence", "2"), "--confidence"),
+        (("--format", "json", "--columns", "annotator_kind=winner"), "annotator_kind"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(file: Path, run_cli: RunCli, options: tuple[str, ...], word: str) -> None:
+    result = run_cli("judges", file, *options)
+    assert result.exit_code == 2
+    assert word in result.stderr
+
+
+def test_a_file_without_kinds_asks_who_is_a_person(vote_file: Path, run_cli: RunCli) -> None:
+    result = run_cli("judges", vote_file)
+    assert result.exit_code == 2
+    assert "--people" in result.stderr
+    by_pair = json.loads(run_cli("judges", vote_file, "--people", "k0*", "--format", "json").stdout)
+    assert {row["agreement_by"] for row in by_pair["judges"]} == {"pair"}
+    assert by_pair["judges"][-1]["ability"] < 0.0, "k24 votes against the order"
+
+
+def test_unknown_kinds_are_refused(tmp_path: Path, run_cli: RunCli) -> None:
+    path = tmp_path / "votes.csv"
+    path.write_text("annotator,model_a,model_b,winner,annotator_kind\na,x,y,tie,human\nb,x,y,tie,robot\n")
+    result = run_cli("judges", path)
+    assert result.exit_code == 2
+    assert "robot" in result.stderr
+
+
+def test_a_baseline_always_on_the_left_tells_no_lean(data_folder: Path, run_cli: RunCli) -> None:
+    """Six set-ups of judges; the one with most votes stands for the people."""
+    result = run_cli(
+        "judges", data_folder / "alpaca_eval_judges.csv", "--people", "weighted_alpaca_eval_gpt4_turbo",
+        "--columns", "question=prompt", "--format", "json",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    judges = {row["annotator"]: row for row in json.loads(result.stdout)["judges"]}
+    assert all(row["side_lean"] is None for row in judges.values())
+    assert judges["alpaca_eval_cot_gpt4_turbo_fn"]["agreement"] > 0.9
+    assert judges["alpaca_eval_cot_gpt4_turbo_fn"]["ability_lower"] < 1.1
+    assert judges["bedrock_claude"]["ability"] is None, "no model in common"
+
+
+def test_three_people_agree_alike(data_folder: Path, run_cli: RunCli) -> None:
+    file = data_folder / "pandalm_test.csv"
+    result = run_cli("judges", file, "--people", "annotator1,annotator2", "--format", "json")
+    (row,) = json.loads(result.stdout)["judges"]
+    assert row["ability_lower"] < 1.0 < row["ability_upper"]
+    assert row["side_lean_lower"] < 0.0 < row["side_lean_upper"]

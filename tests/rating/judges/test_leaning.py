@@ -1,0 +1,143 @@
+"""The judges' own leaderboard: scores with every judge's lean."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from app.rating.errors import VotesError
+from app.rating.fit.m_elo import fit_m_elo, minimise_scores
+from app.rating.judges.ballots import Ballots
+from app.rating.judges.board import rate_judges
+from app.rating.judges.leaning import LeaningLikelihood, tell_leans
+from app.rating.votes.indexed import IndexedVotes
+from tests.fixtures.judged_votes import Judged, Voter, judge_votes
+
+ALIKE = np.zeros(6, dtype=np.int64)
+
+
+@pytest.fixture(scope="module")
+def judged() -> Judged:
+    return judge_votes(3, [Voter("a", 300, lean=1.5, ties=0.2), Voter("b", 200, lean=-0.3)], n_models=6)
+
+
+def swapped(ballots: Ballots, who: np.ndarray) -> Ballots:
+    """Exchange the sides of some votes."""
+    v = ballots.votes
+    left, right = np.where(who, v.model_b, v.model_a), np.where(who, v.model_a, v.model_b)
+    outcome = np.where(who, 1.0 - v.outcome, v.outcome)
+    return Ballots(IndexedVotes(v.annotators, v.models, v.annotator, left, right, outcome), ballots.battle, shared=True)
+
+
+def test_the_scores_and_leans_are_those_of_a_joint_search(judged: Judged) -> None:
+    v = judged.ballots.votes
+    fit, point = minimise_scores(
+        LeaningLikelihood(judged.ballots.sided(), np.ones(2, bool)), ALIKE, np.zeros(6), np.ones(2)
+    )
+
+    def objective(x: np.ndarray) -> float:
+        d = x[v.model_a] - x[v.model_b] + x[6 + v.annotator]
+        return float(np.sum(np.logaddexp(0.0, d) - v.outcome * d) + (x[6:] ** 2).sum() / 18.0)
+
+    naive = minimize(objective, np.zeros(8), method="BFGS", tol=1e-9).x
+    assert pytest.approx(naive[:6] - naive[:6].mean(), abs=1e-4) == fit.R
+    assert point.lean == pytest.approx(naive[6:], abs=1e-4)
+
+
+def test_the_derivatives_are_those_of_the_profile(judged: Judged) -> None:
+    likelihood, R = LeaningLikelihood(judged.ballots.sided(), np.array([True, False])), np.linspace(-1, 1, 6)
+    point, step = likelihood.expand(R, np.ones(2)), 1e-5
+    for i in range(6):
+        up, down = (likelihood.expand(R + sign * step * np.eye(6)[i], np.ones(2)) for sign in (1, -1))
+        assert point.gradient_scores[i] == pytest.approx((up.value - down.value) / (2 * step), abs=1e-4)
+        change = (up.gradient_scores - down.gradient_scores) / (2 * step)
+        assert point.A[i] == pytest.approx(change, abs=1e-4)
+
+
+def test_without_leans_it_is_m_elo(judged: Judged) -> None:
+    plain = fit_m_elo(judged.ballots.cells(), ALIKE)
+    fit, _ = minimise_scores(
+        LeaningLikelihood(judged.ballots.sided(), np.zeros(2, bool)), ALIKE, np.zeros(6), np.ones(2)
+    )
+    assert pytest.approx(plain.R, abs=1e-9) == fit.R
+
+
+def test_exchanged_sides_change_the_sign_of_the_lean_alone(judged: Judged) -> None:
+    first = rate_judges(judged.ballots)
+    other = rate_judges(swapped(judged.ballots, judged.ballots.votes.annotator == 0))
+    assert other.lean == pytest.approx(first.lean * [-1.0, 1.0], abs=1e-6)
+    assert other.rating.models.score == pytest.approx(first.rating.models.score, abs=1e-5)
+    assert other.rating.models.lower == pytest.approx(first.rating.models.lower, abs=1e-4)
+
+
+def test_a_judge_who_saw_the_baseline_always_on_one_side_has_no_lean() -> None:
+    generator = np.random.default_rng(1)
+    other, outcome = generator.integers(1, 6, 400), generator.integers(0, 2, 400).astype(float)
+    votes = IndexedVotes(
+        ["a"], [f"m{i}" for i in range(6)], np.zeros(400, np.int32), np.zeros(400, np.int32), other.astype(np.int32),
+        outcome,
+    )  # fmt: skip
+    ballots = Ballots.of(votes, None)
+    assert not tell_leans(ballots.sided()).any()
+    board = rate_judges(ballots)
+    assert np.isnan(board.lean).all()
+    assert board.rating.models.score == pytest.approx(1000 + 400 / np.log(10) * fit_m_elo(ballots.cells(), ALIKE).R)
+
+
+def test_copies_of_a_battle_with_the_sides_exchanged_are_no_new_votes() -> None:
+    """A judge who answers every copy as the original knows no more; nor does the leaderboard."""
+    once = judge_votes(5, [Voter("a", 400), Voter("b", 400)], n_models=6, shared=0.5).ballots
+    copies = swapped(once, np.ones(800, bool))
+    v, w = once.votes, copies.votes
+    both = IndexedVotes(
+        v.annotators, v.models,
+        *(np.concatenate(pair) for pair in zip(
+            (v.annotator, v.model_a, v.model_b, v.outcome), (w.annotator, w.model_a, w.model_b, w.outcome), strict=True
+        )),
+    )  # fmt: skip
+    one = rate_judges(Ballots(v, once.battle, shared=True))
+    two = rate_judges(Ballots(both, np.concatenate([once.battle, once.battle]), shared=True))
+    assert two.rating.models.se == pytest.approx(one.rating.models.se, rel=0.03)
+    assert two.lean == pytest.approx([0.0, 0.0], abs=1e-9), "every answer was given on both sides"
+
+
+def test_no_votes_are_refused(judged: Judged) -> None:
+    with pytest.raises(VotesError):
+        rate_judges(judged.ballots.of_annotators(np.zeros(2, bool)))
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize(("taste", "shared"), [(0.0, None), (0.3, None), (0.3, 0.0)])
+def test_the_intervals_cover_the_scores_of_the_mean_judge(taste: float, shared: float | None) -> None:
+    inside = []
+    for seed in range(60):
+        voters = [Voter(f"j{k}", 1500, lean=lean, taste=taste) for k, lean in enumerate((1.8, 0.3, -0.2, 0.0))]
+        judged = judge_votes(seed, voters, shared=shared)
+        models = rate_judges(judged.ballots).rating.models
+        truth = 1000.0 + 400.0 / np.log(10.0) * judged.score
+        inside.append(np.mean((models.lower < truth) & (truth < models.upper)))
+    assert 0.93 <= np.mean(inside) <= 0.97, np.mean(inside)
+
+
+@pytest.mark.campaign
+def test_the_order_of_few_judges_is_at_least_that_of_a_plain_fit() -> None:
+    """Four annotators, one of them people, who saw the same 26,919 battles of 20 close models, as a public set has."""
+    gains = []
+    for seed in range(40):
+        voters = [
+            Voter("p", 26_919, ties=0.3), Voter("left", 26_919, ability=0.35, lean=1.8, taste=0.18),
+            Voter("good", 26_919, ability=0.9, lean=0.2, taste=0.12, ties=0.1),
+            Voter("fair", 26_919, ability=0.7, lean=-0.1, taste=0.12, ties=0.1),
+        ]  # fmt: skip
+        judged = judge_votes(seed, voters, spread=0.55, shared=1.0)
+        judges, size = judged.ballots.of_annotators(~judged.people), np.zeros(20, dtype=np.int64)
+        peoples = fit_m_elo(judged.ballots.of_annotators(judged.people).cells(), size).R
+        plain = fit_m_elo(judges.cells(), size).R
+        gains.append(in_order(rate_judges(judges).rating.models.score, peoples) - in_order(plain, peoples))
+    error = np.std(gains) / np.sqrt(len(gains))
+    assert np.mean(gains) > -2.0 * error, (np.mean(gains), error)
+
+
+def in_order(one: np.ndarray, other: np.ndarray) -> float:
+    """Return the share of pairs in the same order."""
+    i, j = np.triu_indices(len(one), 1)
+    return float(np.mean(np.sign(one[i] - one[j]) == np.sign(other[i] - other[j])))
