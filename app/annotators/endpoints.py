@@ -3,10 +3,11 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import TypeAdapter
 
-from app.annotators import erasure
+from app.annotators import erasure, kinds
 from app.annotators import service as annotators
 from app.annotators.schemas import (
     Annotator,
+    AnnotatorChange,
     DecisionRequest,
     DecisionTaken,
     Erasure,
@@ -77,6 +78,19 @@ def post_decision(
     """
     found, taken = annotators.decide(conn, annotator, decision.action, reason=decision.reason, decided_by=caller.name)
     return DecisionTaken(**taken.model_dump(), annotator=found.public())
+
+
+@router.patch("/annotators/{annotator:path}", responses=problem_responses(401, 403, 404, 422, 503))
+def change_annotator(
+    annotator: str, change: AnnotatorChange, caller: Annotated[Caller, require("review")], conn: Transaction
+) -> Annotator:
+    """Say whether an annotator, by id or by key, is a person or a judge, whatever votes said.
+
+    Where both vote, the leaderboard is of people, and judges are rated against it (`leaderboard_of` of the policy). The
+    next refit is the first to know. Needs scope `review`. Problems: `not-authenticated`, `scope-missing`, `not-found`;
+    `invalid` for another kind.
+    """
+    return kinds.set_kind(conn, annotator, change.kind, changed_by=caller.name).public()
 
 
 @router.post("/annotators/{annotator:path}/erase", responses=problem_responses(401, 403, 404, 422, 503))

@@ -197,6 +197,7 @@ def with_newest_figures() -> Select[Any]:
         standing_of(annotators.c.rule_standing, annotators.c.override, annotators.c.dismissed_below).label("standing"),
         annotators.c.rule_standing,
         annotators.c.override,
+        annotators.c.kind,
         annotators.c.dismissed_below,
         strength.label("strength"),
         func.greatest(strength - math.log10(EVEN_ODDS), odds, literal(0.0, Double)).label("reason_strength"),

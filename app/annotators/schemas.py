@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.api.texts import Reason
 from app.rating.settings import Standing
 
+Kind = Literal["human", "judge"]
 Action = Literal["exclude", "reinstate", "trust", "dismiss", "withdraw"]
 
 
@@ -56,6 +57,9 @@ class Annotator(Evidence, _Named):
     """An annotator with the figures of the newest snapshot."""
 
     override: Standing | None = Field(description="Set by a decision; null where the rule holds.")
+    kind: Kind | None = Field(
+        description="human, or judge: an LLM. Null where nothing was said, which counts as human."
+    )
 
 
 class FoundAnnotator(Annotator):
@@ -125,6 +129,14 @@ class Decision(BaseModel):
     ability: float | None = Field(description="The annotator's ability in that snapshot.")
     se: float | None
     group_id: UUID | None = Field(description="Shared by decisions that were taken on a group at once, else null.")
+
+
+class AnnotatorChange(BaseModel):
+    """What an annotator is."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    kind: Kind
 
 
 class DecisionRequest(BaseModel):

@@ -19,7 +19,7 @@ from app.database.file_chunks import drop_chunks
 from app.database.leases import LeasedJob
 from app.imports import queries as store
 from app.imports.formats import VoteReader
-from app.imports.names import ModelFault, number_votes
+from app.imports.names import RecordFault, number_votes
 from app.imports.recognition import number_votes_of_file
 from app.imports.service import MAX_FAULTS_STORED, OF_THE_RECORD
 from app.imports.survey import Survey, fault_row
@@ -130,7 +130,7 @@ class ImportLoad:
         row: RowMapping,
         votes: pl.DataFrame,
         recorded: pl.DataFrame,
-        unknown: list[ModelFault],
+        unknown: list[RecordFault],
         end: int,
     ) -> None:
         votes = votes.rename({"row": "record"})

@@ -5,24 +5,26 @@ from datetime import datetime
 import polars as pl
 from sqlalchemy import Connection
 
+from app.annotators.kinds import say_kinds
 from app.naming.aliases import ModelNames, Named, read_names
 from app.naming.service import find_annotators, naming_of, resolve_annotators, resolve_models
 from app.votes.rules import model_errors
 
-ModelFault = tuple[int, str]
-"""A record's number and the error in its models."""
+RecordFault = tuple[int, str]
+"""A record's number and the error in its models, or in what its annotator is."""
 
 
-def check_models(conn: Connection, votes: pl.DataFrame) -> list[ModelFault]:
+def check_models(conn: Connection, votes: pl.DataFrame) -> list[RecordFault]:
     """Return the records whose models could not be stored now; adds nothing."""
     names = read_names(conn, _names_in(votes))
     return _faulty(_with_models(votes, names), names, refuse=naming_of(conn).unknown_models == "refuse")
 
 
-def number_votes(conn: Connection, votes: pl.DataFrame) -> tuple[pl.DataFrame, list[ModelFault]]:
+def number_votes(conn: Connection, votes: pl.DataFrame) -> tuple[pl.DataFrame, list[RecordFault]]:
     """Return the votes with `annotator_id`, `model_a_id` and `model_b_id`; adds new annotators and models.
 
-    Votes on models that cannot be stored are left out and returned as faults.
+    Votes on models that cannot be stored, and by annotators of another kind on record, are left out and returned as
+    faults.
     """
     models = resolve_models(conn, _named_in(votes, read_names(conn, _names_in(votes))))
     votes = _with_models(votes, models)
@@ -31,7 +33,24 @@ def number_votes(conn: Connection, votes: pl.DataFrame) -> tuple[pl.DataFrame, l
         votes = votes.filter(~pl.col("row").is_in([row for row, _ in faults]))
     annotators = resolve_annotators(conn, votes["annotator"].unique().to_list())
     number = pl.col("annotator").replace_strict(annotators, return_dtype=pl.Int32)
-    return votes.with_columns(annotator_id=number), faults
+    votes = votes.with_columns(annotator_id=number)
+    if of_other_kind := _say_kinds(conn, votes):
+        votes = votes.filter(~pl.col("row").is_in([row for row, _ in of_other_kind]))
+    return votes, [*faults, *of_other_kind]
+
+
+def _say_kinds(conn: Connection, votes: pl.DataFrame) -> list[RecordFault]:
+    """Note the kinds of annotators that votes say; return the records that say another kind than before."""
+    said = votes.select("row", "annotator_id", "annotator_kind").drop_nulls()
+    if said.is_empty():
+        return []
+    first = dict(said.unique("annotator_id", keep="first").select("annotator_id", "annotator_kind").iter_rows())
+    kinds = first | say_kinds(conn, first)
+    return [
+        (row, f"annotator_kind the annotator is on record as {kinds[number]}")
+        for row, number, kind in said.iter_rows()
+        if kind != kinds[number]
+    ]
 
 
 def number_known(
@@ -81,7 +100,7 @@ def _numbers(votes: pl.DataFrame, side: str, names: ModelNames) -> pl.Series:
     return numbers.scatter(aliased, [names.number(name, timestamp) for name, timestamp in pairs])
 
 
-def _faulty(votes: pl.DataFrame, names: ModelNames, *, refuse: bool) -> list[ModelFault]:
+def _faulty(votes: pl.DataFrame, names: ModelNames, *, refuse: bool) -> list[RecordFault]:
     a, b = votes["model_a_id"], votes["model_b_id"]
     bad = (a == b).fill_null(value=False)
     if refuse:

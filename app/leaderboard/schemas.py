@@ -5,6 +5,7 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel
 from app.snapshots.schemas import Freshness, LeaderboardMethod, SnapshotHead
 
 LeaderboardFormat = Literal["json", "csv", "parquet"]
+Whose = Literal["people", "judges", "all"]
 
 
 class Place(BaseModel):
@@ -83,6 +84,7 @@ class PublishedLeaderboard(BaseModel):
     snapshot: SnapshotHead
     method: LeaderboardMethod
     tag: str | None = Field(description="The scores use only votes with this tag; null means all votes.")
+    of: Whose = Field(description="Whose votes: of people, of judges (LLMs), or of all.")
     models: list[LeaderboardRow]
     archived: int = Field(description="Archived models, which are not in `models`; ranks count them.")
     diagnostics: dict[str, Any] = Field(

@@ -1,14 +1,14 @@
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, cast, get_args
 
 from sqlalchemy import Connection
 
 from app.leaderboard import queries as store
 from app.leaderboard.excerpt import WHOLE, Excerpt
 from app.leaderboard.fragility import NeighbourGap, Neighbours, read_neighbours
-from app.leaderboard.schemas import Leaderboard, LeaderboardRow, Place, PublishedLeaderboard
+from app.leaderboard.schemas import Leaderboard, LeaderboardRow, Place, PublishedLeaderboard, Whose
 from app.policy.service import stored_policy
 from app.snapshots.freshness import CountNewVotes, freshness_of, next_refit_due_at
 from app.snapshots.queries import list_leaderboards, list_placed_models
@@ -173,10 +173,19 @@ def read_published(conn: Connection, version: LeaderboardVersion) -> PublishedLe
         snapshot=snapshot,
         method=method,
         tag=version.tag,
+        of=_whose(method, diagnostics),
         models=models,
         archived=len(placed) - len(rows),
         diagnostics=diagnostics,
     )
+
+
+def _whose(method: LeaderboardMethod, diagnostics: Mapping[str, Any]) -> Whose:
+    """Return whose votes a leaderboard is of; snapshots of earlier versions knew of no judges."""
+    if method in get_args(Whose):
+        return cast("Whose", method)
+    whose: Whose = diagnostics.get("leaderboard_of", "people")
+    return "all" if method == "m-elo-all" and diagnostics.get("votes", {}).get("of_others") is not None else whose
 
 
 def check_leaderboard(

@@ -14,6 +14,9 @@ METHODS: dict[LeaderboardMethod, str] = {
     "m-elo": "m-ELO",
     "m-elo-all": "m-ELO of all votes",
     "elo": "Elo",
+    "people": "people",
+    "judges": "judges",
+    "all": "people and judges",
 }
 """What people call the methods, in the order in which pages list them."""
 

@@ -134,6 +134,11 @@ class Policy(BaseModel):
     battle_repeat_gap: StrictInt = Field(
         20, ge=0, le=1000, description="A pair is not among an annotator's next battles, this many, after it was shown."
     )
+    leaderboard_of: Literal["people", "judges", "all"] = Field(
+        "people",
+        description="Whose votes make the leaderboard where people and judges vote: judges are then rated against it. "
+        "Until min_board_annotators of them have more than min_votes votes it is of all.",
+    )
     sealed_only: StrictBool = Field(
         False, description="Whether refits count only votes that a battle's token cast, on pairs that the service drew."
     )

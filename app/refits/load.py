@@ -5,6 +5,7 @@ from typing import Any, get_args
 import numpy as np
 from sqlalchemy import Connection
 
+from app.annotators.kinds import read_judges
 from app.annotators.queries import last_actions
 from app.annotators.service import OVERRIDES
 from app.annotators.standings import read_standings
@@ -16,7 +17,7 @@ from app.policy.service import current_policy, past_policy
 from app.rating.arrays import OUTCOME_VALUES, TABLE_SIZE, Mask
 from app.rating.settings import EVIDENCE_TESTS, FlagRule, LoopSettings
 from app.refits.fit.interface import FitInput, Ids
-from app.snapshots.queries import list_leaderboards, read_held
+from app.snapshots.queries import list_leaderboards, read_held, read_past_judges
 from app.snapshots.schemas import Snapshot
 from app.snapshots.vote_sets import contestants_of, count_retracted, holds_foreign_rows, read_vote_set
 from app.votes.arrays import NO_DAY, VoteArrays, VoteDates, read_votes
@@ -63,6 +64,7 @@ def load_fit_input(conn: Connection, settings: Policy | None = None, kept: KeptV
         annotator_ids=_ids([number for number, _, _ in annotators]),
         overrides=[override for _, override, _ in annotators],
         rule_standings=[standing for _, _, standing in annotators],
+        judges=read_judges(conn),
         vote_set=vote_set,
         read=_read_all(conn, policy.settings, kept),
     )
@@ -91,6 +93,7 @@ def load_past_fit_input(conn: Connection, snapshot: Snapshot) -> FitInput:
         annotator_ids=annotator_ids,
         overrides=[OVERRIDES[actions[i]] if i in actions else None for i in annotator_ids.tolist()],
         rule_standings=[held.get(i, "active") for i in annotator_ids.tolist()],
+        judges=read_past_judges(conn, snapshot.id),
         vote_set=snapshot.vote_set,
         read=_read_past(conn, snapshot, dated=policy.settings.max_votes_per_day is not None),
     )
@@ -130,6 +133,7 @@ def _load(
     annotator_ids: Ids,
     overrides: Sequence[str | None],
     rule_standings: Sequence[str],
+    judges: Sequence[int],
     vote_set: str,
     read: ReadVotes,
 ) -> FitInput:
@@ -172,6 +176,9 @@ def _load(
         unoffered=unoffered,
         sampling=policy.settings.sampling_settings(),
         verdict_rule=policy.settings.verdict_rule(),
+        judges=np.isin(annotator_ids, judges) if judges else np.zeros(0, dtype=np.bool_),
+        leaderboard_of=policy.settings.leaderboard_of,
+        min_board_annotators=policy.settings.min_board_annotators,
     )
 
 

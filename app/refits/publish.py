@@ -50,9 +50,11 @@ def write_snapshot(
             "alarms": alarms,
             **dict.fromkeys(("fragility", "fragility_of_best")),  # measured later, see `app.leaderboard.fragility`
             "verdicts": verdict_rows(output),
+            "leaderboard_of": fit_input.whose,
             "audit": audit_head(conn),
         },
         "held": fit_input.annotator_ids[output.annotators.held].tolist(),
+        "judges": fit_input.annotator_ids[: len(fit_input.judges)][fit_input.judges].tolist(),
         "votes_read": fit_input.votes_read,
         "votes_used": round(output.votes_used),
         "votes_sealed": count_sealed(fit_input, output),
@@ -86,17 +88,20 @@ def apply_standings(conn: Connection, snapshot_id: UUID) -> None:
 def account_votes(fit_input: FitInput, output: FitOutput) -> dict[str, int]:
     """Return how many of the votes read count, and how many do not, by reason. The reasons add up to `read`.
 
-    pending: of annotators with δ votes or fewer. excluded: of annotators excluded by the rule or a decision.
+    pending: of annotators with δ votes or fewer. excluded: of annotators excluded by the rule or a decision. of_others:
+    of judges on a leaderboard of people, or of people on one of judges.
     retracted. unsealed: left out because the policy counts sealed votes alone. over_quota: beyond the policy's votes
     per day. same_model: between two names of one model.
     """
     used, votes = round(output.votes_used), output.annotators.votes
     pending = int(votes[(votes <= fit_input.settings.min_votes) & ~fit_input.keep_never].sum())
+    of_others = int(votes[fit_input.keep_never & ~fit_input.left_out("all")].sum())
     return {
         "read": fit_input.votes_read,
         "used": used,
         "pending": pending,
-        "excluded": len(fit_input.outcome) - used - pending,
+        "excluded": len(fit_input.outcome) - used - pending - of_others,
+        **({"of_others": of_others} if fit_input.mixed else {}),
         "retracted": fit_input.retracted,
         "unsealed": fit_input.unsealed,
         "over_quota": fit_input.over_quota,

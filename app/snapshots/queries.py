@@ -124,6 +124,12 @@ def read_held(conn: Connection, snapshot_id: UUID) -> dict[int, str]:
     return dict.fromkeys(held, "excluded") | dict(conn.execute(standings).all())
 
 
+def read_past_judges(conn: Connection, snapshot_id: UUID) -> list[int]:
+    """Return the annotators who were judges at a snapshot's refit."""
+    judges = select(snapshots.c.judges).where(snapshots.c.id == snapshot_id)
+    return list(conn.execute(judges).scalar_one())
+
+
 def list_leaderboards(conn: Connection, snapshot_id: UUID) -> list[tuple[str, str]]:
     """Return the (method, tag) of every leaderboard of a snapshot, by method and tag; "" means all votes."""
     c = snapshot_models.c

@@ -17,6 +17,7 @@ from pydantic import (
 )
 from pydantic_core import from_json
 
+from app.annotators.schemas import Kind
 from app.api.problems import ProblemFieldError, validation_error
 from app.database.timestamps import StorableTimestamp
 from app.errors import FieldError
@@ -79,6 +80,9 @@ class Vote(BaseModel):
         description="The model with the better answer; tie (bothbad), or both_bad, if both answers were bad."
     )
     annotator: Name = Field(description="Opaque key of the annotator; the same person or judge always has the same.")
+    annotator_kind: Kind | None = Field(
+        None, description="human, or judge: an LLM. The first vote that says it holds; another kind is refused later."
+    )
     battle_id: Name | None = Field(None, description="The pairing that was judged; an annotator judges it once.")
     voted_at: Annotated[StorableTimestamp, AfterValidator(_cast_by_now)] | None = Field(
         None,

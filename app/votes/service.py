@@ -9,12 +9,13 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
+from app.annotators.kinds import say_kinds
 from app.api.group_commit import COMMIT_SIZE, GroupCommit
 from app.api.problems import invalid_input
 from app.auth.callers import Caller
 from app.database.engine import Database
 from app.database.ids import new_id
-from app.errors import StableArenaError
+from app.errors import FieldError, StableArenaError
 from app.guard.process_metrics import Gauges, most_of
 from app.naming.known_names import Known, KnownNames
 from app.naming.service import resolve_annotators, resolve_models
@@ -101,6 +102,9 @@ def record_votes(conn: Connection, sent: Sequence[Sent], known: Known) -> list[V
     annotators: Mapping[str, int] = known.annotators
     if unknown := {sent[i][0].annotator for i in pairs if sent[i][0].annotator not in annotators}:
         annotators = ChainMap(resolve_annotators(conn, unknown), known.annotators)
+    pairs = _with_kinds(conn, sent, pairs, annotators, receipts)
+    if not pairs:
+        return [receipts[i] for i in range(len(sent))]
     rows = [_row(*sent[i], pair, annotators) for i, pair in pairs.items()]
     # Writers that insert the same battles in the same order wait for each other instead of deadlocking.
     left_out = insert_votes(conn, sorted(rows, key=lambda row: (row.battle_id or "", row.annotator_id)))
@@ -139,6 +143,23 @@ def _number_models(
         else:
             pairs[i] = a, b
     return dict(sorted(pairs.items())), invalid
+
+
+def _with_kinds(
+    conn: Connection, sent: Sequence[Sent], pairs: dict[int, tuple[int, int]], annotators: Mapping[str, int],
+    receipts: dict[int, VoteReceipt],
+) -> dict[int, tuple[int, int]]:  # fmt: skip
+    """Note the kinds of annotators that votes say; return the pairs without votes that say another kind than before."""
+    said = {i: (annotators[sent[i][0].annotator], kind) for i in pairs if (kind := sent[i][0].annotator_kind)}
+    if not said:  # nearly always
+        return pairs
+    first = {number: kind for _, (number, kind) in sorted(said.items(), reverse=True)}
+    others = first | say_kinds(conn, first)
+    for i, (number, kind) in said.items():
+        if kind != others[number]:
+            fault = FieldError("/annotator_kind", f"the annotator is on record as {others[number]}")
+            receipts[i] = VoteReceipt.invalid((fault,))
+    return {i: pair for i, pair in pairs.items() if i not in receipts}
 
 
 def _row(vote: Vote, caller: Caller, models: tuple[int, int], annotators: Mapping[str, int]) -> VoteRow:

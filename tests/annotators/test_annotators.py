@@ -47,7 +47,7 @@ def test_those_who_vote_against_the_truth_are_flagged(ask: Ask, crowd: list[str]
         "adjusted_ability", "adjusted_lower", "adjusted_upper",
         "tie_readiness", "tie_readiness_lower", "tie_readiness_upper",
         "side_lean", "side_lean_lower", "side_lean_upper",
-        "votes", "standing", "rule_standing", "override",
+        "votes", "standing", "rule_standing", "override", "kind",
     ]  # fmt: skip
     assert all(one["ability"] < 0 and one["probability_low"] > 0.99 and one["votes"] == 120 for one in flagged)
     assert flagged[0]["ability"] <= flagged[1]["ability"]

@@ -46,6 +46,7 @@ DEFAULTS = {
     "battle_top_k": 3,
     "battle_repeat_gap": 20,
     "calibration_share": 0.2,
+    "leaderboard_of": "people",
     "sealed_only": False,
 }
 

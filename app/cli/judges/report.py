@@ -12,20 +12,20 @@ from app.errors import BadInputError
 from app.imports.formats import VoteFile
 from app.imports.formats.indexing import encode
 from app.rating.arrays import Floats, Mask, sum_by
+from app.rating.errors import VotesError
 from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.judges.agreement import Agreement, agree, agree_with_swapped
 from app.rating.judges.ballots import Ballots
 from app.rating.judges.board import rate_judges
 from app.rating.judges.following import Followers, follow_people
-from app.rating.judges.panels import Panel, Panels, try_panels
-from app.rating.judges.people import PeoplesScores, learn_scores, rate_people
+from app.rating.judges.panels import NO_PANELS, Panel, Panels, try_panels
+from app.rating.judges.people import NO_SCORES, PeoplesScores, learn_scores, rate_people
 from app.rating.settings import LoopSettings
 from app.rating.uncertainty.covariance import critical_values
 from app.rating.verdict.rows import count, finite, model_rows
 
 CLOSE = 100.0  # Elo points between two models, below which the better one wins at most 64 %
 KNOWN_TO = 0.1  # half the width of an ability's interval that counts as calibrated
-KINDS = ("human", "judge")
 
 
 @dataclass(frozen=True)
@@ -74,15 +74,20 @@ def compare_judges(
     human = _find_people(file.frame, votes.annotators, people)
     stage("rating the people")
     peoples = rate_people(ballots.of_annotators(human), settings)
-    known = learn_scores(peoples)
     stage("comparing the judges")
-    own = _own_families(votes.annotators, votes.models, families)
     judged = ballots.of_annotators(~human)
-    followers = follow_people(judged, known, own)
     board = rate_judges(judged, confidence=settings.confidence, base=settings.base)
-    stage("trying panels")
-    able = np.argsort(-np.nan_to_num(followers.ability, nan=-np.inf), kind="stable")
-    panels = try_panels(judged, [int(k) for k in able if not human[k]], known)
+    unknown, panels = list[dict[str, Any]](), NO_PANELS
+    try:
+        known = learn_scores(peoples)
+    except VotesError as error:
+        known, followers = NO_SCORES, Followers.unknown(board.lean, board.lean_se)
+        unknown.append({"board": "people", "code": "no-order", "detail": str(error), "models": []})
+    else:
+        followers = follow_people(judged, known, _own_families(votes.annotators, votes.models, families))
+        stage("trying panels")
+        able = np.argsort(-np.nan_to_num(followers.ability, nan=-np.inf), kind="stable")
+        panels = try_panels(judged, [int(k) for k in able if not human[k]], known)
     compared = _Compared(ballots, human, known, followers, settings.confidence)
     costs = _costs(file.frame, votes.annotators)
     rows = [
@@ -94,13 +99,13 @@ def compare_judges(
     return JudgesReport(
         settings={"confidence": settings.confidence, "min_votes": settings.min_votes, "close": CLOSE},
         people=compared.people_row() | {
-            "method": peoples.settings.method, "order_certainty": panels.certainty,
+            "method": peoples.settings.method, "order_certainty": finite(panels.certainty),
             "votes": count(float(peoples.cells.n_votes)), "models": len(known.models),
         },
         judges=sorted(rows, key=lambda row: (row["ability"] is None, -(row["ability"] or 0.0), row["annotator"])),
         models=model_rows(board.rating, votes.models),
         panels=_panel_rows(panels, votes.annotators, costs),
-        warnings=[{"board": whose, **one.named(votes.models)} for whose, one in notices],
+        warnings=[*unknown, *({"board": whose, **one.named(votes.models)} for whose, one in notices)],
     )  # fmt: skip
 
 
@@ -114,8 +119,6 @@ def _find_people(frame: pl.DataFrame, names: Sequence[str], patterns: Sequence[s
                 "it is not said who is a person: name them, --people ANNOTATOR,… (or a pattern, 'rater-*'), or give "
                 "every vote the column annotator_kind, human or judge, the same for all votes of an annotator"
             )
-        if unknown := sorted(set(kinds["annotator_kind"]) - set(KINDS)):
-            raise BadInputError(f"annotator_kind must be human or judge, is {unknown[0][:80]!r}")
         human = (kinds["annotator_kind"] == "human").to_numpy()
     if human.all() or not human.any():
         named = ", ".join(names[:10])
@@ -241,6 +244,6 @@ def _panel_rows(panels: Panels, names: Sequence[str], costs: Mapping[str, float]
     return {
         "enough": row(panels.enough)["judges"] if panels.enough else None,
         "pairs": panels.pairs,
-        "error": panels.error,
+        "error": finite(panels.error),
         "tried": [row(panel) for panel in panels.tried],
     }

@@ -119,6 +119,7 @@ snapshots = Table(
     timestamp("crowd_pruned_at", nullable=True),
     # annotators who stay flagged or excluded by hysteresis alone
     Column("held", ARRAY(Integer), nullable=False, server_default="{}"),
+    Column("judges", ARRAY(Integer), nullable=False, server_default="{}"),  # annotators who were judges then
 )
 
 snapshot_models = Table(

@@ -22,12 +22,14 @@ OPTIONAL = (
     "metadata",
     "propensity",
     "vote_id",
+    "annotator_kind",
     *OF_JUDGES,
     "annotator",
     "model_a",
     "model_b",
     "winner",
 )
+KINDS = ("human", "judge")
 SHOWN_CHARACTERS = 80
 _PLAIN_NAME = r"^[!-~]([ -~]{0,498}[!-~])?$"
 """Printable ASCII of a valid length is a valid name; only other names are checked one by one."""
@@ -131,7 +133,8 @@ def check_batch(
         _with_raw_winner(frame["winner"], documents),
         "propensity",
         pl.when(pl.col("vote_id").str.contains(_UUID)).then("vote_id"),
-        "annotator_kind", "question", "cost",
+        pl.when(pl.col("annotator_kind") != "").then("annotator_kind"),
+        "question", "cost",
         "row",
     )  # fmt: skip
     bad_records = votes["row"].filter(faulty).unique(maintain_order=True)
@@ -151,7 +154,7 @@ def _prepared(frame: pl.DataFrame, form: Form, first_row: int) -> pl.DataFrame:
     """Return the records with their numbers, and every field of a vote in its column."""
     frame = frame.with_columns(pl.int_range(first_row, first_row + frame.height, dtype=pl.Int64).alias("row"))
     if form.annotator is None:
-        frame = frame.with_columns(pl.lit(POOLED_ANNOTATOR).alias("annotator"))
+        frame = frame.with_columns(pl.lit(form.schema.annotator or POOLED_ANNOTATOR).alias("annotator"))
     if form.annotator_prefix:
         named = pl.concat_str(pl.lit(form.annotator_prefix), pl.col("annotator"))
         frame = frame.with_columns(annotator=pl.when(pl.col("annotator") != "").then(named).otherwise("annotator"))
@@ -168,6 +171,11 @@ def _broken_rules(
     return [
         *(_bad_names(frame[name], name) for name in NAMES),
         _Broken("model_b", same, lambda row: f"is {_shown(frame['model_b'][row])} on both sides"),
+        _Broken(
+            "annotator_kind",
+            _is_given(frame["annotator_kind"]) & ~frame["annotator_kind"].is_in(KINDS),
+            lambda row: f"must be human or judge, is {_shown(frame['annotator_kind'][row])}",
+        ),
         _Broken("winner", outcome.is_null(), lambda row: _winner_fault(frame["winner"][row], schema)),
         _Broken(
             "voted_at",

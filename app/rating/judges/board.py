@@ -34,12 +34,14 @@ class JudgesBoard:
     Attributes
     ----------
     rating : of the models
-    lean : log odds for the left; NaN for a judge whose votes do not tell it, shape (n_annotators,)
+    lean, lean_se : log odds for the left, and its error over battles; NaN for a judge whose votes do not tell it, shape
+        (n_annotators,)
     taste_sd : spread of a judge's own opinion of a model, log odds; NaN for one judge
     """
 
     rating: Rating
     lean: Floats
+    lean_se: Floats
     taste_sd: float
 
 
@@ -66,10 +68,11 @@ def rate_judges(ballots: Ballots, *, confidence: float = 0.95, base: float = 100
     fitted = fit_leans(ballots, settings)
     errors, small = _Errors(ballots, fitted), fitted.found.small
     taste = errors.taste_variance()
-    lean = np.full(len(ballots.votes.annotators), np.nan)
+    lean, lean_se = np.full((2, len(ballots.votes.annotators)), np.nan)
     lean[small.annotators] = np.where(fitted.told, fitted.point.lean, np.nan)
+    lean_se[small.annotators] = np.where(fitted.told, errors.lean_se, np.nan)
     rating = publish(replace(fitted.found, covariance=errors.covariance(taste)))
-    return JudgesBoard(rating, lean, float(np.sqrt(taste)))
+    return JudgesBoard(rating, lean, lean_se, float(np.sqrt(taste)))
 
 
 class LeanFit(NamedTuple):
@@ -112,6 +115,7 @@ class _Errors:
     laplacians : L_k, each judge's part of S
     gradients : g_k, each judge's part of the gradient at the fit, which is 0 in sum
     own : G_kᵀG_k over the battles; with_all : G_kᵀG, G the sum over judges; meat : GᵀG
+    lean_se : of each judge's lean
     """
 
     def __init__(self, ballots: Ballots, fitted: LeanFit) -> None:
@@ -122,7 +126,11 @@ class _Errors:
         parts = [self._gradients(ballots, small, k, R, point) for k in range(judges)]
         profile = np.hstack([np.eye(len(R)), point.follows.T])  # of the gradient by the scores and the leans
         total = csr_array(sum(parts[1:], parts[0]))
-        self.meat = profile @ (total.T @ total).toarray() @ profile.T
+        everything = (total.T @ total).toarray()
+        self.meat = profile @ everything @ profile.T
+        moved = point.follows @ self.inverse @ profile
+        moved[:, len(R) :] += np.diag(point.inverse)
+        self.lean_se = np.sqrt(np.maximum(np.einsum("ki,ij,kj->k", moved, everything, moved), 0.0))
         self.own = [profile @ (one.T @ one).toarray() @ profile.T for one in parts]
         self.with_all = [profile @ (one.T @ total).toarray() @ profile.T for one in parts]
         self.gradients = [profile @ one.sum(axis=0) for one in parts]

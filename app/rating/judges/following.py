@@ -1,7 +1,7 @@
 """How well each judge follows the people: ability and lean at the people's scores, which are uncertain themselves."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -43,6 +43,12 @@ class Followers:
     preference: Floats
     preference_se: Floats
     votes: Floats
+
+    @classmethod
+    def unknown(cls, lean: Floats, lean_se: Floats) -> Self:
+        """Return what is known of judges beside people whose order is not: their leans."""
+        none = np.full(len(lean), np.nan)
+        return cls(none, none, none, lean, lean_se, none, none, none, none)
 
 
 def follow_people(ballots: Ballots, known: PeoplesScores, own_family: Mask | None = None) -> Followers:

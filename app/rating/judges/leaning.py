@@ -28,6 +28,7 @@ class Profiled:
     A : Hessian of the profile, A − BᵀD⁻¹B, shape (n_models, n_models)
     cross : w·side of each cell
     lean : every annotator's best lean, log odds
+    inverse : of each lean's curvature, D⁻¹, shape (n_annotators,)
     follows : what the scores move a lean by, −D⁻¹B, shape (n_annotators, n_models)
     weight : p(1 − p) n of each cell
     """
@@ -37,6 +38,7 @@ class Profiled:
     A: Floats
     cross: Floats
     lean: Floats
+    inverse: Floats
     follows: Floats
     weight: Floats
 
@@ -71,9 +73,10 @@ class LeaningLikelihood:
         pull, cross = cells.n * p - cells.s, w * self.side
         gradient = sum_by(cells.model_a, pull, size) - sum_by(cells.model_b, pull, size)
         B = by_annotator_and_model(self.sided, cross)
-        follows = -B / (sum_by(cells.annotator, w * self.side**2, cells.n_annotators) + OUTLIER_SD**-2)[:, None]
+        inverse = 1.0 / (sum_by(cells.annotator, w * self.side**2, cells.n_annotators) + OUTLIER_SD**-2)
+        follows = -B * inverse[:, None]
         A = laplacian_of(self.sided, w, slice(None)) + B.T @ follows
-        return Profiled(value, gradient, A, cross, lean, follows, w)
+        return Profiled(value, gradient, A, cross, lean, inverse, follows, w)
 
 
 def find_own_habits(sided: SidedCells, d: Floats, side: Floats, at: Floats, *, free_ability: bool) -> Floats:
@@ -122,11 +125,13 @@ def tell_leans(sided: SidedCells) -> Mask:
     Of an annotator's votes, each with the same weight, the information on the lean beside free scores of the models is
     D − B A⁺ Bᵀ. Where the side says which model it is, as where a baseline is always on the left, it is 0.
     """
-    cells, side = sided.cells, sided.side
-    B, told = by_annotator_and_model(sided, cells.n * side), np.zeros(cells.n_annotators, dtype=bool)
+    cells, told = sided.cells, np.zeros(sided.cells.n_annotators, dtype=bool)
+    signed = cells.n * sided.side
     for k in np.flatnonzero(np.diff(cells.starts)):
         mine = slice(int(cells.starts[k]), int(cells.starts[k + 1]))
-        total = float(cells.n[mine] @ side[mine] ** 2)
-        along = np.linalg.lstsq(laplacian_of(sided, cells.n, mine), B[k])[0]
-        told[k] = total - float(B[k] @ along) > max(FEWEST, DEPENDENT * total)
+        total = float(cells.n[mine] @ sided.side[mine] ** 2)
+        B = sum_by(cells.model_a[mine], signed[mine], cells.n_models)
+        B -= sum_by(cells.model_b[mine], signed[mine], cells.n_models)
+        along = np.linalg.lstsq(laplacian_of(sided, cells.n, mine), B)[0]
+        told[k] = total - float(B @ along) > max(FEWEST, DEPENDENT * total)
     return told

@@ -55,6 +55,9 @@ class Panels(NamedTuple):
     pairs: int
 
 
+NO_PANELS = Panels([], None, float("nan"), float("nan"), 0)
+
+
 def try_panels(ballots: Ballots, judges: list[int], known: PeoplesScores) -> Panels:
     """Fit the own leaderboards of panels of these judges, and compare their orders with the people's.
 

@@ -67,6 +67,9 @@ class PeoplesScores:
     scale_se: float
 
 
+NO_SCORES = PeoplesScores(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros((0, 0)), float("nan"))
+
+
 def learn_scores(people: Rating) -> PeoplesScores:
     """Return what the people's leaderboard says of the true scores: S ~ N(0, τ²) around their mean, τ² by moments.
 

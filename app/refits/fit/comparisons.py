@@ -1,11 +1,15 @@
 """Leaderboards to compare the main one with: by other methods, and by tag."""
 
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 
-from app.rating.errors import NotConvergedError, VotesError
+from app.rating.arrays import Mask
+from app.rating.errors import NotConvergedError, RatingError, VotesError
 from app.rating.fit.elo import fit_elo
+from app.rating.judges.ballots import Ballots
+from app.rating.judges.board import rate_judges
 from app.rating.uncertainty.ranks import rank_by
 from app.rating.uncertainty.results import ModelEstimates, RatingNotice
 from app.rating.verdict.rating import Rating
@@ -13,7 +17,8 @@ from app.rating.verdict.round import run_round
 from app.rating.verdict.slices import fit_slice, hold_abilities
 from app.rating.votes.cells import Cells
 from app.rating.votes.compact import pool_annotators
-from app.refits.fit.interface import FitInput, LeaderboardName
+from app.rating.votes.indexed import IndexedVotes
+from app.refits.fit.interface import FitInput, LeaderboardName, Whose
 
 ELO_UPDATES = 10_000_000
 """How many votes Elo plays in all its shuffles together: about a second."""
@@ -40,6 +45,42 @@ def fit_other_methods(fit_input: FitInput, cells: Cells, fitted: Rating) -> dict
     if shuffles >= FEWEST_SHUFFLES:
         found[LeaderboardName("elo")] = _fit_elo(counted, fitted, shuffles)
     return found
+
+
+def fit_kinds(fit_input: FitInput, cells: Cells, fitted: Rating) -> dict[LeaderboardName, ModelEstimates]:
+    """Fit leaderboards of "people", of "judges" and of "all" where both vote; one without a fit is left out.
+
+    Judges are rated with a lean of each (`app.rating.judges`), the others by the main leaderboard's method and rules.
+    """
+    if not fit_input.mixed:
+        return {}
+    settings, found = fit_input.settings, dict[LeaderboardName, ModelEstimates]()
+    for whose in get_args(Whose):
+        left_out = fit_input.left_out(whose)
+        try:
+            if whose == "judges":
+                found[LeaderboardName(whose)] = _rate_judges(fit_input, ~left_out)
+            elif whose == fit_input.whose:
+                found[LeaderboardName(whose)] = fitted.models
+            else:
+                rating = run_round(
+                    cells, settings, keep_always=fit_input.keep_always, keep_never=left_out,
+                    weigher=fit_input.weigher(settings.evidence_tests),
+                )  # fmt: skip
+                found[LeaderboardName(whose)] = rating.models
+        except RatingError:
+            continue
+    return found
+
+
+def _rate_judges(fit_input: FitInput, judges: Mask) -> ModelEstimates:
+    votes = IndexedVotes(
+        [str(number) for number in fit_input.annotator_ids], [str(number) for number in fit_input.model_ids],
+        fit_input.annotator, fit_input.model_a, fit_input.model_b, fit_input.outcome,
+    )  # fmt: skip
+    settings = fit_input.settings
+    ballots = Ballots.of(votes, None).of_annotators(judges)
+    return rate_judges(ballots, confidence=settings.confidence, base=settings.base).rating.models
 
 
 def fit_tags(fit_input: FitInput, fitted: Rating) -> tuple[dict[str, Rating], tuple[RatingNotice, ...]]:

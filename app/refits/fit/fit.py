@@ -18,7 +18,7 @@ from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells
 from app.rating.votes.compact import pool_annotators
-from app.refits.fit.comparisons import fit_other_methods, fit_tags
+from app.refits.fit.comparisons import fit_kinds, fit_other_methods, fit_tags
 from app.refits.fit.interface import FitInput, FitOutput, Ids, LeaderboardName, MatchupTable
 
 MOST_PREDICTED = 200
@@ -70,6 +70,7 @@ def fit_snapshot(fit_input: FitInput, *, comparisons: bool = True) -> FitOutput:
         if comparisons:
             tags, notices = fit_tags(fit_input, fitted)
             leaderboards |= fit_other_methods(fit_input, cells, fitted)
+            leaderboards |= fit_kinds(fit_input, cells, fitted)
             leaderboards |= {LeaderboardName(settings.method, tag): found.models for tag, found in tags.items()}
             ratings |= tags
         matchups = tabulate_matchups(fitted, settings)

@@ -1,7 +1,8 @@
 """What goes into the fit of a refit, and what comes out. Both cross a process boundary."""
 
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from functools import cached_property
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from app.rating.verdict.round import fit_round_again
 from app.rating.votes.cells import Cells, aggregate
 
 Ids = NDArray[np.int32]
+Whose = Literal["people", "judges", "all"]
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,9 @@ class FitInput:
     outcome : float64 array, shape (n_votes,); W of each vote
     annotator_ids, model_ids : int32 arrays, in order; every annotator and model on record
     overrides : standings that decisions set, shape (n_annotators,); "" where the rule holds
+    judges : annotators who are judges, shape (n_annotators,); empty where none is
+    leaderboard_of : whose votes make the main leaderboard, if enough of them have votes enough, else all do
+    min_board_annotators : how many are enough
     rule_standings : standings by the rule after the last published refit, shape (n_annotators,)
     settings : of the fit of the main leaderboard
     policy_version : of the policy in force
@@ -67,6 +72,9 @@ class FitInput:
     unoffered: Ids = field(default_factory=lambda: np.empty(0, dtype=np.int32))
     sampling: SamplingSettings = field(default_factory=SamplingSettings)
     verdict_rule: VerdictRule = field(default_factory=VerdictRule)
+    judges: Mask = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    leaderboard_of: Whose = "people"
+    min_board_annotators: int = 1
 
     def cells(self, votes: Mask | None = None) -> Cells:
         """Return the votes as cells: all of them, or those that a mask of shape (n_votes,) picks."""
@@ -113,9 +121,37 @@ class FitInput:
 
     @property
     def keep_never(self) -> Mask:
-        """Annotators excluded by a decision, shape (n_annotators,)."""
+        """Annotators excluded by a decision, or not of those whom the main leaderboard is of, shape (n_annotators,)."""
+        return self.left_out(self.whose)
+
+    def left_out(self, whose: Whose) -> Mask:
+        """Return who does not count on the leaderboard of these: excluded by a decision, or others."""
         excluded: Mask = self.overrides == "excluded"
-        return excluded
+        if whose == "all" or not self.mixed:
+            return excluded
+        out: Mask = excluded | (self.judges == (whose == "people"))
+        return out
+
+    @cached_property
+    def mixed(self) -> bool:
+        """Whether people and judges both vote."""
+        if not len(self.judges):
+            return False
+        by_judges = self.judges[self.annotator]
+        return bool(by_judges.any() and not by_judges.all())
+
+    @cached_property
+    def whose(self) -> Whose:
+        """Whom the main leaderboard is of."""
+        if not self.mixed or self.leaderboard_of == "all":
+            return "all" if self.mixed else self._only_kind
+        votes = np.bincount(self.annotator, minlength=len(self.annotator_ids))
+        enough = (votes > self.settings.min_votes) & ~self.left_out(self.leaderboard_of)
+        return self.leaderboard_of if int(enough.sum()) >= self.min_board_annotators else "all"
+
+    @property
+    def _only_kind(self) -> Whose:
+        return "judges" if len(self.judges) and len(self.annotator) and self.judges[self.annotator].all() else "people"
 
     @property
     def was_low(self) -> Mask:

@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description eab1efbb15747f9d: make docs.
+# Written by clients/python/generate.py from the OpenAPI description 25e10770d572f61f: make docs.
 
 from __future__ import annotations
 
@@ -417,6 +417,12 @@ class Policy(BaseModel):
         int,
         Field(description="A pair is not among an annotator's next battles, this many, after it was shown."),
     ] = 20
+    leaderboard_of: Annotated[
+        Literal["people", "judges", "all"],
+        Field(
+            description="Whose votes make the leaderboard where people and judges vote: judges are then rated against it. Until min_board_annotators of them have more than min_votes votes it is of all."
+        ),
+    ] = "people"
     sealed_only: Annotated[
         bool,
         Field(
@@ -657,7 +663,7 @@ class SnapshotDetail(BaseModel):
         ),
     ]
     boards: Annotated[
-        list[Literal["am-elo", "m-elo", "m-elo-all", "elo"]],
+        list[Literal["am-elo", "m-elo", "m-elo-all", "elo", "people", "judges", "all"]],
         Field(description="The methods with a leaderboard of all votes."),
     ]
     tags: Annotated[list[str], Field(description="The tags with an am-elo leaderboard, by name.")]
@@ -737,6 +743,10 @@ class Vote(BaseModel):
         str,
         Field(description="Opaque key of the annotator; the same person or judge always has the same."),
     ]
+    annotator_kind: Annotated[
+        Literal["human", "judge"] | None,
+        Field(description="human, or judge: an LLM. The first vote that says it holds; another kind is refused later."),
+    ] = None
     battle_id: Annotated[
         str | None,
         Field(description="The pairing that was judged; an annotator judges it once."),
@@ -1155,10 +1165,14 @@ class Leaderboard(BaseModel):
         ),
     ]
     snapshot: SnapshotHead
-    method: Literal["am-elo", "m-elo", "m-elo-all", "elo"]
+    method: Literal["am-elo", "m-elo", "m-elo-all", "elo", "people", "judges", "all"]
     tag: Annotated[
         str | None,
         Field(description="The scores use only votes with this tag; null means all votes."),
+    ]
+    of: Annotated[
+        Literal["people", "judges", "all"],
+        Field(description="Whose votes: of people, of judges (LLMs), or of all."),
     ]
     models: list[LeaderboardRow]
     archived: Annotated[

@@ -126,7 +126,7 @@ def test_the_table_shows_judges_models_and_panels(file: Path, run_cli: RunCli, t
         (("--people", "*"), "no judges"),
         (("--family", "x"), "--family"),
         (("--confidence", "2"), "--confidence"),
-        (("--format", "json", "--columns", "annotator_kind=winner"), "annotator_kind"),
+        (("--format", "json", "--columns", "annotator_kind=winner"), "human or judge"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(file: Path, run_cli: RunCli, options: tuple[str, ...], word: str) -> None:

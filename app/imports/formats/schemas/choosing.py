@@ -13,6 +13,7 @@ from app.imports.formats.schemas.schema import BOTH_BAD, OF_JUDGES, OUTCOME_WORD
 
 ANNOTATOR_COLUMNS = (
     "annotator", "judge", "judge_hash", "worker", "user_id", "userId", "voter_id", "visitor_id", "judger", "judge_id",
+    "judge_name", "judgeID",
 )  # fmt: skip
 """Columns that name a person or a judge, by preference; a session or an address is not one unless the user says so."""
 
@@ -134,7 +135,7 @@ def choose_form(
         hint = ": --columns names what the file does not have" if misnamed else ""
         hint = hint or _likely_cause(missing, columns, kind, fallback)
         raise ColumnsError(f"missing columns: {', '.join(missing)} (found: ", columns, f"){hint}")
-    if annotator is None and not pooled:
+    if annotator is None and not pooled and schema.annotator is None:
         hint = _likely_cause([wanted[0]], columns, kind, schema)
         raise ColumnsError(
             f"there is no {wanted[0]} column (found: ",

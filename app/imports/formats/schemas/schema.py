@@ -11,12 +11,12 @@ Clock = Literal["iso", "seconds", "either"]
 Input = Literal[
     "annotator", "model_a", "model_b", "winner", "battle_id", "voted_at", "tags", "metadata", "propensity", "vote_id",
     "won_a", "won_b", "tied", "equal", "siblings", "shown_a", "shown_b", "first_score", "second_score", "preference",
-    "annotator_kind", "question", "turn", "cost",
+    "annotator_kind", "question", "turn", "cost", "label",
 ]  # fmt: skip
 """The inputs that are read from a record: the fields of a vote, and other columns from which formats derive them."""
 
-OF_JUDGES: tuple[Input, ...] = ("annotator_kind", "question", "turn", "cost")
-"""Read only where judges are compared: who is a judge, what was asked, and what the verdict cost."""
+OF_JUDGES: tuple[Input, ...] = ("question", "turn", "cost")
+"""Read only where judges are compared: what was asked, and what the verdict cost."""
 
 POOLED_ANNOTATOR = "pooled"
 
@@ -55,6 +55,7 @@ class Schema:
     clock : how `voted_at` is written: ISO 8601 (without an offset: UTC), seconds since 1970, or either.
     winners : the file's outcome words → outcome codes.
     no_vote : words of records without a vote; the empty text is a missing word.
+    annotator : who voted, where no column says it; None: there must be one.
     derive : makes the fields of a vote from the inputs; it may make several votes of one record, whose number is in the
         column `row`.
     """
@@ -67,6 +68,7 @@ class Schema:
     clock: Clock = "iso"
     winners: Mapping[str, int] = field(default_factory=lambda: OUTCOME_WORDS)
     no_vote: frozenset[str] = frozenset()
+    annotator: str | None = None
     derive: Callable[[pl.DataFrame], pl.DataFrame] | None = None
 
     def missing(self, has: Callable[[str], bool]) -> list[str]:

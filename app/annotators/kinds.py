@@ -1,0 +1,58 @@
+"""Who is a person and who a judge, an LLM: said by a vote, a file or an admin. Of whom nothing is said is a person."""
+
+from collections.abc import Mapping
+
+from sqlalchemy import Connection, select, text, update
+
+from app.annotators.schemas import FoundAnnotator, Kind
+from app.annotators.service import find_annotator
+from app.audit import service as audit
+from app.database.tables import annotators
+
+_SAY = text(
+    """
+    UPDATE annotators AS a SET kind = said.kind
+    FROM unnest(CAST(:ids AS integer[]), CAST(:kinds AS text[])) AS said (id, kind)
+    WHERE a.id = said.id AND a.kind IS NULL
+    """
+)
+
+
+def say_kinds(conn: Connection, said: Mapping[int, Kind]) -> dict[int, Kind]:
+    """Note the kinds of annotators whose kind was not said before; return those that were said to be of another kind.
+
+    Parameters
+    ----------
+    said : kind by the annotator's number
+    """
+    known = _read(conn, said)
+    if new := sorted(said.keys() - known.keys()):  # in order: writers wait for each other instead of deadlocking
+        conn.execute(_SAY, {"ids": new, "kinds": [said[number] for number in new]})
+        known = _read(conn, said)
+    return {number: kind for number, kind in known.items() if kind != said[number]}
+
+
+def _read(conn: Connection, numbers: Mapping[int, object]) -> dict[int, Kind]:
+    c = annotators.c
+    return dict(conn.execute(select(c.id, c.kind).where(c.id.in_(numbers), c.kind.is_not(None))).all())
+
+
+def read_judges(conn: Connection) -> list[int]:
+    """Return the numbers of the judges, in order."""
+    c = annotators.c
+    return list(conn.execute(select(c.id).where(c.kind == "judge").order_by(c.id)).scalars())
+
+
+def set_kind(conn: Connection, reference: str, kind: Kind, *, changed_by: str) -> FoundAnnotator:
+    """Say of an annotator, by id or key, what they are, whatever was said before; the next refit is the first to know.
+
+    Raises
+    ------
+    NotFoundError
+    """
+    found = find_annotator(conn, reference)
+    if found.kind != kind:
+        conn.execute(update(annotators).where(annotators.c.id == found.annotator_id).values(kind=kind))
+        detail = {"kind": kind, "before": found.kind}
+        audit.record(conn, actor=changed_by, action="annotator.kind", subject=str(found.id), detail=detail)
+    return find_annotator(conn, str(found.id))
