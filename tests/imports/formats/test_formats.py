@@ -136,6 +136,26 @@ EXPECTED = {
         faults=["line 4, winner"],
         battle="u1/elk/owl",
     ),
+    "judge-bench.jsonl": Expected(
+        [
+            ("arena_hard", "right", "wrong", A), ("arena_hard", "wrong", "right", A), ("key", "right", "wrong", A),
+            ("arena_hard", "wrong", "right", TIE), ("key", "wrong", "right", B),
+        ],
+        faults=["line 3, winner"],
+    ),
+    "llmbar.json": Expected(
+        [
+            ("judge", "right", "wrong", A), ("judge", "wrong", "right", A), ("key", "right", "wrong", A),
+            ("judge", "right", "wrong", A), ("key", "wrong", "right", B),
+        ],
+        faults=["item 3, winner"],
+    ),
+    "wmt.csv": Expected(
+        [("judge-8", "owl", "fox", A), ("judge-8", "elk", "fox", A), ("judge-8", "fox", "hen", TIE)],
+        skipped=1,
+        faults=["line 5, winner"],
+        battle="r1/owl/fox",
+    ),
     "alpaca-eval.json": Expected(
         [
             ("weighted_alpaca_eval", "elk", "owl", A), ("weighted_alpaca_eval", "elk", "owl", B),

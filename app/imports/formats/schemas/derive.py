@@ -86,8 +86,13 @@ def from_two_games(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def from_preference(frame: pl.DataFrame) -> pl.DataFrame:
-    """Read the winner from a number between 1, the first answer, and 2, the second; 1.5 and 0 are a draw."""
+    """Read the winner from a number between 1, the first answer, and 2, the second; 1.5 and 0 are a draw.
+
+    A number between them is a grade, and kept in the metadata.
+    """
     given, number = _text("preference"), pl.col("preference").cast(pl.Float64, strict=False)
+    between = number.is_between(1, 2, closed="none") & (number != 1.5)  # noqa: PLR2004  the middle
+    grade = pl.when(between).then(pl.concat_str(pl.lit('{"preference":'), number.cast(pl.String), pl.lit("}")))
     outcome = (
         pl.when((number == 0) | (number == 1.5))  # noqa: PLR2004  the middle
         .then(pl.lit("draw"))
@@ -95,7 +100,69 @@ def from_preference(frame: pl.DataFrame) -> pl.DataFrame:
         .then(pl.when(number < 1.5).then(pl.lit("output_1")).otherwise(pl.lit("output_2")))  # noqa: PLR2004  as above
         .otherwise(given)
     )
-    return frame.with_columns(winner=outcome)
+    return frame.with_columns(winner=outcome, metadata=grade)
+
+
+def from_judge_bench(frame: pl.DataFrame) -> pl.DataFrame:
+    """Make a vote of the judge for each order, and one of the key; a decision's A is the answer shown first."""
+    known = {"A>B": True, "B>A": False}
+    right = pl.col("label").replace_strict(known, default=None, return_dtype=pl.Boolean)
+    return _beside_key(frame, right, _text("first_score"), _decision(frame, "second_score"))
+
+
+def from_llmbar(frame: pl.DataFrame) -> pl.DataFrame:
+    """Make the same of results whose winner is the answer's number, whatever the order."""
+    known = {"1": True, "2": False}
+    right = pl.col("label").replace_strict(known, default=None, return_dtype=pl.Boolean)
+    first = _text("first_score").replace({"1": "A>B", "2": "B>A"})
+    return _beside_key(frame, right, first, _text("second_score").replace({"1": "B>A", "2": "A>B"}))
+
+
+def _decision(frame: pl.DataFrame, column: str) -> pl.Expr:
+    return _text(column) if column in frame.columns else pl.lit("")
+
+
+def _beside_key(frame: pl.DataFrame, first_is_right: pl.Expr, first: pl.Expr, second: pl.Expr) -> pl.DataFrame:
+    """Make votes between the answers "right" and "wrong", by the judge in both orders and by the annotator "key".
+
+    An order without a decision makes no vote. A record with an unknown key is invalid.
+    """
+    unknown, right, wrong = first_is_right.is_null(), pl.lit("right"), pl.lit("wrong")
+
+    def votes(left_is_right: pl.Expr, winner: pl.Expr, kind: str, **more: pl.Expr) -> pl.DataFrame:
+        models = {
+            "model_a": pl.when(left_is_right).then(right).otherwise(wrong),
+            "model_b": pl.when(left_is_right).then(wrong).otherwise(right),
+        }
+        said = pl.when(unknown).then(_text("label")).otherwise(winner)
+        return frame.with_columns(winner=said, annotator_kind=pl.lit(kind), **models, **more)
+
+    games = pl.concat([votes(first_is_right, first, "judge"), votes(~first_is_right, second, "judge")])
+    better = pl.when(first_is_right).then(pl.lit("A>B")).otherwise(pl.lit("B>A"))
+    key = votes(first_is_right, better, "human", annotator=pl.lit("key"))
+    decided = games.filter(~pl.col("winner").is_in(["", "None"]))
+    return pl.concat([decided, key]).sort("row", maintain_order=True)
+
+
+def from_ranks(frame: pl.DataFrame) -> pl.DataFrame:
+    """Make a vote of each pair of systems of a row by their ranks, of which the lower is better; -1 is none."""
+    first, second = (pl.col(name).cast(pl.Int64, strict=False) for name in ("first_score", "second_score"))
+    order = (
+        pl.when(first.is_null() | second.is_null())
+        .then(pl.concat_str(_text("first_score"), pl.lit(" "), _text("second_score")))
+        .when((first < 0) | (second < 0))
+        .then(pl.lit(""))
+        .when(first == second)
+        .then(pl.lit("equal"))
+        .otherwise(pl.when(first < second).then(pl.lit("first")).otherwise(pl.lit("second")))
+    )
+    votes = frame.with_columns(winner=order)
+    for side in ("model_a", "model_b"):
+        votes = votes.with_columns(pl.col(side).str.split("+")).explode(side)
+    if "battle_id" in votes.columns:
+        named = pl.concat_str("battle_id", "model_a", "model_b", separator="/")
+        votes = votes.with_columns(battle_id=named)
+    return votes
 
 
 def with_turn(frame: pl.DataFrame) -> pl.DataFrame:

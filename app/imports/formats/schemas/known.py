@@ -32,6 +32,38 @@ SCHEMAS: tuple[Schema, ...] = (
         no_vote=_MISSING,
         derive=derive.from_two_games,
     ),
+    # JudgeBench and LLMBar: answers whose better one is known, each judged in both orders. The key votes too.
+    Schema(
+        "judge-bench",
+        required={"label": "label", "first_score": "judgments.0.decision"},
+        optional={"second_score": "judgments.1.decision", "question": "pair_id"},
+        winners={"A>B": A, "B>A": B, "A=B": TIE},
+        no_vote=_MISSING,
+        derive=derive.from_judge_bench,
+    ),
+    Schema(
+        "llmbar",
+        required={
+            "label": "label", "first_score": "results.0.swap = False.winner",
+            "second_score": "results.0.swap = True.winner",
+        },
+        optional={"question": "input"},
+        winners={"A>B": A, "B>A": B},
+        no_vote=_MISSING,
+        annotator="judge",
+        derive=derive.from_llmbar,
+    ),
+    # The rankings of WMT, a row for each pair: the lower rank is better, and "+" joins systems with the same output.
+    Schema(
+        "wmt",
+        required={
+            "model_a": "system1Id", "model_b": "system2Id", "first_score": "system1rank", "second_score": "system2rank",
+        },
+        optional={"question": "segmentId", "battle_id": "rankingID"},
+        winners={"first": A, "second": B, "equal": TIE},
+        no_vote=_MISSING,
+        derive=derive.from_ranks,
+    ),
     # AlpacaEval's annotations: a preference of 1 is for the first answer, 2 for the second, 1.5 or 0 for neither.
     Schema(
         "alpaca-eval",
