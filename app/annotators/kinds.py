@@ -1,4 +1,4 @@
-"""Who is a person and who a judge, an LLM: said by a vote, a file or an admin. Of whom nothing is said is a person."""
+"""Who is a person and who a judge, an LLM: said by a vote, a file or an admin. Others count as people."""
 
 from collections.abc import Mapping
 

@@ -42,7 +42,7 @@ COMMANDS = {
     ),
     "judges": Listed(
         "app.cli.judges.command:judges",
-        "Compare the judges of a vote file with its people: whom to trust, and the judges' own leaderboard.",
+        "Compare the judges of a vote file with its people, and rate the models by the judges alone.",
     ),
     "plot": Listed("app.cli.plot:plot", "Draw a leaderboard that was rated or exported, as SVG or HTML."),
     "worker": Listed(

@@ -11,12 +11,9 @@ depends_on: str | None = None
 
 def upgrade() -> None:
     op.add_column("annotators", sa.Column("kind", sa.Text()))
-    known = sa.column("kind").in_(("human", "judge"))
-    op.create_check_constraint(op.f("ck_annotators_kind_known"), "annotators", known)
     op.add_column("snapshots", sa.Column("judges", sa.ARRAY(sa.Integer()), nullable=False, server_default="{}"))
 
 
 def downgrade() -> None:
     op.drop_column("snapshots", "judges")
-    op.drop_constraint(op.f("ck_annotators_kind_known"), "annotators")
     op.drop_column("annotators", "kind")

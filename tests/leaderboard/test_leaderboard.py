@@ -59,7 +59,7 @@ def test_the_leaderboard_is_that_of_the_loop(ask: Ask, crowd: list[str], refit: 
     board = ask("GET", "/leaderboard", scope=None).json()
     assert list(board) == [
         "published_at", "age_seconds", "votes_not_in_board", "stale", "next_refit_due_at",
-        "snapshot", "method", "tag", "models", "archived", "diagnostics",
+        "snapshot", "method", "tag", "of", "models", "archived", "diagnostics",
     ]  # fmt: skip
     assert list(board["snapshot"]) == [
         "id", "number", "published_at", "policy_version", "votes_read", "votes_used", "votes_sealed", "votes_hash",

@@ -72,7 +72,7 @@ def judges(
     dates: DatesOption = None,
     verdict: VerdictOption = None,
 ) -> None:
-    """Compare the judges of a vote file with its people: whom to trust, and the judges' own leaderboard.
+    """Compare the judges of a vote file with its people, and rate the models by the judges alone.
 
     model_a is the answer on the left. Votes with the same battle_id, or question, and models are of one battle.
     """

@@ -49,13 +49,12 @@ annotators = Table(
     timestamp("created_at"),
     Column("rule_standing", Text, nullable=False, server_default="pending"),
     Column("override", Text),
-    Column("kind", Text),  # null: it was not said, and counts as a person
+    Column("kind", Text),  # human or judge; null: it was not said, and counts as human
     # a dismissed flag stays closed until the ability falls below the first, or log10 of the evidence exceeds the second
     *(Column(name, Double) for name in ("dismissed_below", "dismissed_above")),
     timestamp("erased_at", nullable=True),
     CheckConstraint("rule_standing IN ('pending', 'active', 'flagged', 'excluded')", name="rule_standing_known"),
     CheckConstraint("override IN ('active', 'excluded', 'trusted')", name="override_known"),
-    CheckConstraint("kind IN ('human', 'judge')", name="kind_known"),
 )
 
 model_aliases = Table(

@@ -53,7 +53,7 @@ def rate_judges(ballots: Ballots, *, confidence: float = 0.95, base: float = 100
 
     Notes
     -----
-    The scores are those of the mean judge of whom these are a sample. Their covariance has the error of the battles, in
+    The scores are those of the mean judge; these are a sample. Their covariance has the error of the battles, in
     which all judges saw the same answers (clusters are battles), and that of the judges' tastes, opinions of their own
     u_ki ~ N(0, τ²) of each model: τ² is what the judges' gradients vary by beyond the battles' error. One judge says
     nothing of τ², so its intervals are for this judge on other battles.

@@ -121,7 +121,7 @@ class FitInput:
 
     @property
     def keep_never(self) -> Mask:
-        """Annotators excluded by a decision, or not of those whom the main leaderboard is of, shape (n_annotators,)."""
+        """Annotators excluded by a decision, or not of the main leaderboard's kind, shape (n_annotators,)."""
         return self.left_out(self.whose)
 
     def left_out(self, whose: Whose) -> Mask:
@@ -142,7 +142,7 @@ class FitInput:
 
     @cached_property
     def whose(self) -> Whose:
-        """Whom the main leaderboard is of."""
+        """Whose votes make the main leaderboard."""
         if not self.mixed or self.leaderboard_of == "all":
             return "all" if self.mixed else self._only_kind
         votes = np.bincount(self.annotator, minlength=len(self.annotator_ids))
