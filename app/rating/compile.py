@@ -14,7 +14,10 @@ from app.rating.verdict.confidence import measure_confidence
 from app.rating.verdict.fragility import find_fragility
 from app.rating.verdict.round import run_round
 from app.rating.verdict.slices import fit_slice, hold_abilities
+from app.rating.verdict.style import control_style
 from app.rating.votes.cells import Cells, aggregate
+from app.rating.votes.features import Features
+from app.rating.votes.indexed import IndexedVotes
 from app.rating.votes.sided_cells import SidedCells
 
 SETTINGS = LoopSettings(min_votes=0)
@@ -45,6 +48,11 @@ def _steps() -> Iterator[str]:
     run_round(sparse, replace(SETTINGS, method="m-elo"))
     yield "am-ELO"
     result = run_round(cells, SETTINGS)
+    yield "style"
+    names = [str(i) for i in range(30)]
+    votes = IndexedVotes(names, names[:8], annotator, model_a, model_b, outcome)
+    measured = np.random.default_rng(0).standard_normal((len(outcome), 2))
+    control_style(result, votes, Features(("length", "lists"), measured))
     yield "evidence"
     weigh(SidedCells.unknown(_draw_tastes()), np.linspace(2.0, -2.0, 8))
     weigh(SidedCells.unknown(_draw_opposed()), np.linspace(2.0, -2.0, 8))

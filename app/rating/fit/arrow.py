@@ -110,6 +110,11 @@ class Arrow:
         size, slack = self.scale.sum(share * self.v**2), -self.scale.sum(self.v * answer)
         return Eliminated(product, along, moved, self.scale.sum(free), size, slack)
 
+    def leans(self, *, rough: bool = False) -> Floats | float:
+        """Return what the annotators' leans, once eliminated, take off A; 0 where there are none."""
+        one = np.ones(len(self.v))
+        return sum(self.terms.products(row, one, rough=rough) for row in self.point.leans)
+
     def pull(self, scores: Floats, multiplier: Floats) -> Floats:
         """Return g + B·scores + λv, which a free ability answers with −1/D of it, shape (n_annotators,)."""
         of_scores = self.terms.times_rows(self.point.cross, scores)
@@ -138,9 +143,12 @@ class Block:
 
 
 def shift_projector(component: Indices) -> Floats:
-    """Return the orthogonal projector on the shifts that leave the likelihood unchanged: Σ_c 1_c 1_cᵀ / |c|."""
-    same = component[:, None] == component[None, :]
-    projector: Floats = same / same.sum(axis=1)
+    """Return the orthogonal projector on the shifts that leave the likelihood unchanged: Σ_c 1_c 1_cᵀ / |c|.
+
+    Features, with component −1, do not shift.
+    """
+    same = (component[:, None] == component[None, :]) & (component >= 0)
+    projector: Floats = same / np.maximum(same.sum(axis=1), 1)
     return projector
 
 
@@ -182,8 +190,8 @@ class Observed:
 
     @property
     def freedom(self) -> int:
-        """Degrees of freedom of the scores: n_models less one for every component."""
-        return len(self.component) - len(np.unique(self.component))
+        """Degrees of freedom of the scores (and features): their number less one for every component."""
+        return len(self.component) - len(np.unique(self.component[self.component >= 0]))
 
     @property
     def typical(self) -> float:
@@ -252,7 +260,7 @@ def observe(
         raise NotConvergedError("the fit is no maximum: an ability without curvature", fit.R, fit.theta)
     inverse_D = np.where(fit.held, 0.0, arrow.inverse_D)
     sums = arrow.eliminate((~fit.held).astype(float), known)
-    loose = point.A - sums.product
+    loose = point.A - sums.product - arrow.leans()
     S = loose + constrain(sums.along, sums.size, scale.models)
     try:
         block = Block(S + typical_information(point.A) * shifts)

@@ -157,7 +157,7 @@ def correct_bias(
     """
     likelihood = observed.likelihood
     gradient = mean_score_gradient(likelihood, fit.R, fit.theta, observed.ability_inverse())
-    R = fit.R - _shift(observed, gradient)
+    R = fit.R - shift_scores(observed, gradient)
     pull = observed.point.gradient_abilities + likelihood.times_rows(observed.point.cross, R - fit.R)
     begin = fit.theta - observed.inverse_D * pull  # one Newton step from the fit
     theta, _ = shadow_abilities(votes, R, prior_sd=prior_sd, ability_cap=ability_cap, bias_correction=True, start=begin)
@@ -183,9 +183,19 @@ def find_own(votes: Cells, R: Floats, *, prior_sd: float, bias_correction: bool,
     theta, se = shadow_abilities(
         votes, R, prior_sd=WIDE, ability_cap=None, bias_correction=bias_correction, start=start
     )
-    information = 1.0 / se**2 - 1.0 / WIDE**2
-    inverse = np.where(information > NOTHING, 1.0 / np.maximum(information, NOTHING), 0.0)
     D = Likelihood(votes, prior_sd).expand(R, np.ones(votes.n_annotators), exact=False).D
+    return extrapolate(theta, se**2, D, prior_sd)
+
+
+def extrapolate(theta: Floats, variance: Floats, D: Floats, prior_sd: float) -> OwnAbilities:
+    """Return what votes alone say of abilities, from their maxima under the prior N(1, 3²), with variances.
+
+    Parameters
+    ----------
+    D : curvature at ability 1 under the fit's prior, shape (n_annotators,)
+    """
+    information = 1.0 / variance - 1.0 / WIDE**2
+    inverse = np.where(information > NOTHING, 1.0 / np.maximum(information, NOTHING), 0.0)
     return OwnAbilities(
         ability=1.0 + (theta - 1.0) * (1.0 + inverse / WIDE**2), slope=1.0 + inverse / prior_sd**2,
         weight=1.0 - 1.0 / (prior_sd**2 * D),
@@ -206,7 +216,7 @@ def correct_held(fit: FitResult, observed: Observed, *, inverse: Floats, spread:
     R : in the fit's units, moved by at most half a standard error in the root mean square
     """
     gradient = mean_held_gradient(observed.likelihood, fit.R, fit.theta, inverse, spread)
-    return fit.R - _shift(observed, gradient)
+    return fit.R - shift_scores(observed, gradient)
 
 
 def correct_known(fit: FitResult, observed: Observed) -> Floats:
@@ -230,10 +240,10 @@ def correct_known(fit: FitResult, observed: Observed) -> Floats:
     variance = theta**2 * (own[c.model_a] + own[c.model_b] - 2.0 * inverse[c.model_a, c.model_b])
     pull = 0.5 * c.n * p * (1.0 - p) * (1.0 - 2.0 * p) * theta * variance
     gradient = sum_by(c.model_b, pull, size) - sum_by(c.model_a, pull, size)
-    return fit.R - _shift(observed, gradient)
+    return fit.R - shift_scores(observed, gradient)
 
 
-def _shift(observed: Observed, gradient: Floats) -> Floats:
+def shift_scores(observed: Observed, gradient: Floats) -> Floats:
     """Return S⁻¹ times the mean gradient, limited to the length up to which the expansion is valid."""
     shift = observed.solve(gradient)
     length = math.sqrt(max(float(shift @ gradient), 0.0))  # in standard errors, of all scores jointly

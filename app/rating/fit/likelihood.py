@@ -24,10 +24,13 @@ class Curvature:
     likelihood : whose objective it is
     value : the objective, −ℓ + prior
     gradient_scores : shape (n_models,)
-    stiffness : Σ w θ² of the votes between each pair of models, at a · n_models + b, shape (n_models²,)
+    stiffness : Σ w θ² of the votes between each pair of models, at a · n_models + b, shape (n_models²,); of votes with
+        features then their rows of A
     gradient_abilities : shape (n_annotators,)
     D : abilities' diagonal, shape (n_annotators,)
     cross : entry of each cell in its annotator's row of the cross block, B_k = Σ cross·(e_a − e_b), shape (n_cells,)
+    leans : the same of each annotator's leans, from which Σ rowᵀrow is what they, once eliminated, take off A; they
+        are eliminated from D and `cross` already; shape (n_features, n_cells)
     """
 
     likelihood: "Likelihood"
@@ -37,18 +40,20 @@ class Curvature:
     gradient_abilities: Floats
     D: Floats
     cross: Floats
+    leans: Floats
 
     @cached_property
     def A(self) -> Floats:  # noqa: N802  the mathematics' own name
-        """Scores' block, shape (n_models, n_models)."""
-        return laplacian(self.stiffness, len(self.gradient_scores))
+        """Scores' block, shape (n_models, n_models), with the rows and columns of features where there are any."""
+        return scores_block(self.stiffness, self.likelihood.cells.n_models, len(self.gradient_scores))
 
 
 class AnnotatorTerms(Protocol):
     """What the solver needs of a likelihood: a sum over annotators, each with an entry of its own in the Hessian.
 
     The solver reads votes through these methods alone. An annotator's entry is a number, the ability θ_k, with its row
-    B_k of the cross block and its diagonal D_k; where it becomes a small block, D_k does so with it.
+    B_k of the cross block and its diagonal D_k. What else an annotator has is eliminated by the likelihood itself
+    (`Curvature.leans`).
     """
 
     precision: float
@@ -128,7 +133,7 @@ class Likelihood:
         value += 0.5 * self.precision * float(excess @ excess)
         gradient_abilities += self.precision * excess
         D += self.precision
-        return Curvature(self, value, gradient, stiffness, gradient_abilities, D, cross)
+        return Curvature(self, value, gradient, stiffness, gradient_abilities, D, cross, np.empty((0, len(cross))))
 
     def exponentials(self, R: Floats, theta: Floats) -> Floats:
         """Return e^−|x| of each cell, shape (n_cells,)."""
@@ -202,6 +207,16 @@ class Likelihood:
         size = self.cells.n_models
         pair = self.cells.model_a.astype(np.int64) * size + self.cells.model_b
         return laplacian(sum_by(pair, weight, size * size), size)
+
+
+def scores_block(stiffness: Floats, n_models: int, size: int) -> Floats:
+    """Return A from `Curvature.stiffness`, shape (size, size)."""
+    of_models = laplacian(stiffness[: n_models**2], n_models)
+    if size == n_models:
+        return of_models
+    A, border = np.empty((size, size)), stiffness[n_models**2 :].reshape(-1, size)
+    A[:n_models, :n_models], A[n_models:], A[:, n_models:] = of_models, border, border.T
+    return A
 
 
 def laplacian(weight: Floats, size: int) -> Floats:

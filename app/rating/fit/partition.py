@@ -1,12 +1,12 @@
 """Some annotators of a fit, with everything of the size of their votes: the work that runs beside the data."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from app.rating.arrays import Floats, Indices, Mask
 from app.rating.fit.arrow import Arrow, Eliminated, Sums
-from app.rating.fit.likelihood import Likelihood
+from app.rating.fit.features import make_likelihood
 from app.rating.fit.scale import Scale, sum_typical
 from app.rating.votes.cells import Cells
 
@@ -25,7 +25,7 @@ class Expansion(Sums):
     value : −ℓ + prior
     violation : Σ tanh((θ − 1)/0.3) of each scale group: 0 where the typical ability is 1
     gradient : shape (n_models,)
-    stiffness : Σ w θ² of the votes between each pair of models, at a · n_models + b, shape (n_models²,)
+    stiffness : of `Curvature`
     """
 
     value: float
@@ -63,6 +63,7 @@ class Partition:
     groups : number of scale groups in the whole fit
     prior_sd : None for no prior
     cap : upper bound on θ; infinite without one
+    lean_precision : of `FeatureLikelihood`, for votes with features
 
     Attributes
     ----------
@@ -73,8 +74,16 @@ class Partition:
 
     arrow: Arrow
 
-    def __init__(self, cells: Cells, group: Indices, groups: int, prior_sd: float | None, cap: float) -> None:
-        self.likelihood, self.cap = Likelihood(cells, prior_sd, parts=1), cap
+    def __init__(
+        self,
+        cells: Cells,
+        group: Indices,
+        groups: int,
+        prior_sd: float | None,
+        cap: float,
+        lean_precision: Floats | None = None,
+    ) -> None:
+        self.likelihood, self.cap = make_likelihood(cells, prior_sd, lean_precision, parts=1), cap
         self.scale = Scale(np.empty(0, dtype=np.int64), group, groups)
         self.begin(np.ones(cells.n_annotators))
         self._cross = np.empty(len(cells.n))
@@ -141,7 +150,10 @@ class Partition:
     def eliminate(self, *, products: bool = True) -> Eliminated:
         """Return the sums over all annotators at the last point, where a step begins; `product` is 0 unless asked."""
         self.origin, self.departures = self.theta, np.zeros(len(self.theta), dtype=np.int64)
-        return self._eliminate((~self.held).astype(float), self.held.astype(float), products=products)
+        sums = self._eliminate((~self.held).astype(float), self.held.astype(float), products=products)
+        if products and len(self.arrow.point.leans):
+            sums = replace(sums, product=sums.product + self.arrow.leans(rough=True))
+        return sums
 
     def respond(self, scores: Floats, multiplier: Floats) -> Response:
         """Find the step of the abilities, and which of them come to the cap or leave it.

@@ -70,7 +70,8 @@ class Partitions:
     Parameters
     ----------
     parts : in the order of their annotators
-    component : of each model; shifting a component's scores changes nothing, so each component's mean is kept at 0
+    component : of each model; shifting a component's scores changes nothing, so each component's mean is kept at 0.
+        Of features, which follow the models, −1
     scale : groups of models and annotators that votes link; the typical θ of each is 1
     terms : number of cells
     free_sign : there is no prior
@@ -78,7 +79,7 @@ class Partitions:
 
     def __init__(self, parts: Parts, component: Indices, scale: Scale, *, terms: int, free_sign: bool) -> None:
         self._parts, self.component, self.scale, self.terms = parts, component, scale, terms
-        self.n_models, self.free_sign = len(component), free_sign
+        self.n_models, self.free_sign = int(np.count_nonzero(component >= 0)), free_sign
         self.unknowns = len(component) + len(scale.annotators)
         self._members = scale.sum(np.ones(len(scale.annotators)))
 
@@ -89,7 +90,14 @@ class Partitions:
 
     @classmethod
     def of(
-        cls, cells: Cells, component: Indices, scale: Scale, *, prior_sd: float | None, cap: float | None
+        cls,
+        cells: Cells,
+        component: Indices,
+        scale: Scale,
+        *,
+        prior_sd: float | None,
+        cap: float | None,
+        lean_precision: Floats | None = None,
     ) -> "Partitions":
         """Cut cells, which are sorted by annotator, into partitions: here, or on the executors in force.
 
@@ -97,16 +105,18 @@ class Partitions:
         ----------
         prior_sd : None for no prior
         cap : upper bound on θ; None for none
+        lean_precision : of `FeatureLikelihood`, for votes with features
         """
         bound = np.inf if cap is None else cap
         executors = current_executors()
         number = 0 if executors is None else executors.count_partitions(len(cells.n))
         build = [
             partial(
-                Partition, cells.of_annotators(*part), scale.annotators[slice(*part)], scale.number, prior_sd, bound
+                Partition, cells.of_annotators(*part), scale.annotators[slice(*part)], scale.number, prior_sd, bound,
+                None if lean_precision is None else lean_precision[slice(*part)],
             )
             for part in CellRows(cells, number or None).parts
-        ]
+        ]  # fmt: skip
         parts = LocalParts(build) if executors is None or number == 0 else RemoteParts(executors, build)
         return cls(parts, component, scale, terms=len(cells.n), free_sign=prior_sd is None)
 
@@ -169,7 +179,10 @@ class Partitions:
 
 
 def centre(R: Floats, component: Indices) -> Floats:
-    """Subtract the mean of every component from the scores."""
-    members = np.bincount(component)
-    centred: Floats = R - (sum_by(component, R, len(members)) / np.maximum(members, 1))[component]
+    """Subtract the mean of every component from the scores; features, with component −1, stay."""
+    models = component >= 0
+    label = np.where(models, component, 0)
+    members = np.bincount(label, models)
+    mean = sum_by(label, np.where(models, R, 0.0), len(members)) / np.maximum(members, 1.0)
+    centred: Floats = R - np.where(models, mean[label], 0.0)
     return centred

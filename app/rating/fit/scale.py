@@ -64,7 +64,12 @@ def keep_curvature(D: F, multiplier: F, bend: F) -> F:
 
 
 def find_scale(cells: Cells) -> Scale:
-    """Group the models and annotators that votes link, directly or through others. Nearly O(n_cells)."""
+    """Group the models and annotators that votes link, directly or through others. Nearly O(n_cells).
+
+    Features follow the models. All votes share them, so that there is one group.
+    """
+    if cells.features is not None:
+        return one_group(cells.n_models + cells.features.shape[1], cells.n_annotators)
     parent = np.arange(cells.n_models + cells.n_annotators)
     link(cells.model_a, cells.model_b, cells.annotator, cells.n_models, parent)
     number, group = np.unique(parent, return_inverse=True)

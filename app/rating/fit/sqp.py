@@ -9,7 +9,7 @@ from scipy.linalg import LinAlgError
 from app.rating.arrays import Floats, sum_by
 from app.rating.errors import NotConvergedError
 from app.rating.fit.arrow import Block, Eliminated, constrain
-from app.rating.fit.likelihood import laplacian
+from app.rating.fit.likelihood import scores_block
 from app.rating.fit.partition import Expansion, Partition
 from app.rating.fit.partitions import Partitions
 from app.rating.fit.scale import WIDTH
@@ -67,7 +67,7 @@ class Step:
 
 
 @one_blas_thread()
-def minimise(partitions: Partitions, R: Floats) -> Optimum:
+def minimise(partitions: Partitions, R: Floats, *, enough: float = ENOUGH) -> Optimum:
     """Minimise −ℓ + prior over R and θ ≤ cap, typical θ = 1, by sequential quadratic programming.
 
     Each iteration solves the quadratic problem at a point, moves along its step, and brings the
@@ -78,6 +78,7 @@ def minimise(partitions: Partitions, R: Floats) -> Optimum:
     ----------
     partitions : with the abilities to start from
     R : scores to start from, shape (n_models,)
+    enough : squared length of a step in standard errors after which the search ends
 
     Raises
     ------
@@ -113,7 +114,7 @@ def minimise(partitions: Partitions, R: Floats) -> Optimum:
             raise _failure("the quadratic problem has no solution at", iteration, R, partitions)
         rate = min(step.size / last, 1.0) if iteration else 1.0
         left = step.size * (rate**2 if product is None else rate)
-        if left <= CONVERGED or step.size <= ENOUGH:
+        if left <= CONVERGED or step.size <= enough:
             partitions.each(Partition.move, 1.0)
             R = partitions.normalise(R + step.scores, furthest=MOST_RESCALED)
             return Optimum(R, iteration + 1)
@@ -179,7 +180,7 @@ def solve_quadratic(partitions: Partitions, point: Expansion, product: Floats | 
     system = partitions.total(Partition.eliminate, products=product is None)
     if product is not None:
         system = replace(system, product=product)
-    A = laplacian(point.stiffness, len(point.gradient))
+    A = scores_block(point.stiffness, partitions.n_models, len(point.gradient))
     for _ in range(MOST_ROUNDS):
         solution = _solve(partitions, point, A, system)
         if solution is None:

@@ -5,6 +5,7 @@ from scipy.special import ndtri, stdtrit
 
 from app.rating.arrays import Floats, Indices, sum_by
 from app.rating.fit.arrow import Observed, observe
+from app.rating.fit.features import FeatureLikelihood
 from app.rating.fit.kernels import squared_residuals
 from app.rating.fit.result import FitResult
 from app.rating.fit.unit import Unit, mean_unit
@@ -228,6 +229,8 @@ class _Work:
 
     def _by_vote(self, m: Floats) -> Floats:
         """Return Σ_cells m u uᵀ with u = θ(e_a − e_b) − d (BᵀQ)_k."""
+        if isinstance(self.likelihood, FeatureLikelihood):
+            return self.likelihood.sum_by_vote(self.R, self.theta, m)
         outer = self.likelihood.laplacian(m * self.theta[self.cells.annotator] ** 2)
         if not self.inverse_D.any():
             return outer

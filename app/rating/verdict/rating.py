@@ -1,6 +1,6 @@
 """What a round says of the votes: the estimate, what is published of it, and who is flagged."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -63,7 +63,8 @@ def publish(found: Estimate, evidence: Evidence | None = None, excluded_share: f
     """
     found = replace(found, **changed)
     models, diagnostics = make_model_estimates(found), _diagnose(found, excluded_share)
-    return Rating(**vars(found), models=models, diagnostics=diagnostics, evidence=evidence)
+    same = {one.name: getattr(found, one.name) for one in fields(Estimate)}  # of a rating too
+    return Rating(**same, models=models, diagnostics=diagnostics, evidence=evidence)
 
 
 def _diagnose(found: Estimate, excluded_share: float) -> Diagnostics:

@@ -1,4 +1,4 @@
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -54,6 +54,8 @@ class Cells:
         Sizes of the index spaces; an index without a cell is allowed.
     trust : float64 array, shape (n_cells,), or None
         Weight of each cell's votes in a fit that weighs votes, in (0, 1]; None: 1. They count in full elsewhere.
+    features : float64 array, shape (n_cells, n_features), or None
+        What answers differ in, model_a's less model_b's. Then a pair has a row for each of its votes.
 
     The arrays may be shared with other Cells: do not write to them.
     """
@@ -67,6 +69,7 @@ class Cells:
     n_annotators: int
     n_models: int
     trust: Floats | None = None
+    features: Floats | None = None
 
     @property
     def n_votes(self) -> float:
@@ -100,22 +103,17 @@ class Cells:
 
     def of_annotators(self, first: int, last: int) -> "Cells":
         """Return the cells of annotators first … last−1, these numbered from 0."""
-        here = slice(int(self.starts[first]), int(self.starts[last]))
-        return Cells(
-            self.annotator[here] - self.annotator.dtype.type(first), self.model_a[here], self.model_b[here],
-            self.n[here], self.s[here], self.ties[here], last - first, self.n_models,
-            None if self.trust is None else self.trust[here],
-        )  # fmt: skip
+        here = self._at(slice(int(self.starts[first]), int(self.starts[last])))
+        return replace(here, annotator=here.annotator - here.annotator.dtype.type(first), n_annotators=last - first)
 
     def where(self, keep: Mask) -> "Cells":
         """Return the cells for which `keep`, shape (n_cells,), is true; index spaces stay as they are."""
-        if keep.all():
-            return self
-        return Cells(
-            self.annotator[keep], self.model_a[keep], self.model_b[keep],
-            self.n[keep], self.s[keep], self.ties[keep], self.n_annotators, self.n_models,
-            None if self.trust is None else self.trust[keep],
-        )  # fmt: skip
+        return self if keep.all() else self._at(keep)
+
+    def _at(self, rows: slice | Mask) -> "Cells":
+        columns = ("annotator", "model_a", "model_b", "n", "s", "ties", "trust", "features")
+        given = {name: column for name in columns if (column := getattr(self, name)) is not None}
+        return replace(self, **{name: column[rows] for name, column in given.items()})
 
 
 def aggregate(

@@ -1,4 +1,4 @@
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -39,16 +39,13 @@ def compact(cells: Cells, present: Mask | None = None) -> Compact:
     if len(models) == cells.n_models and len(annotators) == cells.n_annotators:
         return Compact(cells, models, annotators)
     new_model, new_annotator = _places(models, cells.n_models), _places(annotators, cells.n_annotators)
-    renumbered = Cells(
+    renumbered = replace(
+        cells,
         annotator=new_annotator[cells.annotator],
         model_a=new_model[cells.model_a],
         model_b=new_model[cells.model_b],
-        n=cells.n,
-        s=cells.s,
-        ties=cells.ties,
         n_annotators=len(annotators),
         n_models=len(models),
-        trust=cells.trust,
     )
     return Compact(renumbered, models, annotators)
 

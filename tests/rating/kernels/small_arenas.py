@@ -21,6 +21,7 @@ from app.rating.errors import VotesError
 from app.rating.fit.abilities import profile_abilities
 from app.rating.fit.elo import fit_elo
 from app.rating.fit.kernels import update_abilities
+from app.rating.fit.leans import OwnPrior, settle
 from app.rating.fit.rows import CellRows, count_following
 from app.rating.settings import LoopSettings, VerdictRule
 from app.rating.uncertainty.influence import find_influence, leave_annotators_out
@@ -30,10 +31,12 @@ from app.rating.verdict.fragility import find_fragility
 from app.rating.verdict.rating import estimate
 from app.rating.verdict.round import run_round
 from app.rating.verdict.slices import fit_slice, hold_abilities
+from app.rating.verdict.style import control_style
 from app.rating.votes.cells import Cells, aggregate, count_pairs
 from app.rating.votes.graph import find_components, find_identified
 from app.rating.votes.sided_cells import SidedCells
 from app.rating.votes.tally import NewCells, count_cells, fill_cells, pack_votes, sort_packed
+from tests.rating.fit.styled_world import draw_styled
 from tests.rating.kernels.votes import Votes, ranking
 
 SETTINGS = LoopSettings(min_votes=0)
@@ -255,6 +258,18 @@ def habits_from_afar() -> Numbers:
         )  # fmt: skip
         found += [at, H]
     return found
+
+
+@case
+def styled() -> Numbers:
+    """Votes with features; of many votes that agree, the first steps of each annotator's own search are too long."""
+    world, found = draw_styled(12, 60, n_models=5), list[object]()
+    result = control_style(run_round(world.votes.aggregate(), SETTINGS), world.votes, world.features)
+    found += [result.rating.models.score, result.rating.models.se, result.style.gamma_se, result.style.lean_se]
+    z, n, at, H = np.ones((40, 1)), np.ones(40), np.array([[30.0, -40.0]]), np.empty((1, 2, 2))
+    prior = OwnPrior(np.array([1.0, 0.0]), np.array([[1e-6, 1e-6]]))
+    settle(0, 1, np.array([0, 40]), n, n / 2, np.linspace(-1.0, 2.0, 40), z, prior, 0, at, H)
+    return [*found, at, H]
 
 
 @case

@@ -1,0 +1,220 @@
+"""Votes with features: P = σ(θ_k (R_a − R_b + zᵀγ) + zᵀb_k), γ the crowd's taste and b_k each annotator's own leans."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from app.rating.arrays import Floats, Indices
+from app.rating.fit.lean_bias import sum_skewness
+from app.rating.fit.leans import FeatureDerivatives, OwnPrior, expand_features, settle, sum_features
+from app.rating.fit.likelihood import Curvature, Likelihood
+from app.rating.fit.rows import CellRows
+from app.rating.threads import map_parts
+from app.rating.votes.cells import Cells
+
+
+def features_of(cells: Cells) -> Floats:
+    """Return the features of votes that have some, shape (n_cells, n_features)."""
+    if cells.features is None:
+        raise ValueError("the votes have no features")
+    return cells.features
+
+
+class FeatureRows(CellRows):
+    """Rows over the models and the features: Σ weight·(e_a − e_b, z). What has the size of models has that of both."""
+
+    def __init__(self, cells: Cells, number: int | None = None) -> None:
+        super().__init__(cells, number)
+        self.z = features_of(cells)
+
+    def by_model(self, weight: Floats, *scales: Floats) -> Floats:
+        """Return Σ_cells scale_k·weight·(e_a − e_b, z) for each scale, shape (scales, n_models + n_features)."""
+        return np.hstack([super().by_model(weight, *scales), np.array(scales) @ self.by_feature(weight)])
+
+    def by_feature(self, weight: Floats) -> Floats:
+        """Return each annotator's Σ weight·z, shape (n_annotators, n_features)."""
+        out = np.empty((self.cells.n_annotators, self.z.shape[1]))
+        map_parts(lambda part: sum_features(*part, self.starts, weight, self.z, out), self.parts)
+        return out
+
+    def times(self, weight: Floats, vector: Floats) -> Floats:
+        """Return each annotator's row times a vector over models and features, shape (n_annotators,)."""
+        size = self.cells.n_models
+        total: Floats = super().times(weight, vector[:size]) + self.by_feature(weight) @ vector[size:]
+        return total
+
+    def products(
+        self,
+        left: Floats,
+        left_scale: Floats,
+        right: Floats | None = None,
+        right_scale: Floats | None = None,
+        *,
+        rough: bool = False,
+    ) -> Floats:
+        """Return Σ_k row_kᵀ row'_k, shape (n_models + n_features,) twice; see `CellRows.products`."""
+        of_models = super().products(left, left_scale, right, right_scale, rough=rough)
+        size, ours = self.cells.n_models, (self.by_feature(left) * left_scale[:, None]).T
+        total = np.empty((size + len(ours),) * 2)
+        total[:size, :size] = of_models
+        if right is None or right_scale is None:
+            total[size:, size:] = ours @ ours.T
+            total[size:, :size] = CellRows.by_model(self, left, *(left_scale * ours))
+            total[:size, size:] = total[size:, :size].T
+            return total
+        theirs = (self.by_feature(right) * right_scale[:, None]).T
+        total[size:, size:] = ours @ theirs.T
+        total[:size, size:] = CellRows.by_model(self, left, *(left_scale * theirs)).T
+        total[size:, :size] = CellRows.by_model(self, right, *(right_scale * ours))
+        return total
+
+    def chunks(self, part: tuple[int, int], weight: Floats, scale: Floats) -> Iterator[tuple[tuple[int, int], Floats]]:
+        """Yield the dense rows of at most 1,024 annotators at a time."""
+        own = np.empty((self.cells.n_annotators, self.z.shape[1]))
+        sum_features(*part, self.starts, weight, self.z, own)
+        for (first, last), rows in super().chunks(part, weight, scale):
+            yield (first, last), np.hstack([rows, own[first:last] * scale[first:last, None]])
+
+
+class FeatureLikelihood(Likelihood):
+    """The objective of votes with features, each annotator's leans b_k at their minimum.
+
+    −ℓ(R, γ, θ, b) + Σ_k (θ_k − 1)²/(2 sd²) + ½ Σ precision·b_k², with x = θ_k (R_a − R_b + zᵀγ) + zᵀb_k. Wherever
+    `Likelihood` has scores R, this has (R, γ), shape (n_models + n_features,). The leans are an own concave problem of
+    each annotator; their part of the Hessian is eliminated, so that the solver sees the arrow of R, γ and θ.
+
+    Parameters
+    ----------
+    cells : with features
+    lean_precision : 1/sd² of each lean's prior, above 0, shape (n_annotators, n_features)
+
+    Attributes
+    ----------
+    leans : b where the objective was last expanded, shape (n_annotators, n_features)
+    """
+
+    def __init__(
+        self, cells: Cells, prior_sd: float | None, lean_precision: Floats, *, parts: int | None = None
+    ) -> None:
+        super().__init__(cells, prior_sd, parts=parts)
+        self.z, self.lean_precision = features_of(cells), lean_precision
+        self.rows: FeatureRows = FeatureRows(cells, parts)
+        self.leans = np.zeros_like(lean_precision)
+
+    def distances(self, R: Floats) -> Floats:
+        """Return d = R_a − R_b + zᵀγ of each cell."""
+        c, gamma = self.cells, R[self.cells.n_models :]
+        d: Floats = R[c.model_a] - R[c.model_b] + self.z @ gamma
+        return d
+
+    def arguments(self, R: Floats, theta: Floats) -> Floats:
+        """Return x of each cell at the leans where the objective was last expanded."""
+        c = self.cells
+        x: Floats = theta[c.annotator] * self.distances(R) + np.einsum("ij,ij->i", self.z, self.leans[c.annotator])
+        return x
+
+    def own(self, R: Floats, at: Floats, *, fixed: bool, precision: float | None = None) -> Floats:
+        """Move each annotator's (θ_k, b_k) to the maximum of their own terms; return the negative Hessians there.
+
+        Parameters
+        ----------
+        at : where the search begins and, after it, ends, shape (n_annotators, 1 + n_features)
+        fixed : whether θ stays
+        precision : of the prior of θ; default that of the likelihood
+        """
+        c, d = self.cells, self.distances(R)
+        H = np.empty((c.n_annotators, at.shape[1], at.shape[1]))
+        centre = np.zeros(at.shape[1])
+        centre[0] = 1.0
+        of_theta = np.full(c.n_annotators, self.precision if precision is None else precision)
+        prior = OwnPrior(centre, np.column_stack([of_theta, self.lean_precision]))
+        map_parts(
+            lambda part: settle(*part, self.rows.starts, c.n, c.s, d, self.z, prior, int(fixed), at, H),
+            self.rows.parts,
+        )
+        return H
+
+    def skewness(self, R: Floats, at: Floats, V: Floats) -> Floats:
+        """Return the derivative of log det H_k by (θ_k, b_k), V_k = H_k⁻¹, shape (n_annotators, 1 + n_features)."""
+        d, out = self.distances(R), np.empty_like(at)
+        map_parts(lambda part: sum_skewness(*part, self.cells.arrays, d, self.z, at, V, out), self.rows.parts)
+        return out
+
+    def log_likelihood(self, R: Floats, theta: Floats) -> float:
+        """Return ℓ of the votes alone."""
+        x, c = self.arguments(R, theta), self.cells
+        return float(np.sum(c.s * x - c.n * np.logaddexp(0.0, x)))
+
+    def prior(self, theta: Floats) -> float:
+        """Return the prior's part of the objective, with that of the leans."""
+        return super().prior(theta) + 0.5 * float(np.sum(self.lean_precision * self.leans**2))
+
+    def expand(self, R: Floats, theta: Floats, *, exact: bool = True, out: Floats | None = None) -> Curvature:
+        """Return gradient and Hessian at (R, γ, θ), the leans at their minimum and eliminated."""
+        c, at = self.cells, np.column_stack([theta, self.leans])
+        self.own(R, at, fixed=True)
+        self.leans = at[:, 1:].copy()
+        n, size = c.n_models, self.z.shape[1]
+        d, (gradient_abilities, D) = self.distances(R), np.empty((2, c.n_annotators))
+        cross, leans = np.empty(len(c.n)) if out is None else out, np.empty((size, len(c.n)))
+
+        def accumulate(part: tuple[int, int]) -> tuple[float, Floats, Floats, Floats]:
+            sums = np.zeros(n + size), np.zeros(n**2), np.zeros((size, n + size))
+            to = FeatureDerivatives(*sums, gradient_abilities, D, cross, leans)
+            value = expand_features(*part, c.arrays, d, self.z, theta, self.leans, self.lean_precision, exact, to)
+            return value, *sums
+
+        values, *sums = zip(*map_parts(accumulate, self.rows.parts), strict=True)
+        gradient, stiffness, border = (np.sum(each, axis=0) for each in sums)
+        excess = theta - 1.0
+        value = sum(values) + 0.5 * self.precision * float(excess @ excess)
+        gradient_abilities += self.precision * excess
+        D += self.precision
+        stiffness = np.concatenate([stiffness, border.ravel()])
+        return Curvature(self, value, gradient, stiffness, gradient_abilities, D, cross, leans)
+
+    def exponentials(self, R: Floats, theta: Floats) -> Floats:
+        """Return e^−|x| of each cell, shape (n_cells,)."""
+        u: Floats = np.exp(-np.abs(self.arguments(R, theta)))
+        return u
+
+    def best_abilities(self, R: Floats, theta: Floats, who: Indices, multiplier: Floats, cap: float) -> Floats:  # noqa: ARG002  as declared
+        """Return the abilities as they are: fits with features begin near their end."""
+        return theta.copy()
+
+    def score_contributions(self, R: Floats, theta: Floats) -> Floats:
+        """Return c = θ_k (s − n p) of each cell, shape (n_cells,)."""
+        c, x = self.cells, self.arguments(R, theta)
+        contributions: Floats = theta[c.annotator] * (c.s - c.n / (1.0 + np.exp(-x)))
+        return contributions
+
+    def sum_by_vote(self, R: Floats, theta: Floats, amount: Floats) -> Floats:
+        """Return Σ_cells amount·u uᵀ, u how much a vote's x, as its annotator follows, depends on scores and γ.
+
+        With K_k the cross block of (θ_k, b_k) and H_k their Hessian, u = θ_k (e_a − e_b, z) − (d, z) H_k⁻¹ K_k. In
+        Fisher's information; only annotators with an amount cost time.
+        """
+        c, d, x = self.cells, self.distances(R), self.arguments(R, theta)
+        u = np.exp(-np.abs(x))
+        w = c.n * u / (1.0 + u) ** 2
+        total = np.zeros((len(R), len(R)))
+        for k in np.unique(c.annotator[amount > 0.0]):
+            here = slice(int(self.rows.starts[k]), int(self.rows.starts[k + 1]))
+            place = np.arange(here.stop - here.start)
+            design = np.zeros((len(place), len(R)))
+            design[place, c.model_a[here]], design[place, c.model_b[here]] = theta[k], -theta[k]
+            design[:, c.n_models :] = theta[k] * self.z[here]
+            v = np.column_stack([d[here], self.z[here]])
+            H = (v.T * w[here]) @ v + np.diag([self.precision, *self.lean_precision[k]])
+            design -= v @ np.linalg.solve(H, (v.T * w[here]) @ design)
+            total += (design.T * amount[here]) @ design
+        return total
+
+
+def make_likelihood(
+    cells: Cells, prior_sd: float | None, lean_precision: Floats | None, *, parts: int | None = None
+) -> Likelihood:
+    """Return the likelihood of votes with features where they have some, and the other one otherwise."""
+    if cells.features is None or lean_precision is None:
+        return Likelihood(cells, prior_sd, parts=parts)
+    return FeatureLikelihood(cells, prior_sd, lean_precision, parts=parts)

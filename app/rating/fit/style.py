@@ -1,0 +1,188 @@
+"""The fit of votes with features, from the fit of the same votes without them."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from app.rating.arrays import Floats, Indices, Mask
+from app.rating.fit.am_elo import finish
+from app.rating.fit.arrow import Observed, observe
+from app.rating.fit.bias import WIDE, extrapolate, shift_scores
+from app.rating.fit.features import FeatureLikelihood, features_of
+from app.rating.fit.lean_bias import add_own_bias
+from app.rating.fit.partitions import Partitions
+from app.rating.fit.result import FitResult
+from app.rating.fit.scale import find_scale
+from app.rating.fit.sqp import ENOUGH, minimise
+from app.rating.fit.weights import scale_votes
+from app.rating.threads import map_parts
+from app.rating.votes.cells import Cells
+
+FIRST_SD = 0.3  # of the leans, log-odds, until their spread is known
+LEAST_SD, MOST_SD = 0.02, 3.0
+HISTORY = 20.0  # votes from which an annotator has leans
+NO_LEAN = 1e6  # precision of the leans of the others
+ASKED = 1_000  # annotators that a spread is estimated from at most
+ROUGH = 1.0  # squared length, in standard errors, of the last step of the fit that spreads are estimated at
+SPREAD_ROUNDS = 40
+SPREAD_CONVERGED = 0.01  # relative change of a standard deviation that ends the rounds
+
+
+@dataclass(frozen=True)
+class StyleFit:
+    """A fit of votes with features; arrays over parameters have the models' scores first, then the crowd's γ.
+
+    Attributes
+    ----------
+    fit : with R = (R, γ)
+    observed : at the fit
+    own : each annotator's (θ, b), less its bias, shape (n_annotators, 1 + n_features)
+    information : the negative Hessian of each annotator's own terms there
+    likelihood : of the unweighted votes
+    spread : standard deviation of b over the crowd, log-odds, shape (n_features,)
+    """
+
+    fit: FitResult
+    observed: Observed
+    own: Floats
+    information: Floats
+    likelihood: FeatureLikelihood
+    spread: Floats
+
+
+def fit_style(
+    cells: Cells, votes: Cells, plain: FitResult, component: Indices, *, cap: float | None, bias_correction: bool
+) -> StyleFit:
+    """Maximise ℓ(R, γ, θ, b) under the priors N(1, sd²) of θ_k and N(0, sd_j²) of b_kj, sd_j estimated.
+
+    Parameters
+    ----------
+    cells, votes : with features, weighted and unweighted
+    plain : the fit of the same votes without features, where the search begins
+    component : of each model, shape (n_models,)
+
+    Raises
+    ------
+    NotConvergedError, NoCommonRankingError
+    """
+    size, sd = features_of(cells).shape[1], plain.prior_sd or 1.0
+    label = np.concatenate([component, np.full(size, -1)])
+    bound = np.inf if cap is None else cap
+    R, theta = np.concatenate([plain.R, np.zeros(size)]), np.minimum(plain.theta, bound)
+    history, phi = votes.votes_by_annotator() >= HISTORY, _dispersion(plain)
+    spread, leans = np.full(size, FIRST_SD), np.zeros((cells.n_annotators, size))
+    for last in (False, True):
+        precision = np.where(history[:, None], phi / spread**2, NO_LEAN)
+        scale = find_scale(cells)
+        with Partitions.of(cells, label, scale, prior_sd=sd, cap=cap, lean_precision=precision) as partitions:
+            partitions.begin(theta)
+            optimum = minimise(partitions, R, enough=ENOUGH if last else ROUGH)
+            theta = partitions.abilities()
+        likelihood = FeatureLikelihood(cells, sd, precision)
+        likelihood.leans = leans
+        fit, point = finish(optimum, theta, likelihood, bound)
+        R, leans = fit.R, likelihood.leans
+        if not last:
+            spread = estimate_lean_spread(likelihood, fit, votes, phi)
+    fit = replace(fit, prior_sd=sd, prior=plain.prior, weighted=plain.weighted and replace(plain.weighted, cells=cells))
+    observed = observe(cells, fit, label, prior_sd=sd, point=point)
+    return _correct(fit, observed, likelihood, votes, spread, bound, bias_correction=bias_correction)
+
+
+def estimate_lean_spread(likelihood: FeatureLikelihood, fit: FitResult, votes: Cells, phi: float) -> Floats:
+    """Estimate the standard deviation of each lean over the crowd, at given scores, γ and prior of θ.
+
+    A fixed point of the marginal likelihood by Laplace's approximation: with V the inverse of the Hessian H of (θ_k,
+    b_k), and precision φ/sd²,
+
+    sd² = Σ_k (b² − b (V ∂log det H)_b) / Σ_k (1 − V_bb φ/sd²).
+
+    Parameters
+    ----------
+    votes : unweighted
+    phi : dispersion of a vote
+
+    References
+    ----------
+    MacKay, Bayesian Interpolation, Neural Computation 1992, eq. 22.
+    """
+    spread, asked = np.full(likelihood.z.shape[1], FIRST_SD), votes.votes_by_annotator() >= HISTORY
+    asked &= np.cumsum(asked) % (1 + int(asked.sum()) // ASKED) == 0
+    if not asked.any():
+        return np.full_like(spread, LEAST_SD)
+    few, at = votes.where(asked[votes.annotator]), np.column_stack([fit.theta, likelihood.leans])
+    for _ in range(SPREAD_ROUNDS):
+        precision = phi / spread**2
+        own = FeatureLikelihood(few, likelihood.precision**-0.5, np.tile(precision, (len(at), 1)))
+        V = invert(own.own(fit.R, at, fixed=False))
+        along = np.einsum("kij,kj->ki", V, own.skewness(fit.R, at, V))
+        b = at[asked, 1:]
+        square = np.maximum((b * (b - along[asked, 1:])).sum(axis=0), 0.0)
+        known = (1.0 - precision * np.einsum("kii->ki", V)[asked, 1:]).sum(axis=0)
+        before = spread
+        spread = np.clip(np.sqrt(square / np.maximum(known, np.finfo(float).tiny)), LEAST_SD, MOST_SD)
+        if np.abs(spread - before).max() < SPREAD_CONVERGED * before.max():
+            break
+    return spread
+
+
+def _correct(
+    fit: FitResult, observed: Observed, likelihood: FeatureLikelihood, votes: Cells, spread: Floats, cap: float,
+    *, bias_correction: bool,
+) -> StyleFit:  # fmt: skip
+    """Take the first-order bias out of scores, γ and each annotator's own (θ, b), as `app.rating.fit.bias` does."""
+    sd, precision, R = fit.prior_sd or 1.0, likelihood.lean_precision, fit.R
+    at = np.column_stack([fit.theta, likelihood.leans])
+    if bias_correction:
+        H = likelihood.own(R, at, fixed=True)
+        gradient, _ = _own_bias(likelihood, R, at, _inverse(H, fit.held))
+        R = R - shift_scores(observed, gradient)
+    trusted = None if votes.trust is None else scale_votes(votes, votes.trust, np.ones(votes.n_annotators))
+    wide = FeatureLikelihood(votes if trusted is None else trusted.cells, sd, precision)
+    alone = at.copy()
+    H = wide.own(R, alone, fixed=False, precision=WIDE**-2)
+    V = invert(H)
+    bias = _own_bias(wide, R, alone, V)[1] if bias_correction else np.zeros_like(at)
+    able = np.column_stack([np.ones(len(at)), alone[:, 1:]])
+    D = 1.0 / invert(wide.own(R, able, fixed=True, precision=sd**-2))[:, 0, 0]
+    own = extrapolate((alone - bias)[:, 0], V[:, 0, 0], D, sd)
+    whole = FeatureLikelihood(votes, sd, precision)
+    H = whole.own(R, at, fixed=False)
+    if bias_correction:
+        at = at - _own_bias(whole, R, at, invert(H))[1]
+    theta = np.minimum(np.where(fit.undecided, 1.0, at[:, 0]), cap)
+    at[:, 0], whole.leans = theta, at[:, 1:]
+    corrected = (R, theta) if bias_correction else None
+    return StyleFit(replace(fit, corrected=corrected, own=own), observed, at, H, whole, spread)
+
+
+def _own_bias(likelihood: FeatureLikelihood, R: Floats, at: Floats, V: Floats) -> tuple[Floats, Floats]:
+    """Return the mean gradient by scores and γ, and the bias of each annotator's (θ, b)."""
+    c, d, beta = likelihood.cells, likelihood.distances(R), np.zeros_like(at)
+
+    def accumulate(part: tuple[int, int]) -> Floats:
+        gradient = np.zeros(len(R))
+        add_own_bias(*part, c.arrays, d, likelihood.z, at, V, beta, gradient)
+        return gradient
+
+    first, *others = map_parts(accumulate, likelihood.rows.parts)
+    total: Floats = sum(others, first)
+    return total, beta
+
+
+def _inverse(H: Floats, held: Mask) -> Floats:
+    """Return the inverse of each annotator's matrix; 0 for abilities that are held."""
+    V = invert(H)
+    if held.any():
+        V[held] = 0.0
+        V[held, 1:, 1:] = invert(H[held, 1:, 1:])
+    return V
+
+
+def invert(H: Floats) -> Floats:
+    """Return the inverse of each annotator's matrix."""
+    return np.linalg.inv(H).astype(np.float64, copy=False)
+
+
+def _dispersion(plain: FitResult) -> float:
+    return 1.0 if plain.prior is None else plain.prior.dispersion
