@@ -1,11 +1,16 @@
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from app.rating.estimators.joint import JointEstimator
-from app.rating.estimators.tables import make_table
-from app.rating.settings import FlagRule, Interval, LoopSettings, Method
+from app.rating.estimators.tables import VoteTable, make_table
+from app.rating.settings import FlagRule, Interval, LoopSettings, Method, SettingError
+from app.rating.uncertainty.style import StyleEstimates
+from app.rating.verdict.rating import Rating
 from app.rating.verdict.rows import AnnotatorRow, annotator_rows
+from app.rating.verdict.style import LeanRow, StyleRow, check_style, control_style, lean_rows, style_rows
+from app.rating.votes.cells import Cells
 
 SIDES = ("left", "right")
 
@@ -25,11 +30,18 @@ class AmElo(JointEstimator):
     ----------
     {settings}
     anchor, inverse_propensity : as for `BradleyTerry`
+    features : what answers differ in beside their models, such as ("side", "length"). The leaderboard is then of
+        answers that differ in none: P(a beats b) = σ((ln 10/400) (ability · (S_a − S_b + xᵀγ) + xᵀb)), with the crowd's
+        taste γ and each annotator's own, b. `side` is 1 for the left answer; length is read from the columns length_a
+        and length_b, counts as (a − b)/(a + b), and divided by its root mean square
 
     Attributes
     ----------
     leaderboard : table of the models, best first
     annotators : table of the annotators, the most able first
+    style : table of the features: γ in Elo points, and the spread of b over the annotators
+    leans : table of annotators and features: what a feature moves the annotator by, a·γ + b, and b alone
+    plain_ : the round without features
     votes_ : the votes as they were read, with the names by index
     result_ : the round, by index: settings, estimates, diagnostics
 
@@ -52,8 +64,38 @@ class AmElo(JointEstimator):
     base: float = LoopSettings.base
     anchor: tuple[Any, float] | None = None
     inverse_propensity: bool = False
+    features: Sequence[str] = ()
 
     _method: ClassVar[Method] = "am-elo"
+
+    @property
+    def style(self) -> Any:
+        """What each feature is worth to the crowd, as a table of the caller's kind."""
+        return make_table(style_rows(self._styled()), StyleRow, self._kind)
+
+    @property
+    def leans(self) -> Any:
+        """What each feature is worth to each annotator, as a table of the caller's kind."""
+        rows = lean_rows(self._styled(), self.votes_.annotators, self.confidence)
+        return make_table(rows, LeanRow, self._kind)
+
+    def _styled(self) -> StyleEstimates:
+        self._check_fitted()
+        if self.style_ is None:
+            raise ValueError("there is no style control: fit with features=(…)")
+        return self.style_
+
+    def _rate(self, table: VoteTable, cells: Cells, settings: LoopSettings) -> Rating:
+        if table.features is None:
+            self.plain_, self.style_ = None, None
+            return super()._rate(table, cells, settings)
+        check_style(settings)
+        if self.inverse_propensity:
+            raise SettingError("features", "and inverse_propensity exclude each other")
+        self.plain_ = super()._rate(table, cells, settings)
+        styled = control_style(self.plain_, table.votes, table.features)
+        self.style_ = styled.style
+        return styled.rating
 
     @property
     def annotators(self) -> Any:

@@ -33,6 +33,7 @@ class Estimator(ABC):
 
     min_votes: float
     anchor: tuple[Any, float] | None
+    features: Sequence[str] = ()
     votes_: IndexedVotes
     _kind: Any
 
@@ -102,7 +103,7 @@ class Estimator(ABC):
             As `read_table`; or the column annotator is missing where it is needed.
         """
         check_numbers(self, ["min_votes"])
-        table = read_table(votes)
+        table = read_table(votes, self.features)
         if not table.annotated and (needs_annotators or self.min_votes > 0):
             why = "to estimate abilities" if needs_annotators else "for min_votes"
             raise VotesError(f"{type(self).__name__} needs the column annotator {why}", "column")

@@ -14,6 +14,7 @@ from app.rating.verdict.order import Verdict
 from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import rate_indexed
 from app.rating.verdict.rows import ModelRow, model_rows
+from app.rating.votes.cells import Cells
 
 NAMED = 10  # annotators that an error names
 
@@ -92,7 +93,7 @@ class JointEstimator(Estimator):
             model_a, model_b: names, text or whole numbers. winner: model_a, model_b, tie, tie (bothbad), or as a number
             1, 0, 0.5. annotator: who voted; `AmElo` needs it. weight, if there: how many votes a row stands for.
             battle_id, if there: an annotator votes on a battle once. propensity, for inverse_propensity: the
-            probability with which the pair was drawn
+            probability with which the pair was drawn. For the feature length of `AmElo`: length_a and length_b
 
         Returns
         -------
@@ -114,7 +115,7 @@ class JointEstimator(Estimator):
         settings = self._settings(table)
         cells = table.votes.aggregate()
         try:
-            result = rate_indexed(table.votes, cells, settings, inverse_propensity=self.inverse_propensity)
+            result = self._rate(table, cells, settings)
         except NoFiniteMaximumError as error:
             names = [str(table.votes.annotators[i]) for i in error.annotators[:NAMED]]
             error.add_note(f"annotators: {', '.join(names)}{', …' if len(error.annotators) > NAMED else ''}")
@@ -190,10 +191,14 @@ class JointEstimator(Estimator):
         share = f"{self.result_.settings.confidence:.0%}"
         return leaderboard_chart(self._rows(), f"score and its {share} interval, Elo points")
 
+    def _rate(self, table: VoteTable, cells: Cells, settings: LoopSettings) -> Rating:
+        return rate_indexed(table.votes, cells, settings, inverse_propensity=self.inverse_propensity)
+
     def _settings(self, table: VoteTable) -> LoopSettings:
         """Return the parameters as settings of a round; intervals are by vote where there are no annotators."""
         given = {**self.get_params(), "anchor": self._find_anchor(table.votes.models)}
-        del given["inverse_propensity"]  # it is of the votes
+        for name in ("inverse_propensity", "features"):  # they are of the votes
+            given.pop(name, None)
         if not table.annotated and self.interval == "clustered":
             given["interval"] = "sandwich"
         return LoopSettings(method=self._method, **given)

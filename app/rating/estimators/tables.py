@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from app.rating.arrays import Floats, Ints, Mask
 from app.rating.errors import VotesError, counted
+from app.rating.votes.features import SIDE, Features, measure_features
 from app.rating.votes.indexed import IndexedVotes
 
 VotesLike = IntoFrame | Mapping[str, ArrayLike]
@@ -46,15 +47,21 @@ class VoteTable:
     ----------
     annotated : whether the table has the column annotator; if not, all votes are those of one annotator, "pooled"
     kind : of table (narwhals' `Implementation`), for the results
+    features : that were asked for; None without any
     """
 
     votes: IndexedVotes
     annotated: bool
     kind: Any
+    features: Features | None = None
 
 
-def read_table(votes: VotesLike) -> VoteTable:
+def read_table(votes: VotesLike, features: Sequence[str] = ()) -> VoteTable:
     """Read the columns of a table that a vote has; docs/notebook.md describes them.
+
+    Parameters
+    ----------
+    features : names; `length` is read from the columns length_a and length_b, `side` from none
 
     Raises
     ------
@@ -64,7 +71,8 @@ def read_table(votes: VotesLike) -> VoteTable:
     TypeError
         `votes` is no table.
     """
-    frame = _open(votes)
+    measured = {name: (f"{name}_a", f"{name}_b") for name in features if name != SIDE}
+    frame = _open(votes, [column for pair in measured.values() for column in pair])
     if len(frame) == 0:
         raise VotesError("no votes: the table has no rows", "no-votes")
     (a, b), models = _number(frame, "model_a", "model_b")
@@ -77,7 +85,15 @@ def read_table(votes: VotesLike) -> VoteTable:
     weight = _numbers(frame, "weight") if "weight" in frame.columns else None
     propensity = _numbers(frame, "propensity") if "propensity" in frame.columns else None
     indexed = IndexedVotes(annotators, models, annotator, a, b, _outcomes(frame), weight, propensity)
-    return VoteTable(indexed, annotated, frame.implementation)
+    if not features:
+        return VoteTable(indexed, annotated, frame.implementation)
+    given = {
+        name: (_numbers(frame, pair[0]), _numbers(frame, pair[1]))
+        for name, pair in measured.items()
+        if not set(pair).difference(frame.columns)
+    }
+    found = measure_features(features, given, len(frame))
+    return VoteTable(indexed, annotated, frame.implementation, found)
 
 
 def make_table(rows: Sequence[Mapping[str, Any]], row_type: type, kind: Any) -> Any:
@@ -97,10 +113,10 @@ def _dtype(hint: Any, values: list[Any]) -> nw.dtypes.DType:
     return _DTYPES[hint]
 
 
-def _open(votes: VotesLike) -> nw.DataFrame[Any]:
+def _open(votes: VotesLike, measures: Sequence[str]) -> nw.DataFrame[Any]:
     if isinstance(votes, Mapping):
         _refuse_missing(list(votes))
-        return nw.from_dict(_arrays(votes), backend="polars")
+        return nw.from_dict(_arrays(votes, (*COLUMNS, *measures)), backend="polars")
     try:
         frame: nw.DataFrame[Any] | nw.LazyFrame[Any] = nw.from_native(votes)
     except TypeError:
@@ -117,8 +133,8 @@ def _refuse_missing(columns: Sequence[str]) -> None:
         raise VotesError(f"missing columns: {', '.join(missing)} (found: {found})", "column")
 
 
-def _arrays(votes: Mapping[str, ArrayLike]) -> dict[str, Any]:
-    arrays = {name: np.asarray(values) for name, values in votes.items() if name in COLUMNS}
+def _arrays(votes: Mapping[str, ArrayLike], columns: Collection[str]) -> dict[str, Any]:
+    arrays = {name: np.asarray(values) for name, values in votes.items() if name in columns}
     for name, array in arrays.items():
         if array.ndim != 1:
             raise VotesError(f"{name} must have one dimension, has {array.ndim}", "shape")

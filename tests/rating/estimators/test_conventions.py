@@ -47,6 +47,7 @@ def test_defaults_are_those_of_the_service() -> None:
     defaults = asdict(LoopSettings())
     parameters = AmElo().get_params()
     assert parameters.pop("inverse_propensity") is False  # of the votes, not of the fit
+    assert parameters.pop("features") == ()  # as well
     assert parameters == {name: defaults[name] for name in parameters}
     assert {field.name for field in fields(LoopSettings)} - parameters.keys() == {
         "method",
