@@ -63,6 +63,24 @@ def annotators_table(annotators: Rows) -> RenderableType:
     return table
 
 
+def style_tables(style: Mapping[str, Any], without: Rows) -> list[RenderableType]:
+    """Return the leaderboard with style control, beside the scores without it, and what the features are worth."""
+    before = {row["model"]: row for row in without}
+    table = make_table("Rank", "Model", "Score", "±", "Without", "Change", words=["Model"], title="With style control")
+    for row in style["models"]:
+        plain = before[row["model"]]
+        both = row["score"] is not None and plain["score"] is not None
+        change = f"{row['score'] - plain['score']:+.1f}" if both else "–"
+        table.add_row(_rank(row), row["model"], _score(row), _half_width(row), _score(plain), change)
+    worth = make_table(
+        "Feature", "Points", "±", "Spread", words=["Feature"], title="What one standard deviation is worth"
+    )
+    for row in style["features"]:
+        half = None if row["lower"] is None else (row["upper"] - row["lower"]) / 2
+        worth.add_row(row["feature"], f"{row['points']:+.1f}", number(half, 1), number(row["spread"], 1))
+    return [table, "", worth]
+
+
 def render(parts: Iterable[RenderableType], *, terminal: bool = False) -> str:
     """Return the parts as text: as wide as the terminal, or uncut and plain without one.
 

@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
@@ -25,7 +25,7 @@ from app.cli.inputs import (
 )
 from app.cli.outputs import choose_format, write_json, write_output, write_tables
 from app.cli.progress import showing_stages
-from app.cli.tables import annotators_table, elo_table, leaderboard_table
+from app.cli.tables import annotators_table, elo_table, leaderboard_table, style_tables
 from app.errors import BadInputError
 from app.imports.formats import ReadOptions, VoteFile, join_vote_files, read_vote_file
 from app.leaderboard.row_files import ROW_FILES
@@ -84,6 +84,14 @@ def rate(
             "--inverse-propensity", help="Weigh each vote by 1/propensity, a column of the file: as of uniform pairs."
         ),
     ] = False,
+    style: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FEATURE,…",
+            help="Show a leaderboard with style control too: side, and columns such as length for length_a and "
+            "length_b.",
+        ),
+    ] = None,
     scheduler: Annotated[
         str | None,
         typer.Option(
@@ -140,6 +148,7 @@ def rate(
     # the solver, which takes most of a second: neither the help nor a wrong option waits for it
     from app.cli.rate.offline import OfflineSettings, rate_votes  # noqa: PLC0415
 
+    features = tuple(name for part in (style or "").split(",") if (name := part.strip()))
     settings = OfflineSettings(
         method=method,
         loop=loop,
@@ -148,9 +157,17 @@ def rate(
         seed=seed,
         inverse_propensity=inverse_propensity,
         scheduler=scheduler,
+        features=features,
     )
     reading = ReadOptions(
-        schema, annotator_column, pool_annotators, columns, annotator_prefix, dates, tuple(verdict or ())
+        schema,
+        annotator_column,
+        pool_annotators,
+        columns,
+        annotator_prefix,
+        dates,
+        tuple(verdict or ()),
+        features=features,
     )
     with given_files(files) as given, showing_stages() as stages:
         stages.stage("reading")
@@ -169,7 +186,8 @@ def rate(
         for notice in rating.diagnostics["warnings"]:
             typer.echo(f"warning: {notice['detail']} ({notice['code']})", err=True)
     if form == "json":
-        write_json(rating, output)
+        document = {field.name: getattr(rating, field.name) for field in fields(rating)}
+        write_json(document if features else {name: document[name] for name in document if name != "style"}, output)
     elif form == "table":
         write_tables(_tables(rating, annotators=annotators), output)
     else:
@@ -230,6 +248,8 @@ def _refusal(votes: VoteFile) -> BadInputError:
 
 def _tables(rating: "OfflineRating", *, annotators: bool) -> list[RenderableType]:
     parts = [elo_table(rating.models) if rating.method == "elo" else leaderboard_table(rating.models)]
+    if rating.style is not None:
+        parts += ["", *style_tables(rating.style, rating.models)]
     if annotators:
         parts += ["", annotators_table(rating.annotators)]
     counts, diagnostics = rating.votes, rating.diagnostics

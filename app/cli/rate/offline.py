@@ -9,11 +9,14 @@ from typing import Any
 from app.errors import BadInputError
 from app.imports.formats import VoteFile
 from app.imports.formats.indexing import encode
+from app.imports.formats.measures import read_features
 from app.rating.errors import NoFiniteMaximumError, VotesError, counted
 from app.rating.fit.cluster import fitting_on_cluster
 from app.rating.settings import LoopSettings
+from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import rate_indexed
 from app.rating.verdict.rows import annotator_rows, count, model_rows, rate_by_order
+from app.rating.verdict.style import control_style, lean_rows, style_rows
 from app.rating.votes.cells import Cells
 from app.rating.votes.indexed import IndexedVotes
 from app.rating.votes.spread import spread_votes
@@ -35,6 +38,7 @@ class OfflineSettings:
     shuffles, seed : for "elo" alone.
     inverse_propensity : weigh each vote by the inverse of its propensity; not for "elo".
     scheduler : address of the Dask scheduler whose workers fit, for "am-elo"; None: this process fits.
+    features : for a second leaderboard, with style control; for "am-elo".
     """
 
     method: str
@@ -44,6 +48,7 @@ class OfflineSettings:
     seed: int = 0
     inverse_propensity: bool = False
     scheduler: str | None = None
+    features: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what the method does not have.
@@ -61,11 +66,19 @@ class OfflineSettings:
             raise BadInputError("--inverse-propensity is for am-elo and m-elo; elo has no weights")
         if self.inverse_propensity and interval not in ("clustered", "none"):
             raise BadInputError(f"--inverse-propensity needs --interval clustered or none, not {interval}")
+        if self.features:
+            if method != "am-elo" or self.loop.prior_sd is None or self.inverse_propensity:
+                raise BadInputError("--style is for am-elo with a prior, without --inverse-propensity")
+            if interval not in ("clustered", "none"):
+                raise BadInputError(f"--style needs --interval clustered or none, not {interval}")
 
 
 @dataclass(frozen=True)
 class OfflineRating:
-    """A leaderboard as plain rows, fields in the order in which `rate --format json` prints them."""
+    """A leaderboard as plain rows, fields in the order in which `rate --format json` prints them.
+
+    `style` has the leaderboard with style control: its models, the features, and the annotators' leans.
+    """
 
     method: str
     settings: dict[str, Any]
@@ -73,6 +86,7 @@ class OfflineRating:
     models: Sequence[Mapping[str, Any]]
     annotators: Sequence[Mapping[str, Any]]
     diagnostics: dict[str, Any]
+    style: dict[str, Any] | None = None
 
 
 def rate_votes(
@@ -137,6 +151,7 @@ def _jointly(
     try:
         with fitting_on_cluster(settings.scheduler):
             rating = rate_indexed(votes, cells, settings.loop, inverse_propensity=settings.inverse_propensity)
+            style = _with_style(file, votes, rating, settings)
     except NoFiniteMaximumError as error:
         raise _with_names(error, votes) from error
     diagnostics = asdict(rating.diagnostics)
@@ -150,7 +165,23 @@ def _jointly(
         models=model_rows(rating, votes.models),
         annotators=annotator_rows(rating, votes.annotators),
         diagnostics=diagnostics,
+        style=style,
     )
+
+
+def _with_style(
+    file: VoteFile, votes: IndexedVotes, rating: Rating, settings: OfflineSettings
+) -> dict[str, Any] | None:
+    """Return the leaderboard with style control, where features are given."""
+    features = read_features(file.frame, settings.features)
+    if features is None:
+        return None
+    found = control_style(rating, votes, features)
+    return {
+        "features": style_rows(found.style),
+        "models": model_rows(found.rating, votes.models),
+        "annotators": lean_rows(found.style, votes.annotators, settings.loop.confidence),
+    }
 
 
 def _with_names(error: NoFiniteMaximumError, votes: IndexedVotes) -> BadInputError:

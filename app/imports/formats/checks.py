@@ -136,6 +136,7 @@ def check_batch(
         pl.when(pl.col("annotator_kind") != "").then("annotator_kind"),
         "question", "cost",
         "row",
+        *form.measures,
     )  # fmt: skip
     bad_records = votes["row"].filter(faulty).unique(maintain_order=True)
     if len(bad_records):

@@ -14,6 +14,7 @@ from app.imports.formats.csv import CsvSource
 from app.imports.formats.errors import NoVotesError, UnreadableFileError
 from app.imports.formats.expansion import check_expansion
 from app.imports.formats.jsonl import JsonlSource
+from app.imports.formats.measures import find_measures
 from app.imports.formats.parquet import ParquetSource
 from app.imports.formats.schemas import (
     ColumnsError,
@@ -62,6 +63,7 @@ class ReadOptions:
     dates : the order of day and month in dates such as 03/25/2026; by default what the file shows.
     verdict : what outcome words of the file mean, such as `gauche=left`; see `read_verdicts`.
     judged : read what judges are compared by too, and keep both votes on a battle with the sides exchanged.
+    features : names of what is read of both answers too, such as `length`; see `find_measures`.
     """
 
     schema: str | None = None
@@ -72,6 +74,7 @@ class ReadOptions:
     dates: DayOrder | None = None
     verdict: tuple[str, ...] = ()
     judged: bool = False
+    features: tuple[str, ...] = ()
 
 
 class VoteReader:
@@ -112,9 +115,11 @@ class VoteReader:
         except BadInputError as error:
             raise BadInputError(f"{path}: {error.detail}") from error
         schema = with_verdicts(self._form.schema, read_verdicts(options.verdict))
+        measures = find_measures(options.features, self._form, self._source.has)
         self._form = replace(
-            self._form, schema=schema, annotator_prefix=options.annotator_prefix, judged=options.judged
-        )
+            self._form, schema=schema, annotator_prefix=options.annotator_prefix, judged=options.judged,
+            measures=measures,
+        )  # fmt: skip
         self._unknown = Counter[str]()
         self._order, self._notes = options.dates, list[str]()
         if isinstance(self._source, ParquetSource):

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Callable, Mapping
+from typing import get_args
 
 from app.imports.formats.schemas import Input
 from app.votes.rules import metadata_error, tag_errors
@@ -62,6 +63,11 @@ def document_text(value: object) -> str | None:
     raise ValueError(f"must be text, a list or an object, is {value!r}")
 
 
+def measure_text(value: object) -> str | None:
+    """Return a number, or an object of numbers, as text."""
+    return json.dumps(value) if isinstance(value, dict | float) else name_text(value)
+
+
 def flag_text(value: object) -> str | None:
     """Return a flag as text: true, false, or as `name_text`.
 
@@ -97,7 +103,7 @@ _SPECIAL: Mapping[Input, Callable[[object], str | None]] = {
 
 def text_of(name: Input) -> Callable[[object], str | None]:
     """Return the function that converts values of this input to text."""
-    return _SPECIAL.get(name, name_text)
+    return _SPECIAL.get(name, name_text if name in get_args(Input) else measure_text)
 
 
 def parse_tags(text: str) -> list[str]:

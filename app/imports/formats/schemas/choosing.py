@@ -3,7 +3,7 @@
 import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from app.errors import BadInputError
@@ -73,20 +73,24 @@ class ColumnsError(BadInputError):
 class Form:
     """The format of a file: the schema, and the column with the annotator (None: votes are pooled).
 
-    `annotator_prefix` is put before the name of every annotator. `judged` reads what judges are compared by.
+    `annotator_prefix` is put before the name of every annotator. `judged` reads what judges are compared by; `measures`
+    are columns that features are read from.
     """
 
     schema: Schema
     annotator: str | None
     annotator_prefix: str = ""
     judged: bool = False
+    measures: Mapping[Input, str] = field(default_factory=dict)
 
     @property
     def columns(self) -> dict[Input, str]:
         """Our name → the file's column."""
         who: dict[Input, str] = {"annotator": self.annotator} if self.annotator else {}
         given = {**who, **self.schema.required, **self.schema.optional}
-        return given if self.judged else {name: column for name, column in given.items() if name not in OF_JUDGES}
+        if not self.judged:
+            given = {name: column for name, column in given.items() if name not in OF_JUDGES}
+        return {**given, **self.measures}
 
 
 def choose_form(
