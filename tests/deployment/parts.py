@@ -182,15 +182,18 @@ class Pooler(Part):
 class Command(Part):
     """A command of the service that runs until it is stopped."""
 
-    def __init__(self, name: str, folder: Path, url: str, *words: str, port: int | None = None) -> None:
-        self.name, self._words, self.port = name, words, port
+    def __init__(
+        self, name: str, folder: Path, url: str, *words: str, port: int | None = None, pooled: bool = False
+    ) -> None:
+        self.name, self.port = name, port
+        self._words = words if port is None else (*words, "--port", str(port))
         self.ended_by_itself: list[str] = []
         self._stopping = threading.Event()
         self._log = folder / f"{name}.log"
         self._environment = {
             **os.environ,
             "STABLE_ARENA_DATABASE_URL": url,
-            "STABLE_ARENA_DATABASE__TRANSACTION_POOLER": "true",
+            "STABLE_ARENA_DATABASE__TRANSACTION_POOLER": str(pooled),
             "STABLE_ARENA_DATABASE__POOL_SIZE": "5",
             "STABLE_ARENA_WORKER__LEASE_SECONDS": "10",
         }
@@ -214,6 +217,17 @@ class Command(Part):
         code = self._process.wait(60)
         assert code in (0, -signal.SIGTERM), f"{self.name} ended with {code}: {self._last_words()}"
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def kill(self) -> None:
+        """Kill it; it is started again, as when it ends by itself."""
+        self._process.kill()
+        if self.port is not None:
+            wait_until(lambda: not self._is_ready())
+            wait_until(self._is_ready)
+
     def _launch(self) -> None:
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
@@ -229,7 +243,8 @@ class Command(Part):
             code = self._process.wait()
             if self._stopping.wait(1.0):
                 return
-            self.ended_by_itself.append(f"{code}: {self._last_words().splitlines()[-1]}")
+            words = self._last_words().splitlines() or [""]
+            self.ended_by_itself.append(f"{code}: {words[-1]}")
             self._launch()
 
     def memory(self) -> int:

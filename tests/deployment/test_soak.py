@@ -7,20 +7,16 @@ In the rest none is, and the memory of each API server at the end is held agains
 import itertools
 import json
 import os
-import random
 import statistics
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-import httpx
 import psycopg
 import pytest
 
@@ -30,85 +26,27 @@ from app.database.engine import Database
 from app.database.schema import upgrade
 from app.policy.schemas import Policy
 from app.policy.service import set_policy
+from tests.deployment.load import Load
 from tests.deployment.parts import Command, Part, Pooler, Postgres
 from tests.fixtures.waiting import free_port
 
 SENDERS = 4
-VOTES_A_SECOND = 25  # of each sender
 MOST_DRIFT = 0.05
-MODELS = [f"model {i:02}" for i in range(12)]
-READS = ("/leaderboard", "/models", "/snapshots", "/policy")
 
 
 @dataclass
 class Deployment:
-    """The parts, in the order of their start, and what was answered."""
+    """The parts, in the order of their start, and what is sent to them."""
 
     postgres: Postgres
     pooler: Pooler
     apis: list[Command]
     workers: list[Command]
-    key: str
-    acknowledged: dict[str, str] = field(default_factory=dict)
-    statuses: Counter[str] = field(default_factory=Counter)
-    wrong: list[str] = field(default_factory=list)
-    ended: threading.Event = field(default_factory=threading.Event)
+    load: Load
 
     @property
     def parts(self) -> list[Part]:
         return [*self.apis, *self.workers, self.pooler, self.postgres]
-
-    def send(self, client: httpx.Client, turn: int, method: str, path: str, **rest: object) -> httpx.Response | None:
-        """Send a request to one of the servers; None while it does not answer."""
-        try:
-            answer = client.request(method, f"{self.apis[turn % len(self.apis)].address}/api/v1{path}", **rest)  # type: ignore[arg-type]
-        except httpx.TransportError as error:
-            self.statuses[type(error).__name__] += 1
-            return None
-        self.statuses[f"{method} {answer.status_code}"] += 1
-        # 409: an attempt whose connection broke still holds the key. 404: no leaderboard yet.
-        if not (answer.is_success or answer.status_code in (503, 409) or (method, answer.status_code) == ("GET", 404)):
-            self.wrong.append(f"{method} {path}: {answer.status_code} {answer.text[:300]}")
-        return answer
-
-    def vote(self, sender: int) -> None:
-        """Vote until the end; every vote is sent again until it is acknowledged."""
-        choose = random.Random(sender)  # noqa: S311  votes, not secrets
-        headers = {"Authorization": f"Bearer {self.key}"}
-        with httpx.Client(timeout=60, headers=headers) as client:
-            for number in itertools.count():
-                if self.ended.wait(1 / VOTES_A_SECOND):
-                    return
-                a, b = sorted(choose.sample(range(len(MODELS)), 2))
-                body = {
-                    "model_a": MODELS[a],
-                    "model_b": MODELS[b],
-                    "winner": choose.choices(["model_a", "model_b", "tie"], [6, 2, 1])[0],
-                    "annotator": f"annotator {choose.randrange(40)}",
-                    "battle_id": f"{sender}-{number}",
-                }
-                for turn in itertools.count(sender + number):
-                    answer = self.send(
-                        client, turn, "POST", "/votes", json=body, headers={"Idempotency-Key": f"{sender}-{number}"}
-                    )
-                    if answer is not None and answer.is_success:
-                        self.acknowledged[body["battle_id"]] = answer.json()["id"]
-                        break
-                    threading.Event().wait(0.05)
-
-    def read(self) -> None:
-        """Read until the end."""
-        with httpx.Client(timeout=60, headers={"Authorization": f"Bearer {self.key}"}) as client:
-            for turn in itertools.count():
-                if self.ended.wait(0.2):
-                    return
-                self.send(
-                    client, turn, "GET", READS[turn % len(READS)], headers={"Authorization": f"Bearer {self.key}"}
-                )
-
-    def recorded(self) -> dict[str, str]:
-        with psycopg.connect(self.postgres.url.replace("+psycopg", "")) as conn:
-            return {battle: str(vote) for battle, vote in conn.execute("SELECT battle_id, id FROM votes")}
 
 
 @pytest.fixture
@@ -124,16 +62,16 @@ def deployment(cluster_folder: Path) -> Iterator[Deployment]:
     pooler = Pooler(cluster_folder / "pooler", postgres.url, choose_account(cluster_folder / "pooler"))
     ports = [free_port() for _ in range(3)]
     apis = [
-        Command(f"api-{port}", cluster_folder, pooler.url, "serve", "--no-worker", "--port", str(port), port=port)
+        Command(f"api-{port}", cluster_folder, pooler.url, "serve", "--no-worker", port=port, pooled=True)
         for port in ports
     ]
-    workers = [Command(f"worker-{number}", cluster_folder, pooler.url, "worker") for number in range(2)]
+    workers = [Command(f"worker-{number}", cluster_folder, pooler.url, "worker", pooled=True) for number in range(2)]
     with ExitStack() as stops:  # each part is stopped, also where another one did not stop in order
         stops.callback(postgres.release)
         for part in (pooler, *apis, *workers):
             part.start()
             stops.callback(part.stop)
-        yield Deployment(postgres, pooler, apis, workers, key)
+        yield Deployment(postgres, pooler, apis, workers, Load(apis, key))
 
 
 @pytest.mark.soak
@@ -142,33 +80,27 @@ def test_a_deployment_under_load_and_restarts(deployment: Deployment, request: p
     began = time.monotonic()
     memory: dict[str, list[tuple[float, int]]] = {api.name: [] for api in deployment.apis}
     restarts: Counter[str] = Counter()
-    with ThreadPoolExecutor(SENDERS + 1) as pool:
-        running = [*(pool.submit(deployment.vote, sender) for sender in range(SENDERS)), pool.submit(deployment.read)]
-        try:
-            for part in itertools.cycle(deployment.parts):
-                if time.monotonic() - began > 0.6 * seconds:
-                    break
-                deployment.ended.wait(max(2.0, seconds / 300))  # under load between two restarts
-                part.restart()
-                restarts[part.name] += 1
-            while time.monotonic() - began < seconds:
-                for api in deployment.apis:
-                    memory[api.name].append((time.monotonic(), api.memory()))
-                deployment.ended.wait(2.0)
-        finally:
-            deployment.ended.set()
-        for each in running:
-            each.result()
+    load = deployment.load
+    with load.running(SENDERS):
+        for part in itertools.cycle(deployment.parts):
+            if time.monotonic() - began > 0.6 * seconds:
+                break
+            load.ended.wait(max(2.0, seconds / 300))  # under load between two restarts
+            part.restart()
+            restarts[part.name] += 1
+        while time.monotonic() - began < seconds:
+            for api in deployment.apis:
+                memory[api.name].append((time.monotonic(), api.memory()))
+            load.ended.wait(2.0)
     drifts = {name: drift_of([size for _, size in samples]) for name, samples in memory.items()}
     megabytes = {name: round(samples[-1][1] / 1e6) for name, samples in memory.items()}
-    print(f"\n{seconds / 60:g} minutes; {len(deployment.acknowledged):,} votes acknowledged; restarts {dict(restarts)}")
-    print(f"answers {dict(deployment.statuses)}; memory {megabytes} MB; drift {drifts}")
+    print(f"\n{seconds / 60:g} minutes; {len(load.acknowledged):,} votes acknowledged; restarts {dict(restarts)}")
+    print(f"answers {dict(load.statuses)}; memory {megabytes} MB; drift {drifts}")
     assert set(restarts) == {part.name for part in deployment.parts}
     ended = [words for part in (*deployment.apis, *deployment.workers) for words in part.ended_by_itself]
     print(f"ended by themselves, and started again: {ended}")
     assert [words for words in ended if "server" not in words] == [], "for another reason than the database"
-    assert deployment.wrong == []
-    assert deployment.recorded() == deployment.acknowledged
+    load.check(deployment.postgres.url)
     assert max(drifts.values()) <= MOST_DRIFT
     assert_well(deployment)
 
