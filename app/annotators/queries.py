@@ -13,9 +13,11 @@ from sqlalchemy import (
     RowMapping,
     and_,
     distinct,
+    exists,
     func,
     insert,
     literal,
+    literal_column,
     or_,
     select,
     tuple_,
@@ -35,6 +37,10 @@ _LAST_CHARACTER: Final = "\U0010ffff"
 _QUANTILE: Final = 1.959964  # of the normal distribution, for 95 %
 NEWEST: Final = select(snapshots.c.id).order_by(snapshots.c.number.desc()).limit(1).scalar_subquery()
 """The id of the newest snapshot."""
+EVIDENCE: Final[Label[float]] = func.coalesce(
+    snapshot_annotators.c.ability, snapshot_annotators.c.shadow_ability, literal_column("'Infinity'::double precision")
+).label("evidence")
+"""The ability or, outside the fit, the shadow ability; infinity where neither is known."""
 _MAX_LOG10_ODDS: Final = 16.0  # a float has no more digits
 
 
@@ -53,17 +59,38 @@ def list_annotators(
     after : (evidence, annotator_id) of the last row of the page before; `evidence` is the ability or, outside the fit,
         the shadow ability, and infinity where neither is known
     """
-    rows = with_newest_figures().subquery()
-    page = select(rows.c.annotator_id).order_by(rows.c.evidence, rows.c.annotator_id).limit(limit)
-    if standing is not None:
-        page = page.where(rows.c.standing == standing)
-    if keys is not None:
-        page = page.where(rows.c.annotator.in_(keys))
-    if after is not None:
-        page = page.where(tuple_(rows.c.evidence, rows.c.annotator_id) > after)
+    if standing is None and keys is None:
+        found = _page(conn, limit, after)
+    else:
+        rows = with_newest_figures().subquery()
+        some = select(rows.c.annotator_id).order_by(rows.c.evidence, rows.c.annotator_id).limit(limit)
+        if standing is not None:
+            some = some.where(rows.c.standing == standing)
+        if keys is not None:
+            some = some.where(rows.c.annotator.in_(keys))
+        if after is not None:
+            some = some.where(tuple_(rows.c.evidence, rows.c.annotator_id) > after)
+        found = list(conn.execute(some).scalars())
     # The figures are looked up for this page alone: for all annotators they take longer than the sorting.
-    statement = with_newest_figures().where(annotators.c.id.in_(page)).order_by("evidence", annotators.c.id)
+    statement = with_newest_figures().where(annotators.c.id.in_(found)).order_by("evidence", annotators.c.id)
     return conn.execute(statement).mappings().all()
+
+
+def _page(conn: Connection, limit: int, after: tuple[float, int] | None) -> list[int]:
+    """Return the annotators of a page, in any order: by the index of their evidence, then those without figures."""
+    c = snapshot_annotators.c
+    inside = select(c.annotator_id, EVIDENCE).where(c.snapshot_id == NEWEST).order_by(EVIDENCE, c.annotator_id)
+    if after is not None:
+        inside = inside.where(tuple_(EVIDENCE, c.annotator_id) > after)
+    found = conn.execute(inside.limit(limit)).all()
+    if len(found) == limit and found[-1].evidence < math.inf:
+        return [one.annotator_id for one in found]
+    here = exists().where(c.snapshot_id == NEWEST, c.annotator_id == annotators.c.id)
+    outside = select(annotators.c.id).where(~here).order_by(annotators.c.id).limit(limit)
+    if after is not None and after[0] == math.inf:
+        outside = outside.where(annotators.c.id > after[1])
+    without = [(math.inf, one) for one in conn.execute(outside).scalars()]
+    return [one for _, one in sorted([(one.evidence, one.annotator_id) for one in found] + without)[:limit]]
 
 
 def search_annotators(
@@ -181,9 +208,6 @@ def with_newest_figures() -> Select[Any]:
     """
     figures = snapshot_annotators
     here = and_(figures.c.annotator_id == annotators.c.id, figures.c.snapshot_id == NEWEST)
-    evidence: Label[float] = func.coalesce(figures.c.ability, figures.c.shadow_ability, literal(float("inf"))).label(
-        "evidence"
-    )
     low, strength = figures.c.probability_low, figures.c.evidence["strength"].as_float()
     least = literal(10.0**-_MAX_LOG10_ODDS, Double)
     odds = func.log(func.greatest(low, least) / func.greatest(1.0 - low, least))
@@ -202,7 +226,7 @@ def with_newest_figures() -> Select[Any]:
         strength.label("strength"),
         func.greatest(strength - math.log10(EVEN_ODDS), odds, literal(0.0, Double)).label("reason_strength"),
         annotators.c.erased_at,
-        evidence,
+        EVIDENCE,
     ).outerjoin_from(annotators, figures, here)
 
 

@@ -20,6 +20,7 @@ from sqlalchemy import (
     Table,
     Text,
     Uuid,
+    text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
@@ -154,6 +155,12 @@ snapshot_annotators = Table(
         for name in ("adjusted_ability", "adjusted_se", "tie_log", "tie_se", "side_lean", "side_lean_se")
     ),
     Index("ix_snapshot_annotators_annotator_id", "annotator_id"),
+    Index(
+        "ix_snapshot_annotators_evidence",
+        "snapshot_id",
+        text("coalesce(ability, shadow_ability, 'Infinity'::double precision)"),
+        "annotator_id",
+    ),
 )
 
 snapshot_pair_weights = Table(
