@@ -40,7 +40,7 @@ def export(
     output: OutputOption = None,
     since: Annotated[str | None, typer.Option(metavar="TIME", help="Votes received at this time or later.")] = None,
     until: Annotated[str | None, typer.Option(metavar="TIME", help="Votes received before this time.")] = None,
-    model: Annotated[str | None, typer.Option(help="Votes on this model, by name or alias.")] = None,
+    model: Annotated[str | None, typer.Option(help="Votes on this model, or its answers.")] = None,
     standing: Annotated[
         Literal["pending", "active", "flagged", "excluded", "trusted"] | None,
         typer.Option(help="Annotators of this standing."),
@@ -53,7 +53,7 @@ def export(
     ] = None,
     tag: Annotated[str | None, typer.Option(help="The leaderboard of the votes with this tag.")] = None,
 ) -> None:
-    """Write votes, annotators or the leaderboard to a file.
+    """Write votes, annotators, the leaderboard or the answers to a file.
 
     Retracted votes are left out. CSV is safe to open in a spreadsheet: a text that it would read as a formula has an
     apostrophe in front. Votes can be imported again from each format.

@@ -1,4 +1,4 @@
-"""Votes, annotators or a leaderboard as a file that other programs read."""
+"""Votes, annotators, a leaderboard or answers as a file that other programs read."""
 
 import json
 from dataclasses import dataclass
@@ -56,13 +56,14 @@ def write_export(
             return Exported(_write_leaderboard(conn, form, filters, path), vote_set)
         if what == "annotators":
             rows = store.annotators_query(standing=filters.standing)
+        elif what == "answers":
+            rows = store.answers_query(model_id=_model_of(conn, filters))
         else:
             seen = None if filters.snapshot is None else find_snapshot(conn, filters.snapshot).vote_set
-            model = None if filters.model is None else find_model(conn, filters.model).model_id
             rows = store.votes_query(
                 since=filters.since,
                 until=filters.until,
-                model_id=model,
+                model_id=_model_of(conn, filters),
                 vote_set=seen,
                 contestants=read_contestants(conn) if seen is None else contestants_of(conn, seen),
             )
@@ -77,6 +78,10 @@ def write_export(
         finally:
             raw.unlink(missing_ok=True)
         return Exported(count, vote_set)
+
+
+def _model_of(conn: Connection, filters: ExportFilters) -> int | None:
+    return None if filters.model is None else find_model(conn, filters.model).model_id
 
 
 def write_sheet(database: Database, what: What, filters: ExportFilters, path: Path) -> Exported:

@@ -35,9 +35,11 @@ from app.annotators.standings import standing_of
 from app.database.notices import notify
 from app.database.tables import (
     annotators,
+    answers,
     battles,
     exports,
     models,
+    prompts,
     snapshot_annotators,
     snapshots,
     votes,
@@ -119,6 +121,27 @@ def annotators_query(*, standing: str | None) -> Select[Any]:
         effective.label("standing"),
     ).outerjoin_from(annotators, snapshot_annotators, and_(figures.annotator_id == k.id, figures.snapshot_id == newest))
     return (statement.where(effective == standing) if standing else statement).order_by(k.key.collate("C"))
+
+
+def answers_query(*, model_id: int | None) -> Select[Any]:
+    """Select the answers that may be shown, by prompt and model, in columns that `answers import` reads."""
+    p, a = prompts.c, answers.c
+    statement = (
+        select(
+            p.text.label("prompt"),
+            models.c.name.label("model"),
+            a.text.label("answer"),
+            p.language,
+            p.category,
+            p.reference,
+        )
+        .join_from(answers, prompts, p.id == a.prompt_id)
+        .join(models, models.c.id == a.model_id)
+        .where(a.withdrawn_at.is_(None))
+    )
+    return (statement if model_id is None else statement.where(a.model_id == model_id)).order_by(
+        a.prompt_id, a.model_id
+    )
 
 
 def copy_rows(conn: Connection, rows: Select[Any], form: CopyForm, to: BufferedIOBase) -> int:

@@ -9,7 +9,7 @@ from app.naming.names import name_error
 from app.snapshots.schemas import LeaderboardMethod
 from app.votes.schemas import Name
 
-What = Literal["votes", "annotators", "leaderboard"]
+What = Literal["votes", "annotators", "leaderboard", "answers"]
 Format = Literal["csv", "jsonl", "parquet"]
 
 
@@ -20,7 +20,7 @@ def _usable(name: str) -> str:
 
 
 class ExportFilters(BaseModel):
-    """Which votes, annotators or leaderboard to export. Each filter goes with one or two of these."""
+    """Which votes, annotators, leaderboard or answers to export. Each filter goes with one or two of these."""
 
     model_config = ConfigDict(extra="forbid")
 

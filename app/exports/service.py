@@ -16,6 +16,7 @@ _FILTERS: dict[What, tuple[str, ...]] = {
     "votes": ("since", "until", "model", "snapshot"),
     "annotators": ("standing",),
     "leaderboard": ("snapshot", "method", "tag"),
+    "answers": ("model",),
 }
 
 

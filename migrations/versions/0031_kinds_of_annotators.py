@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision: str = "0031"
-down_revision: str | None = "0028"
+down_revision: str | None = "0030"
 branch_labels: str | None = None
 depends_on: str | None = None
 

@@ -1,5 +1,6 @@
 """The tables, as SQLAlchemy Core sees them. `migrations/` creates them; a test holds the two together."""
 
+from app.database.tables.answers import answers, invitations, prompts
 from app.database.tables.columns import Xid8, metadata
 from app.database.tables.loop import (
     appeals,
@@ -47,6 +48,7 @@ from app.database.tables.votes import (
 __all__ = [
     "Xid8",
     "annotators",
+    "answers",
     "api_keys",
     "appeals",
     "audit_log",
@@ -59,12 +61,14 @@ __all__ = [
     "import_faults",
     "imports",
     "ingest_tokens",
+    "invitations",
     "leases",
     "metadata",
     "model_aliases",
     "model_merges",
     "models",
     "policies",
+    "prompts",
     "refits",
     "retracted_votes",
     "retractions",

@@ -171,7 +171,7 @@ exports = Table(
     timestamp("created_at"),
     timestamp("finished_at", nullable=True),
     CheckConstraint("state IN ('queued', 'running', 'done', 'failed')", name="state_known"),
-    CheckConstraint("what IN ('votes', 'annotators', 'leaderboard')", name="what_known"),
+    CheckConstraint("what IN ('votes', 'annotators', 'leaderboard', 'answers')", name="what_known"),
 )
 
 file_chunks = Table(

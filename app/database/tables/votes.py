@@ -115,12 +115,18 @@ battles = Table(
     Column("vote_id", Uuid),
     Column("skip_reason", Text),
     timestamp("ended_at", nullable=True),
+    # of a battle whose answers lie here: the prompt, the rows of `answers`, and the door of the annotator
+    Column("prompt_id", Integer),
+    *(Column(name, BigInteger) for name in ("left_answer_id", "right_answer_id")),
+    Column("invitation_id", Uuid),
     CheckConstraint("left_id <> right_id", name="two_models"),
     CheckConstraint("propensity > 0 AND propensity <= 1", name="propensity_is_a_probability"),
     CheckConstraint("skip_reason IN ('skip', 'identity_leaked', 'failed')", name="skip_reason_known"),
     CheckConstraint("vote_id IS NULL OR skip_reason IS NULL", name="ended_once"),
     Index("ix_battles_annotator_id_id", "annotator_id", "id"),
     Index("ix_battles_created_at", "created_at", postgresql_using="brin"),
+    Index("ix_battles_prompt_id", "prompt_id", postgresql_where=text("prompt_id IS NOT NULL")),
+    Index("ix_battles_invitation_id", "invitation_id", postgresql_where=text("invitation_id IS NOT NULL")),
     postgresql_with={"fillfactor": 85},  # room for the row's next version on its page: it names no indexed column
 )
 

@@ -1,0 +1,123 @@
+"""The prompts that battles can show, as this process remembers them, and which one comes next."""
+
+import threading
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.answers.queries import pool_version, read_pool
+from app.database.engine import Database
+from app.rating.sampling.pair_sampler import Random
+
+Pair = tuple[int, int]
+"""Two models, the lower number first."""
+Seen = Mapping[int, Collection[Pair]]
+"""Number of a prompt → the pairs whose answers to it an annotator was shown."""
+
+_CHECK_SECONDS = 1.0
+_REREAD_SECONDS = 60.0
+_FEWEST = 2
+_TRIES = 20
+
+
+@dataclass(frozen=True)
+class PooledPrompt:
+    """A prompt with answers of two models or more.
+
+    Attributes
+    ----------
+    tags : its category and language, which its votes have
+    answers : number of a model → number of its answer
+    """
+
+    id: int
+    category: str | None
+    tags: tuple[str, ...]
+    answers: Mapping[int, int]
+
+
+@dataclass(frozen=True)
+class OfferedPrompt:
+    """A prompt that a battle can show, with the numbers of the models that it may show, in order."""
+
+    prompt: PooledPrompt
+    model_ids: tuple[int, ...]
+
+    def has_more(self, seen: Collection[Pair]) -> bool:
+        """Whether an annotator who has seen these pairs has not seen all."""
+        size = len(self.model_ids)
+        known = set(self.model_ids)
+        return sum(one in known and other in known for one, other in seen) < size * (size - 1) // 2
+
+
+@dataclass(frozen=True)
+class AnswerPool:
+    """The prompts of one moment."""
+
+    prompts: Sequence[PooledPrompt]
+    _offered: dict[Any, list[OfferedPrompt]] = field(default_factory=dict, compare=False)
+
+    def offer(self, models: tuple[int, ...], category: str | None) -> list[OfferedPrompt]:
+        """Return the prompts of a category, None for all, to which two of these models have answers."""
+        key = (models, category)
+        found = self._offered.get(key)
+        if found is None:
+            wanted = set(models)
+            all_of_them = (
+                OfferedPrompt(one, tuple(model for model in one.answers if model in wanted))
+                for one in self.prompts
+                if category is None or one.category == category
+            )
+            found = self._offered[key] = [one for one in all_of_them if len(one.model_ids) >= _FEWEST]
+        return found
+
+
+def choose_prompt(random: Random, offered: Sequence[OfferedPrompt], seen: Seen) -> OfferedPrompt | None:
+    """Choose one of the prompts that the annotator has seen least; None where every pair of each was seen.
+
+    The models' scores and earlier votes have no part in it, so it says nothing about the models.
+    """
+    for _ in range(_TRIES if len(seen) * 2 < len(offered) else 0):
+        one = offered[int(random.random() * len(offered))]
+        if one.prompt.id not in seen:
+            return one
+    left = [(len(seen.get(one.prompt.id, ())), one) for one in offered]
+    left = [(times, one) for times, one in left if not times or one.has_more(seen[one.prompt.id])]
+    if not left:
+        return None
+    fewest = min(times for times, _ in left)
+    among = [one for times, one in left if times == fewest]
+    return among[int(random.random() * len(among))]
+
+
+class AnswerPools:
+    """The pool, which is read again when an answer has changed, at most a second late; what a prompt lacked, a minute.
+
+    Threads may share one object.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._lock = threading.Lock()
+        self._version: tuple[Any, ...] | None = None
+        self._pool = AnswerPool(())
+        self._until = self._stale_at = 0.0
+
+    def current(self) -> AnswerPool:
+        """Return the pool."""
+        with self._lock:
+            now = time.monotonic()
+            if now >= self._until:
+                with self._database.read() as conn:
+                    version = pool_version(conn)
+                    if version != self._version or now >= self._stale_at:
+                        self._pool = AnswerPool([_pooled(row) for row in read_pool(conn)])
+                        self._version, self._stale_at = version, now + _REREAD_SECONDS
+                self._until = now + _CHECK_SECONDS
+            return self._pool
+
+
+def _pooled(row: Any) -> PooledPrompt:
+    tags = tuple(dict.fromkeys(tag for tag in (row.category, row.language) if tag is not None))
+    return PooledPrompt(row.id, row.category, tags, dict(zip(row.model_ids, row.answer_ids, strict=True)))

@@ -1,0 +1,146 @@
+"""Prompts and answers over HTTP and from files: recorded, replaced, withdrawn, listed, exported."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from httpx import Client
+from sqlalchemy import text
+
+from app.answers.schemas import MAX_TEXT_BYTES, AnswerCounts
+from app.database.engine import Database
+from app.errors import BadInputError
+from app.exports.files import write_export
+from app.exports.schemas import ExportFilters
+from app.imports.answers import import_answers
+from tests.fixtures.errors import at, having
+
+Ask = Callable[..., Any]
+AssertProblem = Callable[..., dict[str, Any]]
+POOL = [
+    {"prompt": prompt, "model": model, "answer": f"{model} says: {prompt}", "category": "science"}
+    for prompt in ("Why is the sky blue?", "Why is grass green?")
+    for model in ("a", "b")
+]
+COUNTS = {"prompts": 0, "created": 0, "duplicate": 0, "replaced": 0, "conflict": 0}
+
+
+def test_answers_are_recorded_once_and_replaced_if_so_asked(ask: Ask) -> None:
+    assert ask("POST", "/answers", json={"answers": POOL}).json() == {**COUNTS, "prompts": 2, "created": 4}
+    padded = [{**POOL[0], "prompt": f" {POOL[0]['prompt']}\n", "category": "colours", "reference": "Rayleigh"}]
+    assert ask("POST", "/answers", json={"answers": [*POOL, *padded]}).json() == {**COUNTS, "duplicate": 5}
+    other = [{**POOL[0], "answer": "It is not."}]
+    assert ask("POST", "/answers", json={"answers": other}).json() == {**COUNTS, "conflict": 1}
+    assert ask("POST", "/answers", json={"answers": other, "replace": True}).json() == {**COUNTS, "replaced": 1}
+    listed = ask("GET", "/prompts", params={"limit": 1}).json()
+    more = ask("GET", "/prompts", params={"cursor": listed["next_cursor"]}).json()
+    prompts = {one["text"]: one for one in (*listed["items"], *more["items"])}
+    assert [one["answers"] for one in prompts.values()] == [2, 2]
+    assert (more["next_cursor"], len(ask("GET", "/prompts?category=x").json()["items"])) == (None, 0)
+    shown = ask("GET", f"/prompts/{prompts['Why is the sky blue?']['id']}").json()
+    assert (shown["category"], shown["reference"]) == ("science", "Rayleigh"), "what a prompt lacks is added"
+    assert [(one["model"], one["text"]) for one in shown["shown"]] == [("a", "It is not."), ("b", POOL[1]["answer"])]
+    actions = [(one["action"], one["detail"]["created"]) for one in ask("GET", "/audit?action=answers").json()["items"]]
+    assert actions == [("answers.record", 0), ("answers.record", 4)], "what changed nothing is no act"
+
+
+def test_withdrawn_answers_are_no_longer_shown(ask: Ask, database: Database, assert_problem: AssertProblem) -> None:
+    ask("POST", "/answers", json={"answers": POOL})
+    prompt = ask("GET", "/prompts").json()["items"][0]["id"]
+    one = {"model": "b", "prompt_id": prompt}
+    assert [ask("POST", "/answers/withdraw", json=one).json()["withdrawn"] for _ in range(2)] == [1, 0]
+    assert ask("GET", f"/prompts/{prompt}").json()["answers"] == 1
+    coverage = ask("GET", "/answers/coverage").json()
+    assert (coverage["prompts"], coverage["categories"]) == (2, {"science": 2})
+    assert [(one["model"], one["answers"]) for one in coverage["models"]] == [("a", 2), ("b", 1)]
+    assert ask("POST", "/answers/withdraw", json={"model": "a"}).json() == {"withdrawn": 2}
+    unknown = {"model": "b", "prompt_id": "00000000-0000-0000-0000-000000000000"}
+    assert_problem(ask("POST", "/answers/withdraw", json=unknown), 404, "not-found")
+    assert_problem(ask("POST", "/answers/withdraw", json={"model": "z"}), 404, "not-found")
+    assert_problem(ask("GET", f"/prompts/{unknown['prompt_id']}"), 404, "not-found")
+    with database.read() as conn:
+        assert conn.execute(text("SELECT count(*) FROM answers")).scalar_one() == 4, "battles still find them"
+
+
+def test_only_admins_have_answers_and_all_are_checked(ask: Ask, client: Client, assert_problem: AssertProblem) -> None:
+    calls = [
+        ("POST", "/answers", {"answers": POOL}), ("POST", "/answers/withdraw", {"model": "a"}),
+        ("GET", "/answers/coverage", None), ("GET", "/prompts", None),
+        ("GET", "/prompts/00000000-0000-0000-0000-000000000000", None),
+    ]  # fmt: skip
+    for method, path, body in calls:
+        assert_problem(ask(method, path, scope=None, json=body), 401, "not-authenticated")
+        assert_problem(ask(method, path, scope="review", json=body), 403, "scope-missing")
+    long, limit = "ä" * (MAX_TEXT_BYTES // 2 + 1), f"{MAX_TEXT_BYTES:,} bytes"
+    for changed in ({"answer": long}, {"prompt": long}, {"prompt": " \n"}, {"model": ""}, {"answer": "\0"}, {"x": 1}):
+        refused = ask("POST", "/answers", json={"answers": [POOL[0], {**POOL[1], **changed}]})
+        error = assert_problem(refused, 422, "invalid")["errors"][0]
+        assert error["pointer"] == f"/answers/1/{next(iter(changed))}"
+        assert (limit in error["detail"]) == (long in changed.values())
+    assert ask("GET", "/prompts").json()["items"] == [], "all or none"
+
+
+ALPACA = [
+    {"instruction": one["prompt"], "output": one["answer"], "generator": one["model"], "dataset": "science"}
+    for one in POOL
+]
+ARENA_HARD = [
+    {
+        "uid": "1", "model": one["model"], "ans_id": "2",
+        "messages": [
+            {"role": "user", "content": one["prompt"]}, {"role": "assistant", "content": {"answer": one["answer"]}},
+        ],
+    }
+    for one in POOL
+]  # fmt: skip
+
+
+def write(path: Path, records: list[dict[str, Any]]) -> Path:
+    match path.suffix:
+        case ".jsonl":
+            path.write_text("".join(json.dumps(one) + "\n" for one in records))
+        case ".json":
+            path.write_text(json.dumps(records, indent=1))
+        case ".csv":
+            pl.DataFrame(records).write_csv(path)
+        case ".parquet":
+            pl.DataFrame(records).write_parquet(path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "records"),
+    [("a.jsonl", POOL), ("a.csv", POOL), ("a.parquet", POOL), ("a.json", ALPACA), ("a.jsonl", ARENA_HARD)],
+)
+def test_files_of_answers(database: Database, tmp_path: Path, name: str, records: list[dict[str, Any]]) -> None:
+    file = write(tmp_path / name, records)
+    with database.begin() as conn:
+        done = import_answers(conn, file, replace=False, recorded_by="me")
+        again = import_answers(conn, file, replace=False, recorded_by="me")
+    assert (done, again) == (AnswerCounts(prompts=2, created=4), AnswerCounts(duplicate=4))
+    exported = tmp_path / "out.jsonl"
+    assert write_export(database, "answers", "jsonl", ExportFilters(), exported).rows == 4
+    rows = [json.loads(line) for line in exported.read_text().splitlines()]
+    assert [(row["prompt"], row["model"], row["answer"]) for row in rows] == [
+        (one["prompt"], one["model"], one["answer"]) for one in POOL
+    ]
+    with database.begin() as conn:
+        assert import_answers(conn, exported, replace=False, recorded_by="me") == AnswerCounts(duplicate=4)
+
+
+def test_what_is_wrong_with_a_file_of_answers(database: Database, tmp_path: Path) -> None:
+    bad = [*POOL, {**POOL[0], "model": "c", "answer": "x" * (MAX_TEXT_BYTES + 1)}, {**POOL[0], "prompt": None}]
+    with (
+        pytest.raises(BadInputError, check=at("line 5, answer", "line 6, prompt")),
+        database.begin() as conn,
+    ):
+        import_answers(conn, write(tmp_path / "a.jsonl", bad), replace=False, recorded_by="me")
+    for name, records, code in (("b.jsonl", [{"prompt": "x"}], "columns"), ("c.xlsx", [], "invalid")):
+        file = write(tmp_path / name, records)
+        with pytest.raises(BadInputError, check=having(code=code)), database.begin() as conn:
+            import_answers(conn, file, replace=False, recorded_by="me")
+    with database.read() as conn:
+        assert conn.execute(text("SELECT count(*) FROM prompts")).scalar_one() == 0
