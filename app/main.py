@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from fastapi import Depends, FastAPI
 
 import app as package
+from app.answers.rendering import provide_rendered_texts
 from app.api.dependencies import provide_request_slots, refuse_unknown_parameters
 from app.api.openapi import install_openapi, operation_id
 from app.api.problems import install_problem_handlers
@@ -20,6 +21,7 @@ from app.guard.limits import provide_limits
 from app.guard.middleware import CrossOrigin, RequestLogMiddleware
 from app.guard.process_metrics import provide_gauges
 from app.guard.stopping import provide_open_answers
+from app.invitations.voters import provide_voters
 from app.leaderboard.newest import provide_newest_state
 from app.monitoring.cache import provide_monitoring
 from app.naming.known_names import provide_known_names
@@ -52,6 +54,8 @@ PROVIDERS: tuple[Callable[[ProcessState], None], ...] = (
     provide_newest_state,
     provide_vote_queue,
     provide_batches,
+    provide_voters,
+    provide_rendered_texts,
     provide_battle_queue,
     provide_impacts,
     provide_previews,

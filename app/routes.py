@@ -4,22 +4,26 @@ from fastapi import Depends, FastAPI
 
 from app.admin import endpoints as admin
 from app.annotators import endpoints as annotators
+from app.answers import endpoints as answers
 from app.battles import endpoints as battles
 from app.battles.schemas import NewBattle
 from app.exports import endpoints as exports
 from app.guard.bodies import require_json
 from app.guard.refusals import PREFIX
 from app.imports import endpoints as imports
+from app.invitations import endpoints as invitations
 from app.leaderboard import endpoints as leaderboard
 from app.models import endpoints as models
 from app.monitoring import endpoints as monitoring
 from app.pages.compare import endpoints as compare_page
 from app.pages.console.abilities import endpoints as abilities_page
 from app.pages.console.annotators import endpoints as annotators_page
+from app.pages.console.answers import endpoints as answers_page
 from app.pages.console.appeals import endpoints as appeals_page
 from app.pages.console.audit import endpoints as audit_page
 from app.pages.console.health import endpoints as health_page
 from app.pages.console.imports import endpoints as imports_page
+from app.pages.console.invitations import endpoints as invitations_page
 from app.pages.console.keys import endpoints as keys_page
 from app.pages.console.merges import endpoints as merges_page
 from app.pages.console.policy import endpoints as policy_page
@@ -35,6 +39,7 @@ from app.pages.leaderboard import endpoints as leaderboard_page
 from app.pages.matchups import endpoints as matchups_page
 from app.pages.method import endpoints as method_page
 from app.pages.model import endpoints as model_page
+from app.pages.vote import endpoints as vote_page
 from app.policy import endpoints as policy
 from app.refits import endpoints as refits
 from app.review import endpoints as review
@@ -59,6 +64,8 @@ def install_routes(app: FastAPI) -> None:
         retractions.router,
         battles.router,
         battles.exposure_router,
+        answers.router,
+        invitations.router,
         refits.router,
         leaderboard.router,
         models.router,
@@ -86,6 +93,7 @@ def install_routes(app: FastAPI) -> None:
         compare_page.router,
         history_page.router,
         method_page.router,
+        vote_page.router,
         sign_in_page.router,
         sessions_page.router,
         abilities_page.router,
@@ -93,6 +101,8 @@ def install_routes(app: FastAPI) -> None:
         refits_page.router,
         imports_page.router,
         health_page.router,
+        answers_page.router,
+        invitations_page.router,
         keys_page.router,
         retractions_page.router,
         merges_page.router,

@@ -20,6 +20,7 @@ from app.database.tables import (
     file_chunks,
     import_faults,
     imports,
+    invitations,
     votes,
     webhook_deliveries,
 )
@@ -80,6 +81,9 @@ def _forget(conn: Connection, found: FoundAnnotator, named: set[str]) -> None:
     c = battles.c
     open_ones = (c.annotator_id == own, c.vote_id.is_(None), c.expires_at > now)
     conn.execute(update(battles).where(*open_ones).values(expires_at=now))
+    # And so would the annotator's links.
+    links = (invitations.c.annotator_id == own, invitations.c.revoked_at.is_(None))
+    conn.execute(update(invitations).where(*links).values(revoked_at=now))
     conn.execute(update(appeals).where(appeals.c.annotator_id == own).values(note="erased"))
     # Errors of imports could name the annotator: those with a key, and those of files with the annotator's votes.
     files = select(votes.c.import_id).where(votes.c.annotator_id == own, votes.c.import_id.is_not(None))

@@ -4,6 +4,7 @@ import base64
 import binascii
 import hmac
 from dataclasses import dataclass, field
+from typing import ClassVar
 from uuid import UUID
 
 from sqlalchemy import Connection, select
@@ -16,7 +17,6 @@ from app.state import ProcessState
 _ID_BYTES = 16
 _MAC_BYTES = 17  # 136 bits; with the id 33 bytes, which base64 writes as 44 characters without padding
 _LENGTH = (_ID_BYTES + _MAC_BYTES) * 4 // 3
-_PURPOSE = b"battle token"
 _SECRET = "battle-tokens"  # noqa: S105  the row's name
 
 
@@ -36,10 +36,14 @@ class BattleTokens:
     """
 
     secret: bytes = field(repr=False)
+    purpose: ClassVar[bytes] = b"battle token"
 
     def issue(self, battle_id: UUID) -> str:
         """Return the token of a battle."""
-        mac = hmac.digest(self.secret, _PURPOSE + battle_id.bytes, "sha256")
+        return self._sign(battle_id)
+
+    def _sign(self, battle_id: UUID) -> str:
+        mac = hmac.digest(self.secret, self.purpose + battle_id.bytes, "sha256")
         return base64.urlsafe_b64encode(battle_id.bytes + mac[:_MAC_BYTES]).decode()
 
     def verify(self, token: str) -> UUID:
@@ -55,7 +59,7 @@ class BattleTokens:
             except (binascii.Error, ValueError):
                 battle_id = None
             # Texts are compared, not bytes: base64 may have several texts for the same bytes.
-            if battle_id is not None and hmac.compare_digest(self.issue(battle_id), token):
+            if battle_id is not None and hmac.compare_digest(self._sign(battle_id), token):
                 return battle_id
         raise ForgedTokenError("this is not a token of this service", (FieldError("/token", "is not genuine"),))
 

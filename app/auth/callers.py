@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Literal, get_args
+from typing import Generic, Literal, TypeVar, get_args
 from uuid import UUID
 
 from cachetools import TLRUCache
@@ -63,8 +63,11 @@ class Caller:
         return self.binding is None or self.binding.allows(annotator)
 
 
-class KnownCallers:
-    """Callers that were authenticated in the last few seconds, so that a stream of votes does not look up each one.
+Holder = TypeVar("Holder")
+
+
+class KnownHolders(Generic[Holder]):
+    """Holders of secrets that were authenticated in the last few seconds, so that a stream of votes looks up few.
 
     A revoked or expired key works for at most `seconds` more, and so do its tokens. Keys are remembered by their hash,
     refusals not at all. `look_up` finds the holder of a key or token in the database; it runs in a thread. Belongs to
@@ -73,7 +76,7 @@ class KnownCallers:
 
     def __init__(
         self,
-        look_up: Callable[[str], Caller],
+        look_up: Callable[[str], Holder],
         *,
         seconds: float = 5.0,
         size: int = 10_000,
@@ -82,12 +85,12 @@ class KnownCallers:
         self._look_up = look_up
         self._timer = timer
         # The time counts from the start of the look-up: a revocation during it must not take longer to have effect.
-        self._known: TLRUCache[bytes, tuple[float, Caller]] = TLRUCache(
+        self._known: TLRUCache[bytes, tuple[float, Holder]] = TLRUCache(
             size, ttu=lambda _key, known, _now: known[0] + seconds, timer=timer
         )
-        self._asking: dict[bytes, asyncio.Task[Caller]] = {}
+        self._asking: dict[bytes, asyncio.Task[Holder]] = {}
 
-    async def identify(self, secret: str) -> Caller:
+    async def identify(self, secret: str) -> Holder:
         """Return the holder of this key or token, from memory or from the database.
 
         Raises
@@ -104,11 +107,15 @@ class KnownCallers:
             asking = self._asking[key] = asyncio.create_task(self._ask(key, secret))
         return await asyncio.shield(asking)
 
-    async def _ask(self, key: bytes, secret: str) -> Caller:
+    async def _ask(self, key: bytes, secret: str) -> Holder:
         asked = self._timer()
         try:
-            caller = await asyncio.to_thread(self._look_up, secret)
+            holder = await asyncio.to_thread(self._look_up, secret)
         finally:
             del self._asking[key]
-        self._known[key] = (asked, caller)
-        return caller
+        self._known[key] = (asked, holder)
+        return holder
+
+
+class KnownCallers(KnownHolders[Caller]):
+    """Holders of API keys and ingest tokens."""

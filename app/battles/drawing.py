@@ -1,12 +1,12 @@
 """Which pair an annotator sees next, and with which probability it was drawn."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from cachetools import LRUCache
 
-from app.battles.histories import History
+from app.battles.histories import History, Pair
 from app.battles.queries import ModelIds
 from app.battles.roster import Roster
 from app.rating.sampling.pair_sampler import PairSampler, Random
@@ -43,17 +43,25 @@ class BattleDraws:
             _MOST_PAIRS, getsizeof=lambda sampler: min(len(sampler.weights.weight), _MOST_PAIRS)
         )
 
-    def draw(self, roster: Roster, candidates: ModelIds, tags: Sequence[str], history: History) -> DrawnBattle:
+    def draw(
+        self,
+        roster: Roster,
+        candidates: ModelIds,
+        tags: Sequence[str],
+        history: History,
+        seen: Collection[Pair] = (),
+    ) -> DrawnBattle:
         """Draw a battle of two of the candidates for an annotator.
 
-        The table is that of the first tag that has one. The annotator's last pairs are left out while there are
-        others. A share of the battles of an annotator with δ votes or fewer is drawn to learn about the annotator.
+        The table is that of the first tag that has one. Pairs that the annotator has seen, not all of them, are left
+        out, and the annotator's last pairs while there are others. A share of the battles of an annotator with δ votes
+        or fewer is drawn to learn about the annotator.
         """
         policy = roster.policy.settings
         sampler = self._sampler(roster, next((tag for tag in tags if tag in roster.tables), ""), candidates)
         drawn = sampler.draw(
             self._random,
-            avoid=history.pairs,
+            avoid=_avoided(candidates, history.pairs, seen) if seen else history.pairs,
             calibration=policy.calibration_share if history.new else 0.0,
         )
         sides = (drawn.model_a, drawn.model_b) if self._random.random() < 1 / 2 else (drawn.model_b, drawn.model_a)
@@ -70,3 +78,10 @@ class BattleDraws:
             sampler = PairSampler(uniform_weights(models) if table is None else table.among(models))
             self._samplers[tag, candidates] = sampler
         return sampler
+
+
+def _avoided(candidates: ModelIds, last: Collection[Pair], seen: Collection[Pair]) -> Collection[Pair]:
+    """Return both the last pairs and those that were seen, if that leaves a pair; else those that were seen."""
+    known = set(candidates)
+    both = {(min(pair), max(pair)) for pair in (*last, *seen) if known.issuperset(pair)}
+    return both if len(both) < len(candidates) * (len(candidates) - 1) // 2 else seen

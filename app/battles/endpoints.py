@@ -1,22 +1,26 @@
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
 from pydantic import TypeAdapter
 from pydantic_core import to_json
 
+from app.answers.rendering import RenderedTexts
 from app.api.dependencies import ReadView, Transaction, require
 from app.api.idempotency import HEADER, documented_key, read_claim
 from app.api.openapi import documented_body
 from app.api.pagination import Cursor, Name, Page, PageSize, paginate, read_cursor
-from app.api.problems import problem_responses
+from app.api.problems import invalid_input, problem_responses
 from app.api.submissions import WITHOUT_KEY, OptionalKey, direct_router, refuse_anonymous, verify_battle_token
 from app.auth.battle_tokens import BattleTokens
 from app.auth.callers import Caller
+from app.auth.tokens import ForeignAnnotatorError
 from app.battles import service
 from app.battles.exposure.schemas import Exposure
 from app.battles.exposure.service import report_exposure
+from app.battles.offering import BattleReceipt, Submission
 from app.battles.queue import BattleQueue
 from app.battles.schemas import (
     MAX_BATTLE_BYTES,
@@ -27,10 +31,14 @@ from app.battles.schemas import (
     OfferedBattle,
     Skip,
     SkippedBattle,
+    Undo,
+    UndoneVote,
 )
-from app.battles.service import BattleReceipt
 from app.database.timestamps import StorableTimestamp
+from app.errors import FieldError, ScopeMissingError
+from app.guard.admission import authorise, bearer_secret, key_dependency
 from app.guard.bodies import parse_body, takes_body
+from app.invitations.voters import Voter, admit_voter, is_voter_token
 from app.state import state_of
 from app.votes.schemas import object_with_token, parse_as
 
@@ -41,42 +49,88 @@ exposure_router = APIRouter(prefix="/exposure", tags=["battles"])
 _Position = TypeAdapter(tuple[UUID])
 
 
+async def _admit_asker(request: Request) -> Caller | Voter:
+    """Return who asks for a battle: a key, a token that is bound to its annotator, or a person who votes here."""
+    secret = bearer_secret(request)
+    if secret is not None and is_voter_token(secret):
+        return await admit_voter(request.scope, secret)
+    caller = await authorise(request, "ingest", tokens=True)
+    if caller.token_id is not None and caller.binding is None:
+        raise ScopeMissingError("an ingest token draws battles only if it is bound to the annotator")
+    return caller
+
+
 @quick_router.post(
     "",
     status_code=201,
     response_model=OfferedBattle,
-    responses=problem_responses(400, 401, 403, 409, 413, 415, 422, 503),
+    responses=problem_responses(400, 401, 403, 409, 410, 413, 415, 422, 503),
     openapi_extra={**documented_body(NewBattle), "parameters": [documented_key()]},
 )
 @takes_body(lambda _: MAX_BATTLE_BYTES)
-async def post_battle(caller: Annotated[Caller, require("ingest")], request: Request) -> Response:
+async def post_battle(
+    asker: Annotated[Caller | Voter, key_dependency(_admit_asker, "ingest")], request: Request
+) -> Response:
     """Draw the next battle for an annotator.
 
     The service chooses the pair and the sides. The arena's backend gets the models' names and a token. The browser gets
     the two answers and the token: `POST /votes` with the token casts the vote and reveals the models. The battle takes
     one vote, within the time of `STABLE_ARENA_BATTLES__TOKEN_SECONDS`.
 
-    Asking again draws another battle; with an `Idempotency-Key`, the same request gets the first answer again. Needs
-    scope `ingest`; ingest tokens are not enough. Problems: `not-authenticated`, `scope-missing`; `malformed-body`,
-    `media-type`, `body-too-large`; `invalid`, also for a candidate that is unknown or archived; `too-few-models` if the
-    arena has fewer than two models; `idempotency-key-reused`, `idempotency-in-flight`. After `queue-full`,
-    `shutting-down`, `database-unreachable` or `database-busy`, ask again later.
+    Where the answers lie here, the service chooses the prompt too: no annotator gets a prompt twice with the same pair.
+    A browser may then ask itself, with the token of an invitation or an ingest token that is bound to the annotator. It
+    gets HTML and no names, and may not choose candidates or tags.
+
+    Asking again draws another battle; with an API key and an `Idempotency-Key`, the same request gets the first answer
+    again. Needs scope `ingest`, or a token as above. Problems: `not-authenticated`, `not-invited`, `scope-missing`;
+    `foreign-annotator` if the token is bound to another annotator; `malformed-body`, `media-type`, `body-too-large`;
+    `invalid`, also for a candidate that is unknown or archived; `too-few-models` if the arena has fewer than two
+    models; `nothing-left` and `votes-used-up` for answers that lie here; `idempotency-key-reused`,
+    `idempotency-in-flight`. After `queue-full`, `shutting-down`, `database-unreachable` or `database-busy`, ask again
+    later.
     """
     body = await request.body()
     battle = await parse_body(partial(parse_as, NewBattle), body)
-    queue = state_of(request.scope)[BattleQueue]
-    render = partial(_respond, request)
+    state = state_of(request.scope)
+    queue = state[BattleQueue]
+    if isinstance(asker, Voter) or asker.token_id is not None:
+        receipt = await queue.submit(_submission_of_browser(battle, asker))
+        assert receipt.shown is not None  # noqa: S101  it was asked for with answers
+        texts = await run_in_threadpool(receipt.shown.html, state[RenderedTexts])
+        return _respond(request, receipt, {**texts, "votes_left": receipt.votes_left})
+    if battle.annotator is None:
+        raise invalid_input((FieldError("/annotator", "is required"),))
+    submission = Submission(battle, asker.key_id)
     if HEADER not in request.headers:
-        return render(await queue.submit((battle, caller.key_id)))
-    return await queue.submit_once((battle, caller.key_id), read_claim(request, caller, body), render)
+        return _respond_to_backend(request, await queue.submit(submission))
+    return await queue.submit_once(submission, read_claim(request, asker, body), partial(_respond_to_backend, request))
 
 
-def _respond(request: Request, receipt: BattleReceipt) -> Response:
+def _submission_of_browser(battle: NewBattle, asker: Caller | Voter) -> Submission:
+    """Return what a browser asks for. It has no say in what is drawn, and voters have none in who they are."""
+    chosen = [name for name in ("candidates", "tags", "category") if getattr(battle, name)]
+    if isinstance(asker, Voter):
+        chosen += ["annotator"] if battle.annotator is not None else []
+        drawn, submission = asker.category, partial(Submission, api_key_id=None, voter=asker)
+    else:
+        if battle.annotator is None or not asker.may_vote_as(battle.annotator):
+            raise ForeignAnnotatorError("this ingest token is bound to one annotator: state it as `annotator`")
+        drawn, submission = None, partial(Submission, api_key_id=asker.key_id)
+    if chosen:
+        raise invalid_input(tuple(FieldError(f"/{name}", "is not for a browser to choose") for name in chosen))
+    return submission(battle.model_copy(update={"answers": True, "category": drawn}))
+
+
+def _respond_to_backend(request: Request, receipt: BattleReceipt) -> Response:
+    texts = {} if receipt.shown is None else receipt.shown.markdown()
+    return _respond(request, receipt, {"left": receipt.left, "right": receipt.right, **texts})
+
+
+def _respond(request: Request, receipt: BattleReceipt, more: dict[str, Any]) -> Response:
     # An instance of `OfferedBattle` would take several times as long.
     offered = {
         "battle_id": receipt.id,
-        "left": receipt.left,
-        "right": receipt.right,
+        **{name: value for name, value in more.items() if value is not None},
         "token": state_of(request.scope)[BattleTokens].issue(receipt.id),
         "expires_at": receipt.expires_at,
     }
@@ -112,6 +166,28 @@ def skip_battle(battle_id: UUID, body: Skip, token_battle: TokenBattle, conn: Tr
     if token_battle is not None:
         service.require_own_token(token_battle, battle_id)
     return service.skip_battle(conn, battle_id, body.reason)
+
+
+@router.post(
+    "/{battle_id}/undo",
+    responses=problem_responses(401, 403, 404, 409, 410, 422, 503),
+    openapi_extra=WITHOUT_KEY,
+)
+def undo_vote(
+    battle_id: UUID,
+    body: Undo,  # noqa: ARG001  `TokenBattle` reads it
+    token_battle: TokenBattle,
+    conn: Transaction,
+) -> UndoneVote:
+    """Take a vote back within some seconds after it was cast: a slip of the finger.
+
+    The vote is retracted; the battle takes no other. Taking it back again changes nothing. Needs scope `ingest` or, in
+    the body, the battle's `token`. Problems: `not-authenticated`, `scope-missing`; `forged-token`, also for the token
+    of another battle; `not-found`; `conflict` for a battle without a vote; `undo-too-late`.
+    """
+    if token_battle is not None:
+        service.require_own_token(token_battle, battle_id)
+    return service.undo_vote(conn, battle_id)
 
 
 @router.get("", dependencies=[require("review:read")], responses=problem_responses(401, 403, 404, 422, 503))

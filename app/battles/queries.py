@@ -34,14 +34,17 @@ CROSS JOIN LATERAL (
 _INSERT = """
 WITH added AS (
     INSERT INTO battles (id, annotator_id, left_id, right_id, candidate_set_id, tags, drawn_by, propensity,
-                         snapshot_id, policy_version, api_key_id, expires_at)
+                         snapshot_id, policy_version, api_key_id, prompt_id, left_answer_id, right_answer_id,
+                         invitation_id, expires_at)
     SELECT b.id, b.annotator_id, b.left_id, b.right_id, b.candidate_set_id, b.tags::text[], b.drawn_by, b.propensity,
-           b.snapshot_id, b.policy_version, b.api_key_id, now() + make_interval(secs => %(seconds)s)
+           b.snapshot_id, b.policy_version, b.api_key_id, b.prompt_id, b.left_answer_id, b.right_answer_id,
+           b.invitation_id, now() + make_interval(secs => %(seconds)s)
     FROM unnest(%(id)b::uuid[], %(annotator_id)b::int[], %(left_id)b::int[], %(right_id)b::int[],
                 %(candidate_set_id)b::int[], %(tags)b::text[], %(drawn_by)b::text[], %(propensity)b::float8[],
-                %(snapshot_id)b::uuid[], %(policy_version)b::int[], %(api_key_id)b::uuid[])
+                %(snapshot_id)b::uuid[], %(policy_version)b::int[], %(api_key_id)b::uuid[], %(prompt_id)b::int[],
+                %(left_answer_id)b::bigint[], %(right_answer_id)b::bigint[], %(invitation_id)b::uuid[])
          AS b(id, annotator_id, left_id, right_id, candidate_set_id, tags, drawn_by, propensity, snapshot_id,
-              policy_version, api_key_id)
+              policy_version, api_key_id, prompt_id, left_answer_id, right_answer_id, invitation_id)
     RETURNING expires_at
 )
 SELECT max(expires_at) FROM added
@@ -62,6 +65,10 @@ class BattleRow(NamedTuple):
     snapshot_id: UUID | None
     policy_version: int
     api_key_id: UUID | None
+    prompt_id: int | None = None
+    left_answer_id: int | None = None
+    right_answer_id: int | None = None
+    invitation_id: UUID | None = None
 
 
 def add_candidate_sets(conn: Connection, sets: Collection[ModelIds]) -> dict[ModelIds, int]:
@@ -106,8 +113,13 @@ def state_of() -> ColumnElement[str]:
 
 
 def lock_battle(conn: Connection, battle_id: UUID) -> RowMapping | None:
-    """Return `state, skip_reason` of a battle and lock it until the transaction ends; None if there is none."""
-    statement = select(state_of().label("state"), battles.c.skip_reason).where(battles.c.id == battle_id)
+    """Return a battle's `state, skip_reason, vote_id, ended_ago` (seconds), and lock it until the transaction ends.
+
+    None if there is none.
+    """
+    c = battles.c
+    ago = func.extract("epoch", func.clock_timestamp() - c.ended_at).label("ended_ago")
+    statement = select(state_of().label("state"), c.skip_reason, c.vote_id, ago).where(c.id == battle_id)
     return conn.execute(statement.with_for_update(key_share=True)).mappings().one_or_none()
 
 

@@ -1,12 +1,13 @@
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from random import SystemRandom
 
+from app.answers.pool import AnswerPools, OfferedPrompt, choose_prompt
 from app.api.group_commit import COMMIT_SIZE, GroupCommit
 from app.battles.drawing import BattleDraws
 from app.battles.histories import Histories
-from app.battles.roster import Rosters
-from app.battles.service import (
+from app.battles.offering import (
     BattleReceipt,
     Preparation,
     Submission,
@@ -14,6 +15,8 @@ from app.battles.service import (
     names_of,
     offer_battles,
 )
+from app.battles.prompts import NothingLeftError, VotesUsedUpError, read_seen, read_votes_left
+from app.battles.roster import Rosters
 from app.database.engine import Database
 from app.errors import StableArenaError
 from app.guard.process_metrics import Gauges, most_of
@@ -41,7 +44,8 @@ class BattleQueue(GroupCommit[Submission, BattleReceipt]):
         self._names = names
         self._rosters = Rosters(database)
         self._seconds = token_seconds
-        self._draws, self._histories = BattleDraws(SystemRandom()), Histories()
+        self._random, self._pools = SystemRandom(), AnswerPools(database)
+        self._draws, self._histories = BattleDraws(self._random), Histories()
         super().__init__(
             database,
             self._look_up,
@@ -51,9 +55,9 @@ class BattleQueue(GroupCommit[Submission, BattleReceipt]):
         )
 
     def _look_up(self, group: Sequence[Submission]) -> "partial[list[BattleReceipt | StableArenaError]]":
-        listed = {names_of(battle) for battle, _ in group}
+        listed = {names_of(one.battle) for one in group}
         named = {name for names in listed if names is not None for name in names}
-        known = self._names.look_up(named, {battle.annotator for battle, _ in group})
+        known = self._names.look_up(named, {one.annotator for one in group if isinstance(one.annotator, str)})
         numbers = {name: number for name in named if (number := known.models.get(name)) is not None}
         if unknown := named - numbers.keys():  # those with aliases, whose number depends on the time
             with self._database.read() as conn:
@@ -61,11 +65,34 @@ class BattleQueue(GroupCommit[Submission, BattleReceipt]):
             numbers |= {name: number for name in unknown if (number := found.number(name, None)) is not None}
         roster = self._rosters.current(numbers.values())
         candidates = {names: find_candidates(names, numbers, roster) for names in listed}
-        sets = self._rosters.set_numbers({pool for pool in candidates.values() if isinstance(pool, tuple)})
-        prepared = Preparation(roster, candidates, sets, known.annotators)
+        prepared = Preparation(roster, candidates, {}, known.annotators)
+        if asked := [one for one in group if one.battle.answers]:
+            prepared = self._choose_prompts(asked, prepared)
+        pools = {pool for one in group if isinstance(pool := prepared.models(one), tuple)}
+        prepared = replace(prepared, set_numbers=self._rosters.set_numbers(pools))
         return partial(
             offer_battles, prepared=prepared, draws=self._draws, histories=self._histories, seconds=self._seconds
         )
+
+    def _choose_prompts(self, asked: Sequence[Submission], prepared: Preparation) -> Preparation:
+        """Choose a prompt for each battle that is to show answers."""
+        pool = self._pools.current()
+        known = {number for one in asked if (number := prepared.number(one)) is not None}
+        with self._database.read() as conn:
+            seen = read_seen(conn, known)
+            left = read_votes_left(conn, {(one.voter, prepared.number(one)) for one in asked if one.voter is not None})
+        prompts: dict[int, OfferedPrompt | StableArenaError] = {}
+        for one in asked:
+            models = prepared.candidates[names_of(one.battle)]
+            if isinstance(models, StableArenaError):
+                prompts[id(one)] = models
+            elif one.voter is not None and left.get(one.voter.id, 1) <= 0:
+                prompts[id(one)] = VotesUsedUpError("every vote that this invitation allows is cast")
+            else:
+                offered = pool.offer(models, one.battle.category)
+                chosen = choose_prompt(self._random, offered, seen.by(prepared.number(one)))
+                prompts[id(one)] = chosen or NothingLeftError("every prompt was shown with every pair of its answers")
+        return replace(prepared, prompts=prompts, seen=seen, votes_left=left)
 
 
 def provide_battle_queue(state: ProcessState) -> None:

@@ -2,7 +2,7 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from app.naming.names import MAX_NAME_LENGTH
 from app.votes.rules import MAX_TAGS
@@ -23,7 +23,11 @@ class NewBattle(BaseModel):
         json_schema_extra={"examples": [{"annotator": "visitor-58", "tags": ["english"]}]},
     )
 
-    annotator: Name = Field(description="Opaque key of the annotator; the same person or judge always has the same.")
+    annotator: Name | None = Field(
+        None,
+        description="Opaque key of the annotator; the same person or judge always has the same. Only who shows the "
+        "token of an invitation leaves it out.",
+    )
     candidates: list[Name] | None = Field(
         None,
         min_length=2,
@@ -31,16 +35,35 @@ class NewBattle(BaseModel):
         description="Names of the models that may be shown; null for every model that is not archived.",
     )
     tags: list[Name] = Field(default_factory=list, max_length=MAX_TAGS, description="Tags that the vote will have.")
+    answers: bool = Field(
+        False,
+        description="Whether to draw a prompt too, to which both models' answers lie here. The response has the texts, "
+        "and the vote gets the prompt's category and language as tags. With a token it always does.",
+    )
+    category: Name | None = Field(None, description="With `answers`: only prompts of this category.")
+
+    @field_validator("category")
+    @classmethod
+    def _goes_with_answers(cls, category: str | None, info: ValidationInfo) -> str | None:
+        if category is not None and not info.data.get("answers"):
+            raise ValueError("goes with answers")
+        return category
 
 
 class OfferedBattle(BaseModel):
-    """A battle for the arena's backend. The browser gets the two answers and the token, never the names."""
+    """A battle, for the arena's backend or for a browser with a token. A browser is never told the names."""
 
     battle_id: UUID
-    left: str = Field(description="The model whose answer is shown on the left.")
-    right: str = Field(description="The model whose answer is shown on the right.")
+    left: str | None = Field(
+        None, description="The model whose answer is shown on the left; a browser with a token is not told."
+    )
+    right: str | None = Field(None, description="The model whose answer is shown on the right; likewise.")
     token: str = Field(description="What the browser votes with: one annotator, one vote.")
     expires_at: datetime
+    prompt: str | None = Field(None, description="With `answers`: Markdown; with a token HTML that is safe in a page.")
+    left_answer: str | None = Field(None, description="What is shown on the left, in the same form.")
+    right_answer: str | None = Field(None, description="What is shown on the right, in the same form.")
+    votes_left: int | None = Field(None, description="Votes that the invitation leaves, this one included.")
 
 
 class Skip(BaseModel):
@@ -53,6 +76,23 @@ class Skip(BaseModel):
         "answer could not be made."
     )
     token: str | None = Field(None, max_length=200, description="The battle's token, from a sender without a key.")
+
+
+class Undo(BaseModel):
+    """Who takes a vote back."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    token: str | None = Field(None, max_length=200, description="The battle's token, from a sender without a key.")
+
+
+class UndoneVote(BaseModel):
+    """A vote that was taken back. It stays on record, and the battle takes no other: it has revealed its models."""
+
+    model_config = ConfigDict(frozen=True)
+
+    battle_id: UUID
+    vote_id: UUID
 
 
 class SkippedBattle(BaseModel):

@@ -85,12 +85,19 @@ COMMANDS = {
         "app.cli.installation:compile_ahead",
         "Compile the numeric kernels once, so that the first refit, `rate` or batch of votes need not.",
     ),
+    "answers": Listed(
+        "app.cli.answers:answers", "Import prompts and models' answers, for people to vote on; see what is there."
+    ),
+    "invitations": Listed(
+        "app.cli.invitations:invitations",
+        "Open voting on the answers that lie here, by links or to everyone; see how many votes came.",
+    ),
     "import": Listed("app.cli.imports:import_votes", "Record the votes of a file."),
     "imports": Listed("app.cli.imports:imports", "List the imports of vote files, and undo one as a whole."),
     "retractions": Listed(
         "app.cli.retractions:retractions", "List retractions, retract votes, and take a retraction back."
     ),
-    "export": Listed("app.cli.export:export", "Write votes, annotators or the leaderboard to a file."),
+    "export": Listed("app.cli.export:export", "Write votes, annotators, the leaderboard or the answers to a file."),
     "webhooks": Listed(
         "app.cli.webhooks:webhooks",
         "List webhooks, add, pause, test and delete them, and see how their messages went.",

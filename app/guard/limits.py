@@ -23,6 +23,11 @@ SIGN_INS_PER_MINUTE = 10
 REQUESTS_PER_TOKEN = 30
 """A minute that a battle's token may make without a key: one browser votes with it, once."""
 
+REQUESTS_PER_VOTER = 120
+"""A minute that a person may make who votes on the answers that lie here, by a link or through the open door."""
+VISITORS_PER_MINUTE = 100
+"""Of an address that may come in through the open door: a class that votes behind one address is let in."""
+
 _MINUTE = 60.0
 _LEAST_BURST, _BURSTS = 100, 6
 """An address may make a sixth of a minute's requests at once, or these: a browser asks for a page and all its parts."""
@@ -150,6 +155,26 @@ class RateLimits:
         RateLimitedError
         """
         self._take(scope, "token", battle_id, REQUESTS_PER_TOKEN)
+
+    def count_voter(self, scope: Scope, voter_id: UUID, *, invited: bool) -> None:
+        """Count a request of a person who votes here; one who came through the open door counts for the address too.
+
+        Raises
+        ------
+        RateLimitedError
+        """
+        if not invited:
+            self.count_anonymous(scope)
+        self._take(scope, "voter", ("voter", voter_id), REQUESTS_PER_VOTER)
+
+    def count_visitor(self, scope: Scope) -> None:
+        """Count a person who comes in through the open door.
+
+        Raises
+        ------
+        RateLimitedError
+        """
+        self._take(scope, "address", ("visitor", caller_network(scope)), VISITORS_PER_MINUTE, what="visitors")
 
     def count_token_votes(self, scope: Scope, caller: Caller, votes: Mapping[str, int]) -> None:
         """Count the votes that an ingest token sends, by annotator. The annotators of all tokens of a key are the same.

@@ -13,6 +13,7 @@ from app.audit.service import audit_head
 from app.models.queries import read_model_names
 from app.refits.fit.interface import FitInput, FitOutput, Ids
 from app.refits.guard import find_alarms
+from app.refits.queries import count_by_door
 from app.refits.rows import (
     annotator_columns,
     count_rules,
@@ -51,6 +52,7 @@ def write_snapshot(
             **dict.fromkeys(("fragility", "fragility_of_best")),  # measured later, see `app.leaderboard.fragility`
             "verdicts": verdict_rows(output),
             "leaderboard_of": fit_input.whose,
+            "doors": count_by_door(conn, fit_input.vote_set),
             "audit": audit_head(conn),
         },
         "held": fit_input.annotator_ids[output.annotators.held].tolist(),

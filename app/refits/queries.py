@@ -5,13 +5,14 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import Connection, RowMapping, func, insert, literal_column, select, tuple_, update
+from sqlalchemy import Connection, RowMapping, case, func, insert, literal_column, not_, select, tuple_, update
 from sqlalchemy.sql import Select
 
 from app.database.ids import new_id
 from app.database.leases import MOMENT_SECONDS, end_when_silent
 from app.database.notices import notify
-from app.database.tables import imports, refits, snapshots
+from app.database.tables import battles, imports, invitations, refits, snapshots, votes
+from app.snapshots.vote_sets import is_retracted, seen_by
 
 RUNNING = ("reading", "fitting", "publishing")
 
@@ -204,3 +205,17 @@ def _refits() -> Select[Any]:
 
 def _any(conn: Connection, rows: Select[Any]) -> bool:
     return bool(conn.execute(select(rows.exists())).scalar_one())
+
+
+def count_by_door(conn: Connection, vote_set: str) -> dict[str, int]:
+    """Return how many votes of a vote set, retracted ones left out, came here by links and through the open door."""
+    b, v, i = battles.c, votes.c, invitations.c
+    door = case((i.annotator_id.is_(None), "everyone"), else_="links").label("door")
+    statement = (
+        select(door, func.count().label("n"))
+        .join_from(battles, invitations, i.id == b.invitation_id)
+        .join(votes, v.id == b.vote_id)
+        .where(b.invitation_id.is_not(None), seen_by(v.recorded_in, vote_set), not_(is_retracted(v.id, vote_set)))
+        .group_by(door)
+    )
+    return {"links": 0, "everyone": 0} | {row.door: row.n for row in conn.execute(statement)}

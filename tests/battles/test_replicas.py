@@ -8,9 +8,10 @@ from uuid import UUID
 import pytest
 from sqlalchemy import text
 
+from app.battles.offering import BattleReceipt, Submission
 from app.battles.queue import BattleQueue
 from app.battles.schemas import NewBattle
-from app.battles.service import BattleReceipt, BattleVotedError, skip_battle
+from app.battles.service import BattleVotedError, skip_battle
 from app.database.engine import Database
 from app.errors import StableArenaError
 from app.naming.known_names import KnownNames
@@ -33,7 +34,7 @@ def verdict(winner: SealedWinner) -> SealedVoteBody:
 async def draw(database: Database, count: int) -> list[BattleReceipt]:
     """Ask every replica for so many battles at once."""
     queues = [battle_queue(database) for _ in range(REPLICAS)]
-    asked = [(queue, (NewBattle(annotator=f"k{i}"), None)) for queue in queues for i in range(count)]
+    asked = [(queue, Submission(NewBattle(annotator=f"k{i}"), None)) for queue in queues for i in range(count)]
     battles = await asyncio.gather(*(queue.submit(submission) for queue, submission in asked))
     for queue in queues:
         await queue.close()
@@ -112,7 +113,7 @@ def test_a_refused_battle_does_not_touch_its_group(arena: Database) -> None:
     async def run() -> list[BattleReceipt | BaseException]:
         queue = battle_queue(arena)
         wishes: list[list[str] | None] = [None, ["m1", "unknown"], ["m1", "m2"], ["m3", "m3"]]
-        asked = [queue.submit((NewBattle(annotator="k", candidates=wish), None)) for wish in wishes]
+        asked = [queue.submit(Submission(NewBattle(annotator="k", candidates=wish), None)) for wish in wishes]
         results = await asyncio.gather(*asked, return_exceptions=True)
         await queue.close()
         return results

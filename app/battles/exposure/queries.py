@@ -23,10 +23,11 @@ from sqlalchemy import (
     union_all,
 )
 
-from app.database.tables import battles, candidate_sets, models, snapshot_models, snapshot_pair_weights
+from app.database.tables import battles, candidate_sets, models, prompts, snapshot_models, snapshot_pair_weights
 from app.models.contestants import read_unoffered_ids
 
-MOST_TAGS = 100
+MOST_TAGS = MOST_PROMPTS = 100
+PROMPT_CHARACTERS = 200
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,18 @@ def count_by_tag(conn: Connection, chosen: Chosen) -> Sequence[RowMapping]:
     statement = select(tagged.c.tag, *_counts(tagged.c)).group_by(tagged.c.tag)
     ordered = statement.order_by(column("offered").desc(), tagged.c.tag.collate("C"))
     return conn.execute(ordered.limit(MOST_TAGS)).mappings().all()
+
+
+def count_by_prompt(conn: Connection, chosen: Chosen) -> Sequence[RowMapping]:
+    """Return `prompt_id, prompt, category` and the counts, the prompts with the most battles first."""
+    c = battles.c
+    shown = (chosen.condition(), c.prompt_id.is_not(None))
+    counted = select(c.prompt_id, *_counts()).where(*shown).group_by(c.prompt_id).subquery()
+    text = func.left(prompts.c.text, PROMPT_CHARACTERS).label("prompt")
+    columns = (prompts.c.public_id.label("prompt_id"), text, prompts.c.category)
+    statement = select(*columns, *(counted.c[name] for name in _COUNTED))
+    statement = statement.join_from(counted, prompts, prompts.c.id == counted.c.prompt_id)
+    return conn.execute(statement.order_by(counted.c.offered.desc(), prompts.c.id).limit(MOST_PROMPTS)).mappings().all()
 
 
 def count_by_day(conn: Connection, chosen: Chosen) -> Sequence[RowMapping]:

@@ -1,5 +1,6 @@
 from datetime import date, datetime
 from typing import Literal
+from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -66,6 +67,14 @@ class DayExposure(Counts):
     day: date
 
 
+class PromptExposure(Counts):
+    """The battles that showed one prompt."""
+
+    prompt_id: UUID
+    prompt: str = Field(description="How it begins.")
+    category: str | None
+
+
 class ExposureAlarm(BaseModel):
     """Something that a reviewer should look at."""
 
@@ -94,5 +103,6 @@ class Exposure(BaseModel):
     models: list[ModelExposure] = Field(description="By number of battles offered, the most first.")
     organizations: list[OrganizationExposure] = Field(description="The same; models without an organization left out.")
     tags: list[TagExposure] = Field(description="The same, at most 100.")
+    prompts: list[PromptExposure] = Field(description="The same, of battles whose answers lie here; at most 100.")
     days: list[DayExposure] = Field(description="In order.")
     alarms: list[ExposureAlarm]

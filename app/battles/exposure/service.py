@@ -19,6 +19,7 @@ from app.battles.exposure.schemas import (
     Exposure,
     ModelExposure,
     OrganizationExposure,
+    PromptExposure,
     TagExposure,
 )
 from app.errors import BadInputError, FieldError
@@ -77,6 +78,7 @@ def report_exposure(
         models=[model for model, _ in shown],
         organizations=_organizations(models, best),
         tags=[TagExposure.model_validate(dict(row)) for row in store.count_by_tag(conn, chosen)],
+        prompts=[PromptExposure.model_validate(dict(row)) for row in store.count_by_prompt(conn, chosen)],
         days=[DayExposure.model_validate(dict(row)) for row in store.count_by_day(conn, chosen)],
         alarms=list(find_alarms([model for model, _ in shown], total, earlier_battles, [one for _, one in shown])),
     )

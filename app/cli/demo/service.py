@@ -33,6 +33,7 @@ class Service:
     url: str
     key: str
     sign_in: str
+    data_dir: Path
     log: Path
     process: subprocess.Popen[str]
 
@@ -60,7 +61,7 @@ def demo_service(port: int) -> Iterator[Service]:
                 url = process.stdout.readline().strip()  # printed once the service answers
                 if not url:
                     raise DemoFailedError(f"the service did not start: {last_log_line(log)}")
-                yield Service(url, key, f"{sign_in_address(url, ticket)}&after=/", log, process)
+                yield Service(url, key, f"{sign_in_address(url, ticket)}&after=/", folder / "data", log, process)
             finally:
                 _stop(process)
     finally:

@@ -25,6 +25,8 @@ SECTIONS: tuple[tuple[str, str, Scope], ...] = (
     ("/console/policy", "Policy", "admin"),
     ("/console/refits", "Refits", "review:read"),
     ("/console/imports", "Imports", "ingest"),
+    ("/console/answers", "Answers", "admin"),
+    ("/console/invitations", "Invitations", "admin"),
     ("/console/keys", "Keys", "admin"),
     ("/console/webhooks", "Webhooks", "admin"),
     ("/console/audit", "Audit", "review:read"),

@@ -1,7 +1,7 @@
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Depends, Query, Request
 from pydantic import TypeAdapter
 
 from app.api.dependencies import ReadView, require
@@ -9,9 +9,12 @@ from app.api.pagination import Cursor, Page, PageSize, paginate, read_cursor
 from app.api.problems import problem_responses
 from app.auth.callers import Caller
 from app.errors import ScopeMissingError
+from app.guard.admission import authorise, bearer_secret, key_dependency
+from app.invitations.voters import Voter, admit_voter, is_voter_token
 from app.naming.names import MAX_NAME_LENGTH
 from app.review.own import service as own
-from app.review.own.schemas import OwnStanding, OwnVote
+from app.review.own.order import find_own_number, order_of
+from app.review.own.schemas import OwnOrder, OwnStanding, OwnVote
 
 router = APIRouter(prefix="/annotators/me", tags=["annotators"])
 
@@ -44,6 +47,31 @@ def get_self(annotator: Self, caller: TokenHolder, conn: ReadView) -> OwnStandin
     no annotator; `foreign-annotator` if the token is bound to another annotator; `invalid` without `annotator`.
     """
     return own.describe_self(conn, own.find_self(conn, caller, annotator))
+
+
+async def _self_or_voter(request: Request) -> Caller | Voter:
+    secret = bearer_secret(request)
+    if secret is not None and is_voter_token(secret):
+        return await admit_voter(request.scope, secret)
+    return await _bound(await authorise(request, "ingest", tokens=True))
+
+
+@router.get("/order", responses=problem_responses(401, 403, 422, 503))
+def get_own_order(
+    holder: Annotated[Caller | Voter, key_dependency(_self_or_voter, "ingest")],
+    conn: ReadView,
+    annotator: Annotated[
+        str | None, Query(min_length=1, max_length=MAX_NAME_LENGTH, description="With an ingest token: the key.")
+    ] = None,
+) -> OwnOrder:
+    """Show an annotator their own order of the models beside everyone's, after 20 votes.
+
+    Bradley-Terry of the annotator's votes with a prior, so that a few votes say little. For a page that holds the token
+    of an invitation, or an ingest token that is bound to the annotator. Problems: `not-authenticated`, `not-invited`;
+    `scope-missing` for a key; `foreign-annotator` if the token is bound to another annotator; `invalid` for an ingest
+    token without `annotator`.
+    """
+    return order_of(conn, find_own_number(conn, holder, annotator))
 
 
 @router.get("/votes", responses=problem_responses(401, 403, 422, 503))

@@ -48,3 +48,30 @@ class OwnVote(BaseModel):
     received_at: datetime
     retracted: bool = Field(description="Whether it was retracted, and so does not count.")
     replaced: bool = Field(description="Whether a later verdict on the battle took its place.")
+
+
+class OwnPlace(BaseModel):
+    """A model in an annotator's own order, and on the newest leaderboard."""
+
+    model_config = ConfigDict(frozen=True)
+
+    model: str
+    votes: int = Field(description="The annotator's votes on it.")
+    score: float = Field(description="By the annotator's votes alone, Elo points; the models' mean is 1,000.")
+    lower: float = Field(description="Lower end of its 95 % interval.")
+    upper: float
+    board_rank: int | None = Field(None, description="On the newest leaderboard by am-ELO; null if it is not there.")
+    board_score: float | None = None
+    board_lower: float | None = None
+    board_upper: float | None = None
+
+
+class OwnOrder(BaseModel):
+    """The order that an annotator's votes show, the best model first, beside everyone's."""
+
+    model_config = ConfigDict(frozen=True)
+
+    votes: int = Field(description="The annotator's votes that are not retracted.")
+    useful: int = Field(description="How many of them count on the newest leaderboard.")
+    votes_needed: int = Field(description="How many more votes it takes until there is an order.")
+    models: list[OwnPlace]

@@ -66,6 +66,14 @@ def retract_vote(conn: Connection, vote_id: UUID, *, caller: Caller, reason: str
     return _retract(conn, "vote", vote_id, str(vote_id), reason=reason, retracted_by=caller.name), True
 
 
+def take_back_vote(conn: Connection, vote_id: UUID) -> None:
+    """Retract a vote for its annotator. A vote that does not count already stays as it is."""
+    store.lock_retractions(conn)
+    vote = find_vote(conn, vote_id)
+    if vote.retraction is None and vote.replaced_by is None:
+        _retract(conn, "vote", vote_id, str(vote_id), reason="taken back by the annotator", retracted_by="annotator")
+
+
 def retract_votes(conn: Connection, target: Target, reference: str, *, reason: str, retracted_by: str) -> Retraction:
     """Retract one vote, or the votes of a battle, a model, an annotator or an import that are on record now.
 

@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description 25e10770d572f61f: make docs.
+# Written by clients/python/generate.py from the OpenAPI description 7954723ef6d986d6: make docs.
 
 from __future__ import annotations
 
@@ -167,14 +167,23 @@ class NewBattle(BaseModel):
         extra="forbid",
     )
     annotator: Annotated[
-        str,
-        Field(description="Opaque key of the annotator; the same person or judge always has the same."),
-    ]
+        str | None,
+        Field(
+            description="Opaque key of the annotator; the same person or judge always has the same. Only who shows the token of an invitation leaves it out."
+        ),
+    ] = None
     candidates: Annotated[
         list[str] | None,
         Field(description="Names of the models that may be shown; null for every model that is not archived."),
     ] = None
     tags: Annotated[list[str] | None, Field(description="Tags that the vote will have.")] = None
+    answers: Annotated[
+        bool,
+        Field(
+            description="Whether to draw a prompt too, to which both models' answers lie here. The response has the texts, and the vote gets the prompt's category and language as tags. With a token it always does."
+        ),
+    ] = False
+    category: Annotated[str | None, Field(description="With `answers`: only prompts of this category.")] = None
 
 
 class NewToken(BaseModel):
@@ -191,14 +200,30 @@ class NewToken(BaseModel):
 
 class OfferedBattle(BaseModel):
     """
-    A battle for the arena's backend. The browser gets the two answers and the token, never the names.
+    A battle, for the arena's backend or for a browser with a token. A browser is never told the names.
     """
 
     battle_id: UUID
-    left: Annotated[str, Field(description="The model whose answer is shown on the left.")]
-    right: Annotated[str, Field(description="The model whose answer is shown on the right.")]
+    left: Annotated[
+        str | None,
+        Field(description="The model whose answer is shown on the left; a browser with a token is not told."),
+    ] = None
+    right: Annotated[
+        str | None,
+        Field(description="The model whose answer is shown on the right; likewise."),
+    ] = None
     token: Annotated[str, Field(description="What the browser votes with: one annotator, one vote.")]
     expires_at: AwareDatetime
+    prompt: Annotated[
+        str | None,
+        Field(description="With `answers`: Markdown; with a token HTML that is safe in a page."),
+    ] = None
+    left_answer: Annotated[str | None, Field(description="What is shown on the left, in the same form.")] = None
+    right_answer: Annotated[str | None, Field(description="What is shown on the right, in the same form.")] = None
+    votes_left: Annotated[
+        int | None,
+        Field(description="Votes that the invitation leaves, this one included."),
+    ] = None
 
 
 class OwnAppeal(BaseModel):

@@ -1,0 +1,128 @@
+"""The prompts of battles whose answers lie here: which one each annotator gets, and how many votes are left."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from sqlalchemy import Connection, func, select, text
+
+from app.answers.pool import Pair, Seen
+from app.answers.queries import read_texts
+from app.answers.rendering import RenderedTexts
+from app.battles.queries import BattleRow
+from app.database.tables import battles
+from app.errors import ConflictError, GoneError
+from app.invitations.voters import Voter
+
+_SEEN = text(
+    """
+    SELECT annotator_id, prompt_id, least(left_id, right_id), greatest(left_id, right_id)
+    FROM battles WHERE annotator_id = ANY(:annotators) AND prompt_id IS NOT NULL
+    """
+)
+# The newest battles stay, as many as the annotator may vote on.
+_CLOSE = text(
+    """
+    UPDATE battles SET expires_at = now() WHERE id IN (
+        SELECT id FROM battles
+        WHERE annotator_id = :annotator AND invitation_id = :invitation AND vote_id IS NULL AND expires_at > now()
+        ORDER BY id DESC OFFSET :kept
+    )
+    """
+)
+
+
+class NothingLeftError(ConflictError):
+    """The annotator has seen every prompt with every pair of answers, or there are no answers."""
+
+    code = "nothing-left"
+    title = "There is nothing left to show"
+
+
+class VotesUsedUpError(GoneError):
+    """The annotator has cast as many votes as the invitation allows."""
+
+    code = "votes-used-up"
+    title = "All votes of the invitation are cast"
+
+
+@dataclass(frozen=True)
+class ShownTexts:
+    """What a battle shows: the prompt and both answers as Markdown, each with a number that stands for its text."""
+
+    prompt: tuple[int, str]
+    left: tuple[int, str]
+    right: tuple[int, str]
+
+    def markdown(self) -> dict[str, str]:
+        """Return the texts as an answer to a backend has them."""
+        return {"prompt": self.prompt[1], "left_answer": self.left[1], "right_answer": self.right[1]}
+
+    def html(self, rendered: RenderedTexts) -> dict[str, str]:
+        """Return the texts as an answer to a browser has them."""
+        prompt, *sides = ("prompt", self.prompt), ("answer", self.left), ("answer", self.right)
+        names = ("prompt", "left_answer", "right_answer")
+        texts = (rendered.render((kind, number), source) for kind, (number, source) in (prompt, *sides))
+        return dict(zip(names, texts, strict=True))
+
+
+@dataclass
+class SeenPairs:
+    """What annotators were shown, by their numbers; it grows with the battles of a group."""
+
+    of: dict[int, dict[int, set[Pair]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(set)))
+
+    def by(self, annotator_id: int | None) -> Seen:
+        """Return what an annotator was shown; nothing for one who is not on record."""
+        return {} if annotator_id is None or annotator_id not in self.of else self.of[annotator_id]
+
+    def add(self, annotator_id: int, prompt_id: int, one: int, other: int) -> None:
+        """Note that an annotator is shown two models' answers to a prompt."""
+        self.of[annotator_id][prompt_id].add((min(one, other), max(one, other)))
+
+
+def read_seen(conn: Connection, annotator_ids: Collection[int]) -> SeenPairs:
+    """Return what annotators were shown: all their battles, whether they voted or not."""
+    seen = SeenPairs()
+    if annotator_ids:
+        for annotator_id, prompt_id, one, other in conn.execute(_SEEN, {"annotators": list(annotator_ids)}):
+            seen.add(annotator_id, prompt_id, one, other)
+    return seen
+
+
+def read_votes_left(conn: Connection, voters: Iterable[tuple[Voter, int | None]]) -> dict[UUID, int]:
+    """Return how many votes those have left, by their ids, whose invitations limit them.
+
+    Parameters
+    ----------
+    voters : each with the annotator's number, None for one who is not on record
+    """
+    left: dict[UUID, int] = {}
+    for voter, annotator_id in voters:
+        if voter.max_votes is not None:
+            c = battles.c
+            mine = (c.annotator_id == annotator_id, c.invitation_id == voter.invitation_id, c.vote_id.is_not(None))
+            cast = conn.execute(select(func.count()).where(*mine)).scalar_one()
+            left[voter.id] = voter.max_votes - cast
+    return left
+
+
+def close_older(conn: Connection, voter: Voter, annotator_id: int, *, kept: int) -> None:
+    """End the voter's open battles but for the newest: with all that are open, no more votes than allowed are cast."""
+    conn.execute(_CLOSE, {"annotator": annotator_id, "invitation": voter.invitation_id, "kept": kept})
+
+
+def read_shown(conn: Connection, rows: Sequence[BattleRow]) -> Mapping[UUID, ShownTexts]:
+    """Return what the battles show that show something."""
+    shown = [row for row in rows if row.prompt_id is not None]
+    if not shown:
+        return {}
+    sides = {number for row in shown for number in (row.left_answer_id, row.right_answer_id) if number is not None}
+    asked, answered = read_texts(conn, {row.prompt_id for row in shown if row.prompt_id is not None}, sides)
+    found = {}
+    for row in shown:
+        assert row.prompt_id and row.left_answer_id and row.right_answer_id  # noqa: S101, PT018  all three or none
+        prompt, left, right = row.prompt_id, row.left_answer_id, row.right_answer_id
+        found[row.id] = ShownTexts((prompt, asked[prompt]), (left, answered[left]), (right, answered[right]))
+    return found

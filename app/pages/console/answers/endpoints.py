@@ -1,0 +1,111 @@
+"""Answers: what can be shown to those who vote, as they see it; and a form that sends a file, or tries it out."""
+
+import asyncio
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import Form, Response
+from markupsafe import Markup
+from sqlalchemy import Connection
+from starlette.datastructures import FormData, UploadFile
+
+from app.answers.rendering import render_markdown
+from app.answers.schemas import AnswerCounts, Prompt
+from app.answers.service import find_prompt, list_prompts, report_coverage, withdraw_answers
+from app.api.dependencies import HeldDatabase, ReadView, Transaction, database_turn
+from app.database.engine import Database
+from app.errors import BadInputError
+from app.guard.bodies import takes_body
+from app.imports.answers import import_answers
+from app.imports.upload import kind_of_name
+from app.pages.console.rendering import Admin, Console, console_router
+
+router = console_router("answers")
+
+_SHOWN = 50
+_SEE_ALL = "/console/answers"
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What became of a file, or would become of it."""
+
+    counts: AnswerCounts
+    tried: bool
+
+
+@router.get("")
+def get_answers(console: Admin, conn: ReadView, after: UUID | None = None) -> Response:
+    """List prompts, and which models have answered them."""
+    found = list_prompts(conn, limit=_SHOWN + 1, after=after)
+    return console.page("answers/page.html", **_shown(found), coverage=report_coverage(conn), sent=None, problem=None)
+
+
+# The form is read here, not by FastAPI, which would receive a file before it asks who sends it.
+@router.post("")
+@takes_body(lambda settings: settings.imports.max_bytes, streamed=True)
+async def post_answers(console: Admin, database: HeldDatabase) -> Response:
+    """Record the answers of a file or, to try it out, show what would be recorded."""
+    async with console.request.form() as form, database_turn(console.request):
+        return await asyncio.to_thread(_receive, console, database, form)
+
+
+@router.get("/{prompt_id}")
+def get_prompt(prompt_id: UUID, console: Admin, conn: ReadView) -> Response:
+    """Show a prompt and its answers as those see them who vote."""
+    found = find_prompt(conn, prompt_id)
+    shown = [(one.model, _safe(one.text)) for one in found.shown]
+    return console.page("answers/prompt.html", prompt=found, text=_safe(found.text), answers=shown)
+
+
+@router.post("/{prompt_id}/withdraw")
+def post_withdraw(prompt_id: UUID, console: Admin, conn: Transaction, model: Annotated[str, Form()]) -> Response:
+    """Show an answer no longer."""
+    withdraw_answers(conn, model, prompt_id, withdrawn_by=console.actor)
+    return console.go(f"{_SEE_ALL}/{prompt_id}", f"The answer of {model} is withdrawn. Votes on it stay.")
+
+
+def _safe(text: str) -> Markup:
+    return Markup(render_markdown(text))  # noqa: S704  it is sanitised
+
+
+def _receive(console: Console, database: Database, form: FormData) -> Response:
+    tried, sent, problem = "try" in form, None, None
+    with database.begin() as conn:
+        try:
+            with conn.begin_nested():
+                sent = Sent(_import(console, conn, form), tried)
+        except BadInputError as error:
+            problem = error
+        found = list_prompts(conn, limit=_SHOWN + 1)
+        page = console.page(
+            "answers/page.html", status=422 if problem else 200,
+            **_shown(found), coverage=report_coverage(conn), sent=sent, problem=problem,
+        )  # fmt: skip
+        if tried:
+            conn.rollback()
+    return page
+
+
+def _import(console: Console, conn: Connection, form: FormData) -> AnswerCounts:
+    file = form.get("file")
+    if not isinstance(file, UploadFile) or not file.filename or kind_of_name(file.filename) is None:
+        raise BadInputError("choose a file whose name ends with .jsonl, .json, .csv, .tsv or .parquet")
+    with tempfile.TemporaryDirectory(prefix="stable-arena-") as folder:
+        path = Path(folder) / f"answers{''.join(PurePath(file.filename).suffixes[-2:])}"
+        with path.open("wb") as copy:
+            shutil.copyfileobj(file.file, copy)
+        try:
+            return import_answers(conn, path, replace="replace" in form, recorded_by=console.actor)
+        except BadInputError as error:
+            name = file.filename
+            raise BadInputError(error.detail.replace(str(path), name), error.errors) from error
+
+
+def _shown(found: list[Prompt]) -> dict[str, Any]:
+    """Return a page of prompts, and after which one the next page begins."""
+    return {"prompts": found[:_SHOWN], "after": found[_SHOWN - 1].id if len(found) > _SHOWN else None}

@@ -1,0 +1,108 @@
+"""An annotator's own order of the models, beside that of the newest leaderboard."""
+
+from uuid import UUID
+
+import numpy as np
+from sqlalchemy import Connection, select
+
+from app.auth.callers import Caller
+from app.auth.tokens import ForeignAnnotatorError
+from app.database.tables import models, snapshot_annotators
+from app.errors import BadInputError, FieldError
+from app.invitations.voters import Voter
+from app.models.contestants import read_contestants
+from app.naming.service import find_annotators
+from app.rating.fit.elo import NATURAL_PER_ELO
+from app.rating.verdict.own_order import order_own_votes
+from app.review.own.schemas import OwnOrder, OwnPlace
+from app.review.queries import list_votes
+from app.snapshots.queries import newest_snapshot, read_models
+
+ENOUGH_VOTES = 20
+_MOST_VOTES = 10_000  # the newest, of an annotator with more
+_WORTH = np.array([1.0, 0.0, 0.5, 0.5])
+_INTERVAL = 1.96
+_BASE = 1000.0
+
+
+def find_own_number(conn: Connection, holder: Caller | Voter, annotator: str | None) -> int | None:
+    """Return the number of the annotator who asks; None before the first vote.
+
+    Raises
+    ------
+    ForeignAnnotatorError
+        The token is bound to another annotator.
+    BadInputError
+        An ingest token needs the annotator's key beside it.
+    """
+    if isinstance(holder, Voter):
+        if isinstance(holder.annotator, int):
+            return holder.annotator
+        return find_annotators(conn, [holder.annotator]).get(holder.annotator)
+    if annotator is None:
+        raise BadInputError("/annotator is required", (FieldError("/annotator", "is required"),))
+    if not holder.may_vote_as(annotator):
+        raise ForeignAnnotatorError("this token is bound to another annotator")
+    return find_annotators(conn, [annotator]).get(annotator)
+
+
+def order_of(conn: Connection, annotator_id: int | None) -> OwnOrder:
+    """Return the order that an annotator's votes show, once there are enough, and everyone's beside it."""
+    contestants = read_contestants(conn)
+    rows = (
+        []
+        if annotator_id is None
+        else list_votes(conn, annotator_id, limit=_MOST_VOTES, before=None, contestants=contestants)
+    )
+    rows = [row for row in rows if not row["retracted"] and not row["replaced"]]
+    rows = [row for row in rows if row["model_a_id"] != row["model_b_id"]]
+    snapshot = newest_snapshot(conn)
+    useful = 0 if snapshot is None or annotator_id is None else _counted(conn, snapshot["id"], annotator_id)
+    needed = max(0, ENOUGH_VOTES - len(rows))
+    if needed:
+        return OwnOrder(votes=len(rows), useful=useful, votes_needed=needed, models=[])
+    a, b = (np.array([row[side] for row in rows]) for side in ("model_a_id", "model_b_id"))
+    ids, places = np.unique(np.concatenate([a, b]), return_inverse=True)
+    first, second = places[: len(rows)], places[len(rows) :]
+    found = order_own_votes(first, second, _WORTH[[row["outcome"] for row in rows]], len(ids))
+    battles = np.bincount(places, minlength=len(ids))
+    names = {
+        row.id: row.name
+        for row in conn.execute(select(models.c.id, models.c.name).where(models.c.id.in_(ids.tolist())))
+    }
+    board = {} if snapshot is None else _board(conn, snapshot["id"])
+    return OwnOrder(
+        votes=len(rows),
+        useful=useful,
+        votes_needed=0,
+        models=[
+            OwnPlace(
+                model=names[int(ids[place])],
+                votes=int(battles[place]),
+                score=_BASE + found.R[place] / NATURAL_PER_ELO,
+                lower=_BASE + (found.R[place] - _INTERVAL * found.se[place]) / NATURAL_PER_ELO,
+                upper=_BASE + (found.R[place] + _INTERVAL * found.se[place]) / NATURAL_PER_ELO,
+                **board.get(int(ids[place]), {}),
+            )
+            for place in np.argsort(-found.R, kind="stable").tolist()
+        ],
+    )
+
+
+def _counted(conn: Connection, snapshot_id: UUID, annotator_id: int) -> int:
+    c = snapshot_annotators.c
+    statement = select(c.votes).where(
+        c.snapshot_id == snapshot_id, c.annotator_id == annotator_id, c.standing.not_in(("pending", "excluded"))
+    )
+    return int(conn.execute(statement).scalar() or 0)
+
+
+def _board(conn: Connection, snapshot_id: UUID) -> dict[int, dict[str, float | int | None]]:
+    return {
+        row["model_id"]: {
+            "board_rank": row["rank"], "board_score": row["score"], "board_lower": row["lower"],
+            "board_upper": row["upper"],
+        }
+        for row in read_models(conn, snapshot_id)
+        if row["method"] == "am-elo" and row["tag"] == ""
+    }  # fmt: skip

@@ -1,0 +1,264 @@
+"""Battles whose answers lie here, by keys and by those who vote: links, the open door, limits, undoing."""
+
+from collections import Counter
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import pytest
+from httpx import Client, Response
+from sqlalchemy import text
+
+from app.database.engine import Database
+
+Ask = Callable[..., Any]
+AssertProblem = Callable[..., dict[str, Any]]
+MODELS, PROMPTS = ("ash", "birch", "cedar"), ("One?", "Two?")
+PAIRS = {frozenset(pair) for pair in (("ash", "birch"), ("ash", "cedar"), ("birch", "cedar"))}
+
+
+def say(model: str, prompt: str) -> str:
+    """An answer that says whose it is, to the test alone."""
+    return f"**{len(model) + ord(model[0])}** on {prompt}"
+
+
+@pytest.fixture
+def pool(ask: Ask) -> None:
+    """Two prompts in two categories, with answers of three models; a fourth model has answered one of them."""
+    given = [
+        {"prompt": p, "model": m, "answer": say(m, p), "category": f"c{p[0]}", "language": "en"}
+        for p, m in product(PROMPTS, MODELS)
+    ]
+    assert ask("POST", "/answers", json={"answers": given}).json()["created"] == 6
+    assert ask("POST", "/models", json={"name": "silent"}).status_code == 201
+
+
+@pytest.fixture
+def invite(ask: Ask) -> Callable[..., dict[str, Any]]:
+    def make(**body: Any) -> dict[str, Any]:
+        made = ask("POST", "/invitations", json=body)
+        assert made.status_code == 201, made.text
+        return {**made.json(), "token": made.json()["link"].partition("#")[2]}
+
+    return make
+
+
+@pytest.fixture
+def draw(client: Client) -> Callable[..., Response]:
+    """Ask for a battle as a browser does, with a token."""
+
+    def send(token: str, **body: Any) -> Response:
+        return client.post("/api/v1/battles", json=body, headers={"Authorization": f"Bearer {token}"})
+
+    return send
+
+
+@pytest.fixture
+def cast(client: Client) -> Callable[..., Any]:
+    def send(battle: dict[str, Any], winner: str = "left") -> Any:
+        return client.post("/api/v1/votes", json={"token": battle["token"], "winner": winner})
+
+    return send
+
+
+@pytest.mark.usefixtures("pool")
+def test_a_key_gets_a_prompt_and_both_answers(ask: Ask, assert_problem: AssertProblem) -> None:
+    body = {"annotator": "ann", "answers": True}
+    shown = Counter[tuple[str, frozenset[str]]]()
+    first = set()
+    for _ in range(6):
+        battle = ask("POST", "/battles", scope="ingest", json=body).json()
+        assert battle["left_answer"] == say(battle["left"], battle["prompt"])
+        assert battle["right_answer"] == say(battle["right"], battle["prompt"])
+        shown[battle["prompt"], frozenset((battle["left"], battle["right"]))] += 1
+        first.add(battle["prompt"]) if len(shown) <= 2 else None
+    assert shown == Counter(product(PROMPTS, PAIRS)), "each prompt with each pair once, and no model without answers"
+    assert first == set(PROMPTS), "what was seen least comes first"
+    assert_problem(ask("POST", "/battles", scope="ingest", json=body), 409, "nothing-left")
+    listed = ask("GET", "/battles").json()["items"]
+    assert {tuple(one["tags"]) for one in listed} == {("cO", "en"), ("cT", "en")}
+    assert {one["candidates"] for one in listed} == {3}
+    assert {round(one["propensity"], 9) for one in listed} == {0.333333333, 0.5, 1.0}
+    exposed = ask("GET", "/exposure").json()["prompts"]
+    assert {(one["prompt"], one["category"], one["offered"]) for one in exposed} == {
+        ("One?", "cO", 3),
+        ("Two?", "cT", 3),
+    }
+    only = ask("POST", "/battles", scope="ingest", json={**body, "annotator": "bob", "category": "cT"}).json()
+    assert only["prompt"] == "Two?"
+    lone = {**body, "candidates": ["ash", "silent"]}
+    assert_problem(ask("POST", "/battles", scope="ingest", json=lone), 409, "nothing-left")
+    assert_problem(ask("POST", "/battles", scope="ingest", json={"annotator": "x", "category": "cT"}), 422, "invalid")
+    assert "prompt" not in ask("POST", "/battles", scope="ingest", json={"annotator": "ann"}).json()
+
+
+@pytest.mark.usefixtures("pool")
+def test_the_browser_learns_the_models_by_voting_alone(
+    ask: Ask, invite: Callable[..., dict[str, Any]], draw: Ask, cast: Ask, database: Database
+) -> None:
+    link = invite(annotator="ada", category="cO")
+    assert (link["state"], link["annotator"], link["votes"]) == ("open", "ada", 0)
+    drawn = draw(link["token"])
+    battle = drawn.json()
+    assert drawn.status_code == 201
+    assert battle.keys() == {"battle_id", "token", "expires_at", "prompt", "left_answer", "right_answer"}
+    assert not any(model in drawn.text for model in MODELS)
+    assert battle["prompt"] == "<p>One?</p>\n"
+    revealed = cast(battle).json()
+    for side in ("left", "right"):
+        source = say(revealed[side], "One?").removeprefix("**").replace("**", "</strong>")
+        assert battle[f"{side}_answer"] == f"<p><strong>{source}</p>\n"
+    with database.read() as conn:
+        stored = conn.execute(text("SELECT tags FROM votes")).scalar_one()
+    assert stored == ["cO", "en"]
+    assert ask("GET", "/invitations").json()["items"][0]["votes"] == 1
+    assert ask("GET", "/annotators/ada", scope="review").json()["votes_summary"]["votes"] == 1
+
+
+@pytest.mark.usefixtures("pool")
+def test_an_ingest_token_that_is_bound_to_its_annotator_draws_too(
+    ask: Ask, draw: Ask, assert_problem: AssertProblem
+) -> None:
+    bound = ask("POST", "/keys/tokens", scope="ingest", json={"annotator": "bob"}).json()["token"]
+    assert "left" not in draw(bound, annotator="bob").json()
+    assert_problem(draw(bound, annotator="eve"), 403, "foreign-annotator")
+    assert_problem(draw(bound), 403, "foreign-annotator")
+    free = ask("POST", "/keys/tokens", scope="ingest", json={}).json()["token"]
+    assert_problem(draw(free, annotator="bob"), 403, "scope-missing")
+    assert_problem(ask("POST", "/battles", scope="ingest", json={}), 422, "invalid")
+    for chosen in ({"candidates": ["ash", "birch"]}, {"tags": ["x"]}, {"answers": True, "category": "cO"}):
+        error = assert_problem(draw(bound, annotator="bob", **chosen), 422, "invalid")["errors"][0]
+        assert error["pointer"].strip("/") in chosen
+
+
+@pytest.mark.usefixtures("pool")
+def test_a_link_has_a_number_of_votes_and_an_end(
+    ask: Ask,
+    invite: Callable[..., dict[str, Any]],
+    draw: Ask,
+    cast: Ask,
+    assert_problem: AssertProblem,
+    database: Database,
+) -> None:
+    link = invite(max_votes=2)
+    assert link["annotator"].startswith("invited-")
+    ahead = [draw(link["token"]).json() for _ in range(4)]
+    assert [battle["votes_left"] for battle in ahead] == [2] * 4
+    results = [cast(battle).status_code for battle in ahead]
+    assert results == [410, 410, 201, 201], "battles that were drawn ahead do not add to the votes"
+    assert_problem(draw(link["token"]), 410, "votes-used-up")
+    assert_problem(draw(link["token"], annotator="eve"), 422, "invalid")
+    other = invite()
+    battle = draw(other["token"]).json()
+    assert ask("DELETE", f"/invitations/{other['id']}").json()["state"] == "revoked"
+    assert cast(battle).status_code == 410
+    assert ask("DELETE", f"/invitations/{other['id']}").json()["state"] == "revoked"
+    late = invite(expires_at="2100-01-01T00:00:00Z")
+    with database.begin() as conn:
+        conn.execute(text("UPDATE invitations SET expires_at = now() WHERE revoked_at IS NULL"))
+    assert_problem(draw(late["token"]), 401, "not-invited")
+    flipped = late["token"][:-1] + ("A" if late["token"][-1] != "A" else "B")
+    for forged in ("sav_", "sav_x", flipped, late["token"].removeprefix("sav_")):
+        assert_problem(draw(forged), 401, "not-authenticated")
+    assert_problem(ask("POST", "/invitations", json={"expires_at": "2020-01-01T00:00:00Z"}), 422, "invalid")
+    assert_problem(ask("POST", "/invitations", json={"everyone": True, "annotator": "x"}), 422, "invalid")
+    assert_problem(ask("DELETE", "/invitations/00000000-0000-0000-0000-000000000000"), 404, "not-found")
+    for method, path in (("POST", ""), ("GET", ""), ("DELETE", f"/{late['id']}")):
+        assert_problem(ask(method, f"/invitations{path}", scope=None, json={}), 401, "not-authenticated")
+        assert_problem(ask(method, f"/invitations{path}", scope="review", json={}), 403, "scope-missing")
+    acts = [one["action"] for one in ask("GET", "/audit?action=invitation").json()["items"]]
+    assert Counter(acts) == {"invitation.create": 3, "invitation.revoke": 1}
+
+
+def test_a_voters_token_does_nothing_else(client: Client, invite: Callable[..., dict[str, Any]]) -> None:
+    shown = {"Authorization": f"Bearer {invite()['token']}"}
+    vote = {"model_a": "a", "model_b": "b", "winner": "tie", "annotator": "x"}
+    for method, path, body in (
+        ("POST", "/votes", vote), ("POST", "/votes/batch", {"votes": [vote]}),
+        ("GET", "/annotators/me?annotator=x", None),
+        ("GET", "/prompts", None), ("POST", "/keys/tokens", {}), ("GET", "/invitations", None),
+    ):  # fmt: skip
+        assert client.request(method, f"/api/v1{path}", json=body, headers=shown).status_code == 401, path
+
+
+@pytest.mark.usefixtures("pool")
+def test_a_vote_can_be_taken_back_for_some_seconds(
+    client: Client,
+    ask: Ask,
+    invite: Callable[..., dict[str, Any]],
+    draw: Ask,
+    cast: Ask,
+    assert_problem: AssertProblem,
+    database: Database,
+) -> None:
+    token = invite()["token"]
+
+    def undo(battle: dict[str, Any], **changes: str) -> Response:
+        body = {"token": battle["token"], **changes}
+        return client.post(f"/api/v1/battles/{battle['battle_id']}/undo", json=body)
+
+    first, second = draw(token).json(), draw(token).json()
+    assert_problem(undo(first), 409, "conflict")
+    vote = cast(first).json()["id"]
+    for _ in range(2):
+        assert undo(first).json() == {"battle_id": first["battle_id"], "vote_id": vote}
+    assert ask("GET", f"/votes/{vote}", scope="review").json()["retraction"]["retracted_by"] == "annotator"
+    assert len(ask("GET", "/retractions", scope="review").json()["items"]) == 1
+    assert_problem(cast(first), 409, "vote-conflict")
+    assert ask("GET", "/invitations").json()["items"][0]["votes"] == 0
+    cast(second)
+    assert_problem(undo(second, token=first["token"]), 422, "forged-token")
+    with database.begin() as conn:
+        conn.execute(text("UPDATE battles SET ended_at = ended_at - interval '16 seconds'"))
+    assert_problem(undo(second), 410, "undo-too-late")
+
+
+@pytest.mark.usefixtures("pool")
+def test_votes_are_sent_again_and_counted_once(invite: Callable[..., dict[str, Any]], draw: Ask, cast: Ask) -> None:
+    battle = draw(invite()["token"]).json()
+    answers = [cast(battle) for _ in range(3)]
+    assert [answer.status_code for answer in answers] == [201, 200, 200]
+    assert len({answer.json()["id"] for answer in answers}) == 1
+
+
+@pytest.mark.usefixtures("pool")
+def test_an_erased_annotator_has_no_link(
+    ask: Ask, invite: Callable[..., dict[str, Any]], draw: Ask, assert_problem: AssertProblem
+) -> None:
+    link = invite(annotator="ada@example.org")
+    battle = draw(link["token"])
+    assert battle.status_code == 201
+    assert ask("POST", "/annotators/ada@example.org/erase", json={"reason": "asked for it"}).status_code == 200
+    (shown,) = ask("GET", "/invitations").json()["items"]
+    assert (shown["state"], "ada" in shown["annotator"]) == ("revoked", False)
+    late = invite()
+    assert draw(late["token"]).status_code == 201, "others go on"
+    assert "ada@example.org" not in ask("GET", "/audit").text
+
+
+def test_an_order_of_ones_own_after_twenty_votes(
+    client: Client, ask: Ask, invite: Callable[..., dict[str, Any]], draw: Ask, cast: Ask, assert_problem: AssertProblem
+) -> None:
+    models = {"ash": 3, "birch": 2, "cedar": 1}
+    given = [{"prompt": str(p), "model": m, "answer": f"{rank}"} for p in range(7) for m, rank in models.items()]
+    ask("POST", "/answers", json={"answers": given})
+    token = invite()["token"]
+
+    def own() -> Any:
+        return client.get("/api/v1/annotators/me/order", headers={"Authorization": f"Bearer {token}"}).json()
+
+    assert own() == {"votes": 0, "useful": 0, "votes_needed": 20, "models": []}
+    for _ in range(20):
+        battle = draw(token).json()
+        cast(battle, "left" if battle["left_answer"] > battle["right_answer"] else "right")
+    order = own()
+    assert (order["votes"], order["votes_needed"], [one["model"] for one in order["models"]]) == (20, 0, list(models))
+    assert sum(one["votes"] for one in order["models"]) == 40
+    assert all(one["lower"] < one["score"] < one["upper"] for one in order["models"])
+    assert sum(one["score"] for one in order["models"]) == pytest.approx(3000)
+    bound = ask("POST", "/keys/tokens", scope="ingest", json={"annotator": "bob"}).json()["token"]
+    for query, status in (("", 422), ("?annotator=bob", 200), ("?annotator=eve", 403)):
+        shown = {"Authorization": f"Bearer {bound}"}
+        assert client.get(f"/api/v1/annotators/me/order{query}", headers=shown).status_code == status
+    assert_problem(ask("GET", "/annotators/me/order", scope="admin"), 403, "scope-missing")
+    assert_problem(ask("GET", "/annotators/me/order", scope=None), 401, "not-authenticated")

@@ -1,0 +1,172 @@
+"""An arena's first day in Chromium: answers are recorded, two are invited and vote, and the leaderboard moves."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+from sqlalchemy import text
+
+from app.database.engine import Database
+from app.imports.answers import import_answers
+from tests.fixtures.browser import NewPage, PageProblems, assert_accessible, assert_fits_phone
+from tests.fixtures.crowds import RANK_EVERYTHING
+
+pytestmark = pytest.mark.browser
+
+Ask = Callable[..., Any]
+POOL = Path(__file__).parents[2] / "examples" / "arena" / "pool.jsonl"
+MODELS = ("maple", "otter", "pixel", "quartz")
+PHONE = {"width": 390, "height": 844}
+ORDER = {model: place for place, model in enumerate(MODELS)}
+
+
+@pytest.fixture
+def pool(database: Database) -> dict[str, str]:
+    """The example's pool; which model gave each answer, by its first words as they are shown."""
+    with database.begin() as conn:
+        import_answers(conn, POOL, replace=False, recorded_by="me")
+    return {}
+
+
+@pytest.fixture
+def invite(ask: Ask) -> Callable[..., str]:
+    return lambda **body: str(ask("POST", "/invitations", json=body).json()["link"])
+
+
+def status(page: Page) -> Any:
+    return page.get_by_role("status")
+
+
+def sides(page: Page) -> tuple[str, str]:
+    """Which models the last vote was on, as the page says it."""
+    said = status(page).inner_text().removesuffix(".").split(", right was ")
+    return said[0].removeprefix("Left was "), said[1]
+
+
+def cast_votes(page: Page, number: int) -> None:
+    """Vote with the keys; the left one is better every time, until the models are known."""
+    for count in range(number):
+        with page.expect_response(lambda response: response.url.endswith("/votes")) as answer:
+            page.keyboard.press("1" if count % 2 else "2")
+        assert answer.value.status == 201
+        expect(page.locator("[role=group] button").first).to_have_attribute("aria-disabled", "false")
+
+
+@pytest.mark.usefixtures("pool")
+def test_two_are_invited_and_vote_on_a_phone(
+    new_page: NewPage, invite: Callable[..., str], ask: Ask, refit: Ask, change_policy: Ask, database: Database
+) -> None:
+    change_policy(**RANK_EVERYTHING, min_votes=0)
+    for annotator in ("ada", "bob"):
+        page = new_page(viewport=PHONE, has_touch=True)
+        page.goto(invite(annotator=annotator))
+        left = page.get_by_role("button", name="Left is better")
+        expect(left).to_have_attribute("aria-disabled", "false")
+        sealed = page.locator("stable-arena-battle").evaluate("element => element.shadowRoot.innerHTML")
+        assert not any(model in sealed for model in MODELS)
+        assert_fits_phone(page)
+        left.tap()
+        expect(status(page)).to_contain_text("Left was ")
+        assert set(sides(page)) < set(MODELS)
+        cast_votes(page, 19)
+        expect(page.get_by_role("heading", name="Your order so far")).to_be_visible()
+        expect(page.locator("#mine tbody tr")).to_have_count(4)
+        assert_accessible(page)
+    with database.read() as conn:
+        assert conn.execute(text("SELECT count(*), count(sealed_battle_id) FROM votes")).one() == (40, 40)
+        columns = "annotator_id, prompt_id, least(left_id, right_id), greatest(left_id, right_id)"
+        repeated = f"SELECT count(*) - count(DISTINCT ({columns})) FROM battles"
+        assert conn.execute(text(repeated)).scalar_one() == 0
+    refit()
+    page = new_page()
+    page.goto("/")
+    expect(page.get_by_text("40 votes came by invitation")).to_be_visible()
+    decided = ask("POST", "/annotators/bob/decisions", scope="review", json={"action": "exclude", "reason": "a test"})
+    assert decided.status_code in (200, 201)
+    refit(accept_exclusions=True)
+    page.goto("/")
+    expect(page.get_by_text("20 of 40 votes")).to_be_visible()
+
+
+@pytest.mark.usefixtures("pool")
+def test_by_the_keyboard_alone(page: Page, ask: Ask, database: Database) -> None:
+    ask("POST", "/invitations", json={"everyone": True})
+    page.goto("/vote")
+    assert_accessible(page)
+    start = page.get_by_role("button", name="Agree and start")
+    start.focus()
+    page.keyboard.press("Enter")
+    first = page.get_by_role("button", name="Left is better")
+    expect(first).to_have_attribute("aria-disabled", "false")
+    assert_accessible(page)
+    for key in ("1", "2", "3", "4"):
+        expect(first).to_have_attribute("aria-disabled", "false")
+        with page.expect_response(lambda response: response.url.endswith("/votes")):
+            page.keyboard.press(key)
+        expect(status(page)).to_contain_text("Left was ")
+        expect(first).to_have_attribute("aria-disabled", "false")
+    page.get_by_role("button", name="Undo").focus()
+    page.keyboard.press("Enter")
+    expect(status(page)).to_have_text("Your vote was taken back.")
+    page.keyboard.press("s")
+    expect(status(page)).to_have_text("Skipped.")
+    with database.read() as conn:
+        assert list(conn.execute(text("SELECT outcome FROM votes ORDER BY id")).scalars()) == [0, 1, 2, 3]
+        assert conn.execute(text("SELECT count(*) FROM retracted_votes")).scalar_one() == 1
+        assert conn.execute(text("SELECT count(*) FROM battles WHERE skip_reason = 'skip'")).scalar_one() == 1
+    page.get_by_role("checkbox", name="Use the keys").uncheck()
+    page.keyboard.press("1")
+    page.reload()
+    expect(page.get_by_role("checkbox", name="Use the keys")).not_to_be_checked()
+
+
+@pytest.mark.usefixtures("pool")
+def test_a_vote_that_the_network_lost_is_sent_again_and_counted_once(
+    page: Page, page_problems: PageProblems, invite: Callable[..., str], database: Database
+) -> None:
+    page_problems.expect("api/v1/votes")
+    page_problems.expect("ERR_FAILED")
+    page.goto(invite())
+    first = page.get_by_role("button", name="Both are good")
+    expect(first).to_have_attribute("aria-disabled", "false")
+    lost = []
+
+    def lose_the_first_answer(route: Any) -> None:
+        if lost:
+            route.continue_()
+            return
+        lost.append(route.fetch().status)  # it arrives, and its answer does not
+        route.abort()
+
+    page.route("**/api/v1/votes", lose_the_first_answer)
+    first.click()
+    expect(status(page)).to_contain_text("Left was ")
+    assert lost == [201]
+    with database.read() as conn:
+        assert conn.execute(text("SELECT count(*) FROM votes")).scalar_one() == 1
+
+
+def test_what_voters_are_told_at_the_end(
+    page: Page, page_problems: PageProblems, invite: Callable[..., str], ask: Ask
+) -> None:
+    page_problems.expect("status of 4")
+    answers = [{"prompt": "?", "model": model, "answer": "x" * 90_000 + "\n\n" + "y " * 2_000} for model in ("a", "b")]
+    ask("POST", "/answers", json={"answers": answers})
+    page.goto(invite(category="none such"))
+    expect(status(page)).to_contain_text("You have seen everything")
+    page.goto(invite(max_votes=1))
+    page.reload()
+    expect(page.get_by_role("button", name="Skip")).to_have_attribute("aria-disabled", "false")
+    left, right = page.locator(".answer .text").all()
+    left.evaluate("pane => { pane.scrollTop = 500; }")
+    expect(right).to_have_js_property("scrollTop", 500)
+    page.keyboard.press("4")
+    expect(status(page)).to_contain_text("All your votes are cast")
+    page.goto("/vote#sav_" + "A" * 44)
+    page.reload()
+    expect(status(page)).to_contain_text("There is no battle to show")
+    page.goto("/vote")
+    page.reload()
+    expect(page.get_by_text("Voting is by invitation")).to_be_visible()
