@@ -55,3 +55,22 @@ def test_in_typescript(description: Path, arguments: list[str], tmp_path: Path) 
     run(NODE / "tsc", "--project", ".", cwd=tmp_path)
     said = run("node", "use.js", *arguments, cwd=tmp_path).splitlines()
     assert said == [line.replace("True", "true") for line in EXPECTED]
+
+
+def test_the_component_as_installed(tmp_path: Path) -> None:
+    run("npm", "pack", "--pack-destination", tmp_path, cwd=GENERATORS.parent / "battle")
+    (package,) = tmp_path.glob("*.tgz")
+    (tmp_path / "package.json").write_text('{"private": true, "type": "module"}')
+    run("npm", "install", "--offline", "--no-audit", "--no-fund", package, cwd=tmp_path)
+    (tmp_path / "use.ts").write_text(
+        """
+        import "stable-arena-battle";
+        const battle = document.createElement("stable-arena-battle");
+        battle.addEventListener("voted", (event) => { const side: string = event.detail.left; console.log(side); });
+        // @ts-expect-error
+        battle.addEventListener("voted", (event) => event.detail.nothing);
+        """
+    )
+    options = ("--noEmit", "--strict", "--lib", "es2022,dom", "--module", "nodenext", "--types", "", "use.ts")
+    run(NODE / "tsc", *options, cwd=tmp_path)
+    run("node", "--input-type=module", "--eval", 'import "stable-arena-battle"', cwd=tmp_path)
