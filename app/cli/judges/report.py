@@ -11,7 +11,7 @@ import polars as pl
 from app.errors import BadInputError
 from app.imports.formats import VoteFile
 from app.imports.formats.indexing import encode
-from app.rating.arrays import Floats, Mask, sum_by
+from app.rating.arrays import Mask, sum_by
 from app.rating.errors import VotesError
 from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.judges.agreement import Agreement, agree, agree_with_swapped
@@ -157,8 +157,7 @@ class _Compared:
         self, ballots: Ballots, human: Mask, known: PeoplesScores, followers: Followers, confidence: float
     ) -> None:
         v, size = ballots.votes, len(ballots.votes.annotators)
-        self.human, self.followers = human, followers
-        self.z = float(critical_values(np.array([np.inf]), confidence)[0])
+        self.human, self.followers, self.confidence = human, followers, confidence
         score = np.full(len(v.models), np.nan)
         score[known.models] = ELO_PER_NATURAL * known.score
         gap, every = np.abs(score[v.model_a] - score[v.model_b]), np.ones(len(v.outcome), dtype=bool)
@@ -176,11 +175,11 @@ class _Compared:
 
     def row(self, k: int, name: str, families: Mapping[str, str]) -> dict[str, Any]:
         """Return a judge's row, without the cost."""
-        f = self.followers
+        f, points = self.followers, ELO_PER_NATURAL
         return {
             "annotator": name,
-            **self._interval("ability", f.ability[k], f.ability_se[k]),
-            **self._interval("side_lean", ELO_PER_NATURAL * f.lean[k], ELO_PER_NATURAL * f.lean_se[k]),
+            **self._interval("ability", f.ability[k], f.ability_se[k], f.freedom[k]),
+            **self._interval("side_lean", points * f.lean[k], points * f.lean_se[k], f.lean_freedom[k]),
             "left_share": finite(self.left[k]),
             "agreement": finite(self.agreement.share[k]),
             "agreement_decided": finite(self.agreement.decided[k]),
@@ -191,9 +190,9 @@ class _Compared:
             "compared": count(self.agreement.compared[k]),
             "swap_consistency": finite(self.consistent[k]),
             "swapped_battles": count(self.swapped[k]),
-            "taste_sd": finite(ELO_PER_NATURAL * f.taste_sd[k]),
+            "taste_sd": finite(points * f.taste_sd[k]),
             "family": _family(name, families),
-            **self._interval("own_family", ELO_PER_NATURAL * f.preference[k], ELO_PER_NATURAL * f.preference_se[k]),
+            **self._interval("own_family", points * f.preference[k], points * f.preference_se[k], f.freedom[k]),
             "calibration_votes": self._calibration_votes(k),
             "votes": int(self.votes[k]),
             "battles": count(self.battles[k]),
@@ -217,15 +216,20 @@ class _Compared:
         total = float(found.compared[some].sum())
         return float(found.compared[some] @ share[some]) / total if total else None
 
-    def _interval(self, name: str, value: Floats, se: Floats) -> dict[str, float | None]:
-        ends = {"": 0.0, "_lower": -self.z, "_upper": self.z}
+    def _reach(self, freedom: float) -> float:
+        """Return the standard errors to either end of an interval."""
+        return float(critical_values(np.array([freedom]), self.confidence)[0])
+
+    def _interval(self, name: str, value: float, se: float, freedom: float) -> dict[str, float | None]:
+        reach = self._reach(freedom)
+        ends = {"": 0.0, "_lower": -reach, "_upper": reach}
         return {f"{name}{end}": finite(float(value + width * se if width else value)) for end, width in ends.items()}
 
     def _calibration_votes(self, k: int) -> int | None:
         """Return how many votes of people would make the ability known to ± .1; None where no number would."""
         f = self.followers
         people, rest = f.people_se[k] ** 2, f.ability_se[k] ** 2 - f.people_se[k] ** 2
-        allowed = (KNOWN_TO / self.z) ** 2 - rest
+        allowed = (KNOWN_TO / self._reach(f.freedom[k])) ** 2 - rest
         return int(np.ceil(self.people_votes * people / allowed)) if allowed > 0.0 else None
 
 

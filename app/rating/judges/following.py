@@ -12,9 +12,12 @@ from app.rating.fit.likelihood import laplacian
 from app.rating.judges.ballots import Ballots
 from app.rating.judges.leaning import find_own_habits, tell_leans
 from app.rating.judges.people import PeoplesScores
-from app.rating.uncertainty.covariance import TINY
+from app.rating.uncertainty.covariance import NORMAL, TINY
 
 ROUNDS = 4  # of the abilities that flatten uncertain differences: the last moves them by less than .1 %
+FITTED = 2.0  # ability and lean, of the models' degrees of freedom
+TASTE_ROUNDS = 2  # tastes flatten the odds as uncertain scores do: the second knows them
+TASTE = 7  # its place among the figures
 FLATTEN = np.pi / 8.0  # σ averaged over N(x, v) is about σ(x/√(1 + π v/8))
 
 
@@ -24,31 +27,34 @@ class Followers:
 
     Attributes
     ----------
+    votes : on models with a score, copies of a battle counted once
     ability, ability_se : 1 is the people's mean annotator; the error has the judge's votes, the judge's tastes and the
         people's scores in it
     people_se : the part of the error that is the people's
     lean, lean_se : log odds for the left; NaN also where the votes do not tell a lean
+    freedom, lean_freedom : degrees of freedom of the two errors: people and models are few
     taste_sd : of an own opinion of each model, log odds
     preference, preference_se : log odds that the judge's own family has against others, beside the people's scores; NaN
         without votes between a model of the family and another
-    votes : on models with a score, copies of a battle counted once
     """
 
+    votes: Floats
     ability: Floats
     ability_se: Floats
     people_se: Floats
     lean: Floats
     lean_se: Floats
+    freedom: Floats
+    lean_freedom: Floats
     taste_sd: Floats
     preference: Floats
     preference_se: Floats
-    votes: Floats
 
     @classmethod
     def unknown(cls, lean: Floats, lean_se: Floats) -> Self:
         """Return what is known of judges beside people whose order is not: their leans."""
-        none = np.full(len(lean), np.nan)
-        return cls(none, none, none, lean, lean_se, none, none, none, none)
+        none, known = np.full(len(lean), np.nan), np.full(len(lean), np.inf)
+        return cls(none, none, none, none, lean, lean_se, known, known, none, none, none)
 
 
 def follow_people(ballots: Ballots, known: PeoplesScores, own_family: Mask | None = None) -> Followers:
@@ -59,7 +65,7 @@ def follow_people(ballots: Ballots, known: PeoplesScores, own_family: Mask | Non
     Parameters
     ----------
     ballots : of the judges
-    known : the people's scores; each difference is taken at its mean, and flattened by its variance
+    known : the people's scores; each difference is taken at its mean, and flattened by its variance and that of tastes
     own_family : models of each annotator's own family, shape (n_annotators, n_models); default none
 
     Notes
@@ -79,18 +85,25 @@ def follow_people(ballots: Ballots, known: PeoplesScores, own_family: Mask | Non
     at, H = np.tile([1.0, 0.0, 0.0], (size, 1)), np.zeros((size, 3, 3))
     cells = sided.cells
     d, doubt = score[cells.model_a] - score[cells.model_b], spread[place[cells.model_a], place[cells.model_b]]
-    for _ in range(ROUNDS):
-        flat = 1.0 / np.sqrt(1.0 + FLATTEN * at[cells.annotator, ABILITY] ** 2 * doubt)
-        H = find_own_habits(sided, flat * d, flat * sided.side * told[cells.annotator], at, free_ability=True)
-    found = np.full((8, size), np.nan)
+    found, side = np.full((10, size), np.nan), sided.side * told[cells.annotator]
     families = np.zeros((size, len(known.models))) if own_family is None else own_family[:, known.models].astype(float)
-    for k in np.flatnonzero(np.diff(cells.starts)):
-        judge = _Judge.of(kept, int(k), place, known, spread, at[k], H[k], leans=bool(told[k]))
-        found[:, k] = judge.figures(known, families[k])
-    found[2:4, ~told] = np.nan
-    ability, se, lean, lean_se, people_se, taste, preference, preference_se = found
-    votes = cells.votes_by_annotator()
-    return Followers(ability, se, people_se, lean, lean_se, taste, preference, preference_se, votes)
+    for _ in range(TASTE_ROUNDS):
+        taste = np.nan_to_num(found[TASTE]) ** 2
+        for _ in range(ROUNDS):
+            flat = flatten(at[cells.annotator, ABILITY] ** 2 * doubt + 2.0 * taste[cells.annotator])
+            H = find_own_habits(sided, flat * d, flat * side, at, free_ability=True)
+        for k in np.flatnonzero(np.diff(cells.starts)):
+            doubts = at[k, ABILITY] ** 2 * spread + 2.0 * taste[k]
+            judge = _Judge.of(kept, int(k), place, known, flatten(doubts), at[k], H[k], leans=bool(told[k]))
+            found[:, k] = judge.figures(known, families[k])
+    found[3:5, ~told] = np.nan
+    return Followers(cells.votes_by_annotator(), *found)
+
+
+def flatten(variance: Floats) -> Floats:
+    """Return c with E σ(x) ≈ σ(c E x), x normal with this variance."""
+    flat: Floats = 1.0 / np.sqrt(1.0 + FLATTEN * variance)
+    return flat
 
 
 class _Judge(NamedTuple):
@@ -115,14 +128,14 @@ class _Judge(NamedTuple):
 
     @classmethod
     def of(
-        cls, ballots: Ballots, k: int, place: Indices, known: PeoplesScores, spread: Floats, at: Floats, H: Floats,
+        cls, ballots: Ballots, k: int, place: Indices, known: PeoplesScores, flats: Floats, at: Floats, H: Floats,
         *, leans: bool,
     ) -> "_Judge":  # fmt: skip
         """Sum a judge's votes."""
         one, size = ballots.where(ballots.votes.annotator == k), len(known.models)
         v, number = one.votes, one.ballot
         left, right = place[v.model_a], place[v.model_b]
-        flat = 1.0 / np.sqrt(1.0 + FLATTEN * at[ABILITY] ** 2 * spread[left, right])
+        flat = flats[left, right]
         h = np.stack([flat * (known.score[left] - known.score[right]), flat * leans])
         p = 1.0 / (1.0 + np.exp(-(at[ABILITY] * h[0] + at[LEAN] * h[1])))
         w, rest = one.weight * p * (1.0 - p), one.weight * (v.outcome - p)
@@ -150,12 +163,28 @@ class _Judge(NamedTuple):
         noise = profile @ self.noise @ profile.T + ability**2 * left @ known.covariance @ left
         excess = float(self.gradient @ self.gradient) - float(np.trace(noise))
         taste = max(excess, 0.0) / max(float((left**2).sum()), TINY)
-        variance = self.bread @ self.noise[:2, :2] @ self.bread + of_people + taste * moves @ moves.T
+        own, tastes = self.bread @ self.noise[:2, :2] @ self.bread, taste * moves @ moves.T
+        parts = np.stack([np.diag(x) for x in (own, of_people, tastes)])
         told = float(family @ left @ family)
         preference = preference_se = np.nan
         if told > KNOWN:
             preference = float(family @ self.gradient) / told
             preference_se = np.sqrt(family @ (noise + taste * left @ left) @ family) / told
-        (ability_se, lean_se), people_se = np.sqrt(np.diag(variance)), np.sqrt(of_people[0, 0])
-        found = ability, ability_se, self.at[1], lean_se, people_se, np.sqrt(taste), preference, preference_se
+        variance = parts.sum(axis=0)
+        known_to = np.array([np.inf, known.freedom, max(size - FITTED, 1.0)])
+        freedom = 1.0 / np.maximum(
+            ((parts / np.maximum(variance, TINY)) ** 2 / known_to[:, None]).sum(axis=0), 1.0 / NORMAL
+        )
+        (ability_se, lean_se), people_se = np.sqrt(variance), np.sqrt(parts[1, 0])
+        found = (
+            ability,
+            ability_se,
+            people_se,
+            self.at[1],
+            lean_se,
+            *freedom,
+            np.sqrt(taste),
+            preference,
+            preference_se,
+        )
         return tuple(float(x) for x in found)

@@ -11,7 +11,7 @@ from app.rating.fit.arrow import observe
 from app.rating.fit.bias import correct_known
 from app.rating.judges.ballots import Ballots
 from app.rating.settings import Interval, LoopSettings
-from app.rating.uncertainty.covariance import TINY
+from app.rating.uncertainty.covariance import NORMAL, TINY
 from app.rating.uncertainty.estimate import fit_with_errors
 from app.rating.uncertainty.notices import FEWEST
 from app.rating.verdict.rating import Rating, publish
@@ -59,15 +59,17 @@ class PeoplesScores:
     score : E[S | votes], natural units of the people's mean annotator, mean 0, shape (n,)
     covariance : of the true scores around it, shape (n, n)
     scale_se : relative error of how far apart the true scores are, because τ² is estimated
+    freedom : degrees of freedom of the people's errors
     """
 
     models: Indices
     score: Floats
     covariance: Floats
     scale_se: float
+    freedom: float
 
 
-NO_SCORES = PeoplesScores(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros((0, 0)), float("nan"))
+NO_SCORES = PeoplesScores(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros((0, 0)), np.nan, np.nan)
 
 
 def learn_scores(people: Rating) -> PeoplesScores:
@@ -99,4 +101,5 @@ def learn_scores(people: Rating) -> PeoplesScores:
     kept = variance / (variance + values)
     score = (vectors * kept) @ (vectors.T @ (R - R.mean()))
     scale_se = float(values.sum()) / (len(R) - 1) / variance * np.sqrt(2.0 / (len(R) - 1))
-    return PeoplesScores(models, score, (vectors * (kept * values)) @ vectors.T, float(scale_se))
+    freedom = 1.0 / max(float(np.mean(1.0 / people.covariance.freedom[inside])), 1.0 / NORMAL)
+    return PeoplesScores(models, score, (vectors * (kept * values)) @ vectors.T, float(scale_se), freedom)

@@ -10,6 +10,7 @@ from app.rating.judges.following import Followers, follow_people
 from app.rating.judges.panels import try_panels
 from app.rating.judges.people import learn_scores, rate_people
 from app.rating.settings import LoopSettings
+from app.rating.uncertainty.covariance import critical_values
 from tests.fixtures.judged_votes import Judged, Voter, judge_votes
 
 JUDGES = [
@@ -119,6 +120,7 @@ def test_the_intervals_cover_abilities_and_leans(people: int, votes: int, taste:
         found = follow(judge_beside(seed, people, votes, taste=taste))
         value = np.stack([found.ability[-3:], found.lean[-3:]])
         se = np.stack([found.ability_se[-3:], found.lean_se[-3:]])
-        hits.append(np.abs(value - truth) < 1.96 * se)
+        freedom = np.stack([found.freedom[-3:], found.lean_freedom[-3:]])
+        hits.append(np.abs(value - truth) < critical_values(freedom, 0.95) * se)
     covered = np.mean(hits, axis=(0, 2))
     assert ((covered >= 0.92) & (covered <= 0.98)).all(), covered
