@@ -71,6 +71,6 @@ def test_the_component_as_installed(tmp_path: Path) -> None:
         battle.addEventListener("voted", (event) => event.detail.nothing);
         """
     )
-    options = ("--noEmit", "--strict", "--lib", "es2022,dom", "--module", "nodenext", "--types", "", "use.ts")
+    options = ("--noEmit", "--strict", "--lib", "es2022,dom", "--module", "nodenext", "use.ts")
     run(NODE / "tsc", *options, cwd=tmp_path)
     run("node", "--input-type=module", "--eval", 'import "stable-arena-battle"', cwd=tmp_path)

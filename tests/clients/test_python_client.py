@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import json
 import runpy
 import subprocess
 import sys
@@ -227,6 +228,8 @@ def test_its_version_is_that_of_the_service() -> None:
     for folder in (ROOT, ROOT / "clients" / "python"):
         project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
         assert project["version"] == app.__version__
+    component = json.loads((ROOT / "clients" / "battle" / "package.json").read_text(encoding="utf-8"))
+    assert component["version"] == app.__version__
 
 
 def test_the_models_are_those_of_the_description() -> None:
