@@ -1,9 +1,10 @@
 """What an idle service costs, and how soon it begins when there is work: `python -m benchmarks.rest [SECONDS]`.
 
 `stable-arena serve` with its worker on an embedded database, one leaderboard published, no request. Prints the
-transactions a second of the whole PostgreSQL and the share of one processor that the service and PostgreSQL take. Then
-causes come one at a time, after a rest, and the time from each to the begin of its work is printed: the median and the
-longest of ten. The time of a webhook's message ends when it arrives, that of the charts when they are drawn.
+transactions a second of the whole PostgreSQL, without autovacuum's, and the share of one processor that the service
+and PostgreSQL take. Then causes come one at a time, after a rest, and the time from each to the begin of its work is
+printed: the median and the longest of ten. The time of a webhook's message ends when it arrives, that of the charts
+when they are drawn.
 """
 
 import os
@@ -192,6 +193,9 @@ def main() -> None:
                 post(client, "/imports", content=votes, headers={"Content-Type": "text/csv"})
                 wait_for(own, "SELECT 1 FROM snapshot_fragility, snapshot_charts LIMIT 1")
                 time.sleep(SETTLE_SECONDS)
+                with psycopg.connect(url, user="postgres", autocommit=True) as superuser:
+                    superuser.execute("ALTER SYSTEM SET autovacuum = off")  # it makes a transaction a second itself
+                    superuser.execute("SELECT pg_reload_conf()")
                 postmaster = psutil.Process(own.info.backend_pid).parent()
                 rest(own, [service, postmaster.pid], seconds)
                 measure(client, own)
