@@ -12,7 +12,7 @@ from app.database.engine import Database
 from app.settings import Settings, WebhookSettings
 from tests.fixtures.browser import assert_accessible, assert_fits_phone
 from tests.fixtures.console import SignIn
-from tests.fixtures.pages import Page
+from tests.fixtures.pages import Page, text_of
 
 Ask = Callable[..., Any]
 
@@ -83,6 +83,10 @@ def test_the_log_is_searched_and_verified(sign_in: SignIn, ask: Ask, crowd: list
     assert reviewer.page("/console/audit?action=policy").texts(".//tbody/tr/th") == ["policy.set"]
     decision = reviewer.page("/console/audit?actor=admin%20key&action=decision")
     assert any("reason a colleague" in fact for fact in decision.texts(".//span[@class='fact']"))
+    found = ask("GET", f"/annotators/{crowd[0]}").json()
+    (subject,) = decision.all(".//td[@title]")
+    assert (text_of(subject), subject.get("title")) == (crowd[0], found["id"]), "the key; the id is its title"
+    assert f"/console/annotators/{found['id']}" in decision.links
     assert reviewer.page("/console/audit?subject=nothing").texts(".//tbody/tr") == []
     assert reviewer.page("/console/audit/verify").text(".//h1") == "The audit log is as written"
 

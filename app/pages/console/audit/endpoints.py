@@ -1,6 +1,7 @@
 """The audit log: who did what, found by action, actor and subject; and the check that no entry was changed."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -8,8 +9,10 @@ from fastapi import Query, Response
 
 from app.api.dependencies import ReadView
 from app.api.pagination import BigNumber, Name
+from app.audit.names import is_id, names_of
 from app.audit.service import AuditEntry, TamperedAuditLogError, list_entries, verify_log
 from app.pages.console.rendering import Reader, console_router
+from app.pages.formatting import model_address
 from app.snapshots.queries import list_audit_heads
 
 router = console_router("audit")
@@ -29,9 +32,10 @@ def get_audit(
     """List entries, the newest first."""
     chosen = {"action": action.strip(), "actor": actor.strip(), "subject": subject.strip()}
     found = list_entries(conn, limit=_SHOWN + 1, before=before, **{name: text or None for name, text in chosen.items()})
+    names = names_of(conn, (str(value) for one in found[:_SHOWN] for value in (one.subject, *one.detail.values())))
     return console.page(
         "audit/page.html",
-        entries=[show_entry(entry) for entry in found[:_SHOWN]],
+        entries=[show_entry(entry, names) for entry in found[:_SHOWN]],
         next_before=found[_SHOWN - 1].number if len(found) > _SHOWN else None,
         actions=ACTIONS,
         chosen=chosen,
@@ -67,24 +71,51 @@ ACTIONS: dict[str, str] = {
 
 @dataclass(frozen=True)
 class ShownEntry:
-    """An entry and its detail as pairs of a name and a text; `address` is the page of what it was done to."""
+    """An entry as its page shows it.
+
+    Attributes
+    ----------
+    subject : what it was done to, by name
+    facts : the detail, each the name, the text and, where the text stands for an id, the id
+    address : the page of what it was done to
+    """
 
     entry: AuditEntry
-    facts: list[tuple[str, str]]
+    subject: str
+    facts: list[tuple[str, str, str]]
     address: str | None
 
 
-def show_entry(entry: AuditEntry) -> ShownEntry:
-    """Return the entry as its page shows it."""
-    facts = [(name.replace("_", " "), _text(value)) for name, value in entry.detail.items() if value is not None]
-    address = None
-    if entry.action.startswith("decision."):
-        address = f"/console/annotators/{entry.subject}"
-    elif entry.action == "policy.set":
-        address = f"/console/policy/versions/{entry.subject}"
-    elif entry.action.startswith("refit."):
-        address = f"/console/refits/{entry.subject}"
-    return ShownEntry(entry, facts, address)
+def show_entry(entry: AuditEntry, names: Mapping[str, str]) -> ShownEntry:
+    """Return the entry as its page shows it; `names` are those of ids."""
+    facts = [
+        (name.replace("_", " "), names[value], value) if is_id(value) else (name.replace("_", " "), _text(value), "")
+        for name, value in entry.detail.items()
+        if value is not None
+    ]
+    return ShownEntry(entry, names.get(entry.subject, entry.subject), facts, _address(entry.action, entry.subject))
+
+
+def _address(action: str, subject: str) -> str | None:
+    if action in _PAGES:
+        return _PAGES[action].format(subject)
+    family = action.partition(".")[0]
+    if family == "model" and not is_id(subject):
+        return model_address(subject)
+    return _PAGES[family].format(subject) if family in _PAGES else None
+
+
+_PAGES = {
+    "decision": "/console/annotators/{}",
+    "votes.retract.annotator": "/console/annotators/{}",
+    "votes.retract.import": "/console/imports/{}",
+    "votes.retraction.withdraw": "/console/retractions",
+    "policy": "/console/policy/versions/{}",
+    "refit": "/console/refits/{}",
+    "webhook": "/console/webhooks/{}",
+    "key": "/console/keys",
+}
+"""The page of the subject, by the action or its first part."""
 
 
 def _text(value: Any) -> str:
