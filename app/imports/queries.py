@@ -105,6 +105,17 @@ def list_faults(
     return conn.execute(statement.order_by(c.record).limit(limit)).mappings().all()
 
 
+def count_details(conn: Connection, import_id: UUID) -> Sequence[tuple[str, int]]:
+    """Return the details of an import's invalid records, each once with its number, the most frequent first."""
+    c, number = import_faults.c, func.count().label("number")
+    statement = select(c.detail, number).where(c.import_id == import_id, c.kind == "invalid").group_by(c.detail)
+    rows = conn.execute(statement.order_by(number.desc(), c.detail).limit(_MOST_DETAILS)).all()
+    return [(detail, count) for detail, count in rows]
+
+
+_MOST_DETAILS = 200
+
+
 def count_faults(conn: Connection, import_id: UUID) -> int:
     """Return the number of stored errors of an import."""
     statement = select(func.count()).select_from(import_faults).where(import_faults.c.import_id == import_id)

@@ -12,6 +12,7 @@ from app.database.engine import Database
 from app.errors import BadInputError, NotFoundError
 from app.imports import queries as store
 from app.imports.formats import ReadOptions
+from app.imports.formats.checks import unknown_word
 from app.imports.formats.schemas import find_schema, read_columns, read_verdicts
 from app.imports.schemas import Import, ImportDetails, ImportFault
 from app.leaderboard.row_files import rows_csv
@@ -84,6 +85,12 @@ def find_import(conn: Connection, import_id: UUID) -> ImportDetails:
         raise NotFoundError(f"there is no import {import_id}")
     faults = [ImportFault(**fault) for fault in store.list_faults(conn, import_id, limit=_SAMPLE)]
     return ImportDetails(**row, faults=faults, n_faults=store.count_faults(conn, import_id))
+
+
+def find_unknown_words(conn: Connection, import_id: UUID) -> list[tuple[str, int]]:
+    """Return the outcome words that an import did not know, by the errors stored, with their number."""
+    found = [(unknown_word(detail), number) for detail, number in store.count_details(conn, import_id)]
+    return [(word, number) for word, number in found if word is not None]
 
 
 def list_imports(conn: Connection, *, limit: int, before: tuple[datetime, UUID] | None = None) -> list[Import]:

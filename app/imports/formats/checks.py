@@ -1,5 +1,7 @@
 """Checks a batch of records: the rules that make a record a vote, and the messages for broken rules."""
 
+import ast
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -232,6 +234,16 @@ def _winner_fault(word: str | None, schema: Schema) -> str:
     if not word:
         return "must not be blank"
     return f"unknown outcome {_shown(word)}; known are {', '.join(words)}"
+
+
+_UNKNOWN = re.compile(r"unknown outcome ('.*'|\".*\"); known are ", re.DOTALL)
+
+
+def unknown_word(detail: str) -> str | None:
+    """Return the outcome word that an error names as unknown; None for other errors, and for words that are cut."""
+    found = _UNKNOWN.match(detail)
+    word = None if found is None else str(ast.literal_eval(found[1]))
+    return None if word is None or len(word) > SHOWN_CHARACTERS else word
 
 
 def _parsed(values: pl.Series, parse: Callable[[str], object]) -> tuple[pl.Series, dict[int, str]]:

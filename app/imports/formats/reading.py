@@ -95,7 +95,7 @@ class VoteReader:
     def __init__(self, path: Path, options: ReadOptions, *, ending: str | None = None) -> None:
         self.path = path
         self._opened_at = datetime.now(UTC)  # every reading refuses the same votes as cast in the future
-        self._source = _source(path, ending)
+        self._source = open_source(path, ending)
         if not isinstance(self._source, ParquetSource | XlsxSource):
             check_expansion(path, quoted=self._source.kind == "csv")
         columns = self._source.columns  # names the file itself where it cannot be read
@@ -163,6 +163,11 @@ class VoteReader:
             raise NoVotesError(f"{self.path} has no votes")
 
     @property
+    def unknown(self) -> Counter[str]:
+        """The outcome words that the format does not know, in what was read, with their number."""
+        return self._unknown
+
+    @property
     def unknown_words(self) -> str:
         """The outcome words that the format does not know, as the end of a sentence; empty without any."""
         if not self._unknown:
@@ -222,7 +227,13 @@ def file_sha256(path: Path) -> bytes:
         return hashlib.file_digest(content, "sha256").digest()
 
 
-def _source(path: Path, ending: str | None) -> VoteSource:
+def open_source(path: Path, ending: str | None) -> VoteSource:
+    """Return a file by its kind, that of `ending` or else of its name.
+
+    Raises
+    ------
+    UnreadableFileError, NoVotesError
+    """
     if path.is_dir():
         raise UnreadableFileError(f"{path} is a folder, not a file")
     if not path.exists():

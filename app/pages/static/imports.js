@@ -1,4 +1,4 @@
-// The form of imports: a file may be dropped on it, and it shows how much of the file has been sent.
+// The form of imports: a file may be dropped on it, its beginning is shown, and how much of it has been sent.
 "use strict";
 
 (() => {
@@ -20,7 +20,36 @@
   drop.addEventListener("drop", (event) => {
     event.preventDefault();
     file.files = event.dataTransfer.files;
+    preview();
   });
+
+  // Of text that is not packed the beginning says enough; any other file is looked into as a whole, if it is small.
+  const BEGINNING = 256 * 1024;
+  const WHOLE = 4 * 1024 * 1024;
+
+  async function preview() {
+    const shown = document.getElementById("file-preview");
+    const [chosen] = file.files;
+    if (!chosen) return;
+    const text = /\.(csv|tsv|jsonl)$/i.test(chosen.name);
+    if (!text && chosen.size > WHOLE) {
+      shown.textContent = "This file is too large to look into before it is sent. The option “Only check it” reads it.";
+      return;
+    }
+    const data = new FormData(form);
+    const cut = text && chosen.size > BEGINNING;
+    data.set("file", cut ? chosen.slice(0, BEGINNING) : chosen, chosen.name);
+    if (cut) data.set("cut", "yes");
+    const answer = await fetch(`${form.action}/preview`, { method: "POST", body: data, headers: { "HX-Request": "true" } });
+    if (!answer.ok) return;
+    const found = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("file-preview");
+    const focused = document.activeElement.id;
+    shown.replaceChildren(...found.childNodes);
+    if (focused) document.getElementById(focused)?.focus();
+  }
+
+  file.addEventListener("change", preview);
+  form.addEventListener("change", (event) => event.target.matches("[data-column]") && preview());
 
   function refuse(words) {
     sent.hidden = true;

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Page as BrowserPage
@@ -11,7 +12,7 @@ from app.database.engine import Database
 from app.imports.runner import ImportRunner
 from tests.fixtures.browser import PageProblems, assert_accessible, assert_fits_phone
 from tests.fixtures.console import SignIn, Visitor
-from tests.fixtures.pages import Page
+from tests.fixtures.pages import Page, text_of
 
 GOOD = "annotator,model_a,model_b,winner\nann,amber,birch,model_a\nbob,amber,birch,tie\n"
 BAD = "annotator,model_a,model_b,winner\nann,amber,birch,model_a\nbob,amber,amber,tie\ncid,amber,birch,draw\n"
@@ -27,12 +28,12 @@ def run_imports(database: Database) -> Callable[[], None]:
     return run
 
 
-def send(visitor: Visitor, name: str, content: str, **fields: str) -> object:
+def send(visitor: Visitor, name: str, content: str, to: str = "", **fields: str | list[str]) -> Any:
     form = visitor.page("/console/imports")
     token = form.all(".//form[@id='upload']//input[@name='csrf_token']")[0].get("value", "")
     files = {"file": (name, content.encode())} if name else None
     return visitor.client.post(
-        "/console/imports", data={"csrf_token": token, **fields}, files=files, headers={"Origin": visitor.origin}
+        f"/console/imports{to}", data={"csrf_token": token, **fields}, files=files, headers={"Origin": visitor.origin}
     )
 
 
@@ -76,6 +77,49 @@ def test_a_file_that_is_on_record_leaves_a_choice(sign_in: SignIn, run_imports: 
     assert shown(rows + "\n", allow_repeats="yes").texts(".//dl/div/dd")[:2] == ["2", "2"]
     both = send(admin, "votes.csv", rows, new_rows_only="yes", allow_repeats="yes")
     assert "exclude each other" in Page(both).text(".//div[@id='upload-problem']/p")
+
+
+FRENCH = "juge,modele_a,modele_b,verdict\nann,amber,birch,gauche\nbob,amber,birch,égalité\ncid,amber,birch,gauche\n"
+COLUMNS = {"column_annotator": "juge", "column_model_a": "modele_a", "column_model_b": "modele_b"}
+
+
+def test_a_file_is_looked_into_before_it_is_sent(sign_in: SignIn) -> None:
+    admin = sign_in("admin")
+    page = Page(send(admin, "votes.csv", GOOD, to="/preview"))
+    assert "Read as votes: 2 of the first 2 records are votes." in page.text(".//p")
+    assert page.texts(".//thead//th") == ["annotator", "model_a", "model_b", "winner"]
+    assert page.texts(".//tbody/tr/td") == ["ann", "amber", "birch", "model_a", "bob", "amber", "birch", "tie"]
+    assert text_of(page.all(".//select[@id='column-winner']/option")[0]) == "winner, found"
+
+    unknown = Page(send(admin, "votes.csv", FRENCH, to="/preview"))
+    assert "Say which columns a vote is in." in unknown.text(".//p[@class='small muted']")
+    assert "juge" in unknown.texts(".//select[@id='column-annotator']/option")
+    named = Page(send(admin, "votes.csv", FRENCH, to="/preview", **COLUMNS, column_winner="verdict"))
+    assert named.texts(".//label")[-2:] == ["“gauche” means (2 times)", "“égalité” means (1 time)"]
+    assert named.one(".//select[@id='column-winner']/option[@selected]").text == "verdict"
+
+    cut = Page(send(admin, "votes.csv", GOOD + 'c,"am\nber",birch,ti', to="/preview", cut="yes"))
+    assert "2 of the first 2 records" in cut.text(".//p")
+    assert "not JSON" in Page(send(admin, "votes.jsonl", "nonsense", to="/preview")).text(
+        ".//div[@class='notice warn']"
+    )
+
+
+def test_the_words_of_a_refused_file_are_mapped(sign_in: SignIn, run_imports: Callable[[], None]) -> None:
+    admin = sign_in("admin")
+    sent = send(admin, "votes.csv", FRENCH, columns="winner=verdict,annotator=juge,model_a=modele_a,model_b=modele_b")
+    address = sent.headers["location"]
+    run_imports()
+    page = admin.page(address)
+    words = page.one(".//section[@aria-labelledby='words']")
+    assert [one.get("value") for one in words.findall(".//input[@name='word']")] == ["gauche", "égalité"]
+    hidden = {str(one.get("name")): str(one.get("value")) for one in words.findall(".//input[@type='hidden']")}
+    mapped = {"columns": hidden["columns"], "word": ["gauche", "égalité"], "meaning": ["left", "tie"]}
+    address = send(admin, "votes.csv", FRENCH, **mapped).headers["location"]
+    run_imports()
+    done = admin.page(address)
+    assert done.texts(".//dl/div/dd") == ["3", "3"]
+    assert not done.all(".//section[@aria-labelledby='words']")
 
 
 def test_a_file_that_cannot_be_one_is_refused_beside_the_form(sign_in: SignIn) -> None:

@@ -1,7 +1,10 @@
 """Imports: send a file of votes, watch it being checked and loaded, and see the errors in it."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
+from typing import NamedTuple
 from uuid import UUID
 
 from fastapi import Response
@@ -12,10 +15,11 @@ from app.api.dependencies import HeldDatabase, ReadView, database_turn
 from app.database.engine import Database
 from app.database.file_chunks import CHUNK_BYTES
 from app.errors import BadInputError
-from app.guard.bodies import takes_body
+from app.guard.bodies import SMALL, takes_body
 from app.imports.formats.schemas import SCHEMAS
+from app.imports.preview import preview_file
 from app.imports.schemas import Import, ImportCounts, State
-from app.imports.service import ImportOptions, error_lines, find_import, list_imports
+from app.imports.service import ImportOptions, error_lines, find_import, find_unknown_words, list_imports
 from app.imports.upload import MAX_FILE_NAME_LENGTH, Upload, kind_of_name
 from app.naming.names import name_error
 from app.pages.console.rendering import Console, Sender, Tone, console_router, redirect
@@ -49,11 +53,43 @@ async def post_import(console: Sender, database: HeldDatabase) -> Response:
     return redirect(f"/console/imports/{import_id}{'' if is_new else '?known=true'}")
 
 
+@router.post("/preview")
+@takes_body(lambda _: PREVIEW_BYTES + SMALL)
+async def post_preview(console: Sender) -> Response:
+    """Show what an import would make of the beginning of a file: its columns, its first records, unknown verdicts."""
+    found, words = None, list[MappedWord]()
+    async with console.request.form() as form:
+        try:
+            file, name, kind, options = _read(form)
+            content = await file.read()
+            ending = f".{kind}{_packed(name)}"
+            found = await asyncio.to_thread(preview_file, content, options, name=name, ending=ending, cut="cut" in form)
+            words = map_words(found.unknown, _verdicts(form))
+            problem = found.problem
+        except BadInputError as error:
+            problem = error.detail
+        chosen = {field: str(form.get(f"column_{field}", "")) for field in MAPPED}
+    return console.page(
+        "imports/preview.html",
+        found=found,
+        words=words,
+        chosen=chosen,
+        problem=problem,
+        fields=MAPPED,
+        meanings=MEANINGS,
+    )
+
+
 @router.get("/{import_id}")
 def get_import(import_id: UUID, console: Sender, conn: ReadView, *, known: bool = False) -> Response:
     """Show an import; until it has ended, the browser asks for it again every second."""
-    shown = show_import(find_import(conn, import_id))
-    return console.page("imports/import.html", shown=shown, known=known)
+    found = find_import(conn, import_id)
+    words = map_words(find_unknown_words(conn, import_id), found.options.get("verdict", ()))
+    kept = ("schema", "annotator_column", "columns", "new_rows_only", "allow_repeats")
+    again = {name: found.options[name] for name in kept if found.options.get(name)}
+    return console.page(
+        "imports/import.html", shown=show_import(found), known=known, words=words, again=again, meanings=MEANINGS
+    )
 
 
 @router.get("/{import_id}/errors")
@@ -86,10 +122,13 @@ def _read(form: FormData) -> tuple[UploadFile, str, str, ImportOptions]:
             "the file's name must end with .csv, .tsv, .json, .jsonl or .parquet; .gz or .zst may follow all but "
             "the last"
         )
-    texts = {name: str(form.get(name, "")).strip() for name in ("schema", "annotator_column")}
+    texts = {name: str(form.get(name, "")).strip() for name in ("schema", "annotator_column", "columns")}
+    named = [f"{field}={column}" for field in MAPPED if (column := str(form.get(f"column_{field}", "")))]
     options = ImportOptions(
         schema=texts["schema"] or None,
         annotator_column=texts["annotator_column"] or None,
+        columns=",".join(named) or texts["columns"] or None,
+        verdict=_verdicts(form),
         skip_invalid="skip_invalid" in form,
         again="again" in form,
         dry_run="dry_run" in form,
@@ -97,6 +136,45 @@ def _read(form: FormData) -> tuple[UploadFile, str, str, ImportOptions]:
         allow_repeats="allow_repeats" in form,
     )
     return file, file.filename, kind, options
+
+
+def _verdicts(form: FormData) -> tuple[str, ...]:
+    """Return what words mean, as `gauche=left`: of the lines of a text, and of words with a choice beside each."""
+    lines = [line.strip() for line in str(form.get("verdict", "")).splitlines()]
+    pairs = zip(form.getlist("word"), form.getlist("meaning"), strict=False)
+    return tuple(line for line in [*lines, *(f"{word}={meaning}" for word, meaning in pairs if meaning)] if line)
+
+
+def _packed(name: str) -> str:
+    suffix = PurePath(name).suffix.lower()
+    return suffix if suffix in (".gz", ".zst") else ""
+
+
+MAPPED = {
+    "annotator": "Annotator",
+    "model_a": "Left model",
+    "model_b": "Right model",
+    "winner": "Verdict",
+    "timestamp": "Time",
+}
+"""The fields whose column may be chosen."""
+MEANINGS = {"left": "left is better", "right": "right is better", "tie": "tie", "both_bad": "both are bad"}
+PREVIEW_BYTES = 4 * 1024**2
+
+
+class MappedWord(NamedTuple):
+    """A word for a verdict, how often it was seen, and what it means; "" where that is not said yet."""
+
+    word: str
+    number: int
+    meaning: str
+
+
+def map_words(unknown: Sequence[tuple[str, int]], verdicts: Sequence[str]) -> list[MappedWord]:
+    """Return the unknown words, and those whose meaning is said already, as `gauche=left`."""
+    said = {word: meaning for word, _, meaning in (one.rpartition("=") for one in verdicts)}
+    numbers = dict(unknown)
+    return [MappedWord(word, numbers.get(word, 0), said.get(word, "")) for word in dict.fromkeys([*said, *numbers])]
 
 
 def _receive(file: UploadFile, upload: Upload) -> tuple[UUID, bool]:
