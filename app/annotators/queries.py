@@ -18,6 +18,7 @@ from sqlalchemy import (
     insert,
     literal,
     literal_column,
+    null,
     or_,
     select,
     tuple_,
@@ -31,7 +32,7 @@ from app.database.ids import new_id
 from app.database.tables import annotators, decisions, snapshot_annotators, snapshots, votes
 from app.models.contestants import read_contestants
 from app.rating.settings import EVEN_ODDS
-from app.snapshots.vote_sets import is_retracted, seen_by
+from app.snapshots.vote_sets import is_retracted, seen_by, unseen_by
 
 _LAST_CHARACTER: Final = "\U0010ffff"
 _QUANTILE: Final = 1.959964  # of the normal distribution, for 95 %
@@ -158,25 +159,6 @@ def list_history(conn: Connection, annotator_id: int, *, limit: int, before: int
     return conn.execute(statement).mappings().all()
 
 
-def count_beyond(conn: Connection, snapshot_id: UUID, *, ability: float, votes: int) -> RowMapping:
-    """Count a snapshot's annotators at or below an ability (`low`), and with so many votes or fewer (`few`).
-
-    `low_share` and `few_share` are their shares of all votes. Outside the fit the shadow ability counts.
-    """
-    c = snapshot_annotators.c
-    low, few = func.coalesce(c.ability, c.shadow_ability) <= ability, c.votes <= votes
-    total = func.greatest(func.sum(c.votes), 1)
-    columns = [
-        column
-        for name, chosen in (("low", low), ("few", few))
-        for column in (
-            func.count().filter(chosen).label(name),
-            (func.coalesce(func.sum(c.votes).filter(chosen), 0) / total).label(f"{name}_share"),
-        )
-    ]
-    return conn.execute(select(*columns).where(c.snapshot_id == snapshot_id)).mappings().one()
-
-
 def lock_annotator(conn: Connection, annotator_id: int) -> None:
     """Lock the annotator's row until this transaction ends, so that decisions on it are taken one after the other."""
     lock_annotators(conn, [annotator_id])
@@ -203,8 +185,8 @@ def set_dismissal(conn: Connection, annotator_id: int, *, below: float, above: f
 def with_newest_figures() -> Select[Any]:
     """Return a statement of all annotators with their figures in the newest snapshot, null where they are not in it.
 
-    `reason_strength` is a logarithm to base 10 of odds: a hundredth of the strongest test's ratio, or the odds that the
-    ability is at or below ε, whichever is larger; 0 for neither.
+    `rule` is what flags: "ability" or a test. `reason_strength` is a logarithm to base 10 of odds: a hundredth of the
+    strongest test's ratio, or the odds that the ability is at or below ε, whichever is larger; 0 for neither.
     """
     figures = snapshot_annotators
     here = and_(figures.c.annotator_id == annotators.c.id, figures.c.snapshot_id == NEWEST)
@@ -224,6 +206,7 @@ def with_newest_figures() -> Select[Any]:
         annotators.c.kind,
         annotators.c.dismissed_below,
         strength.label("strength"),
+        figures.c.evidence["rule"].as_string().label("rule"),
         func.greatest(strength - math.log10(EVEN_ODDS), odds, literal(0.0, Double)).label("reason_strength"),
         annotators.c.erased_at,
         EVIDENCE,
@@ -261,6 +244,18 @@ def last_actions(conn: Connection, vote_set: str) -> dict[int, str]:
     statement = select(c.annotator_id, c.action).where(seen_by(c.recorded_in, vote_set))
     rows = conn.execute(statement.order_by(c.decided_at, c.id))
     return {row.annotator_id: row.action for row in rows}  # of several, the last stays
+
+
+def read_decided_since(conn: Connection, vote_set: str) -> list[tuple[int, str]]:
+    """Return the annotators with decisions that the set's transactions did not see, and the standing that holds now."""
+    c = annotators.c
+    decided = select(decisions.c.annotator_id).where(unseen_by(decisions.c.recorded_in, vote_set))
+    # A dismissal hides a flag from reviewers; the fit does not know of it.
+    columns = c.id, standing_of(c.rule_standing, c.override, null())
+    return [
+        (number, standing)
+        for number, standing in conn.execute(select(*columns).where(c.id.in_(decided)).order_by(c.id))
+    ]
 
 
 def list_group(conn: Connection, group_id: UUID) -> Sequence[RowMapping]:

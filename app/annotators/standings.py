@@ -20,6 +20,7 @@ from sqlalchemy import (
     and_,
     case,
     cast,
+    func,
     insert,
     literal,
     not_,
@@ -54,6 +55,8 @@ _TYPES: dict[str, TypeEngine[Any]] = {
     "evidence": Text(),
 }
 
+
+_OF_STANDING = ("annotator_id", "ability", "rule_standing", "override", "strength")
 
 _FRESH = Table(
     "fresh_annotators",
@@ -116,14 +119,24 @@ def update_standings(conn: Connection, snapshot_id: UUID) -> None:
     conn.execute(update(annotators).where(gone).values(rule_standing="pending"))
 
 
-def list_standing_changes(conn: Connection, found: Columns) -> Sequence[RowMapping]:
+def list_standing_changes(conn: Connection, found: Columns, past: Columns | None = None) -> Sequence[RowMapping]:
     """Return the annotators whose standing a snapshot with these annotators would change, most votes first.
 
     `id, annotator, before, after, ability, shadow_ability, votes`.
+
+    Parameters
+    ----------
+    past : annotators of another snapshot that was not published, to compare with, as `standing_columns` returns them;
+        None compares with the standings that hold now
     """
     fresh = table_of_arrays(found, _TYPES)
     after = _standing_after(fresh)
     before = standing_of(annotators.c.rule_standing, annotators.c.override, annotators.c.dismissed_below)
+    both = fresh.join(annotators, annotators.c.id == fresh.c.annotator_id)
+    if past is not None:
+        other = table_of_arrays(past, {name: _TYPES[name] for name in _OF_STANDING}, "past")
+        both = both.outerjoin(other, other.c.annotator_id == fresh.c.annotator_id)
+        before = func.coalesce(_standing_after(other), before)
     statement = (
         select(
             annotators.c.public_id.label("id"),
@@ -134,11 +147,16 @@ def list_standing_changes(conn: Connection, found: Columns) -> Sequence[RowMappi
             fresh.c.shadow_ability,
             fresh.c.votes,
         )
-        .join_from(fresh, annotators, annotators.c.id == fresh.c.annotator_id)
+        .select_from(both)
         .where(before != after)
         .order_by(fresh.c.votes.desc(), annotators.c.id)
     )
     return conn.execute(statement).mappings().all()
+
+
+def standing_columns(found: Columns) -> Columns:
+    """Return the columns on which standings depend."""
+    return {name: found[name] for name in _OF_STANDING}
 
 
 def _standing_after(fresh: FromClause) -> ColumnElement[str]:

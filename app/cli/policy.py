@@ -110,6 +110,7 @@ def _print(version: PolicyVersion, output_format: str) -> None:
 def _sentences(found: PolicyPreview) -> str:
     counts = ", ".join(f"{number:,} {word.replace('_', ' ')}" for word, number in found.counts.items())
     lines = [
+        found.basis,
         f"{found.votes_used:,} of {counted(found.votes_read, 'vote')} would count.",
         f"Standings that would change: {counts}.",
         *found.summary,

@@ -6,7 +6,7 @@ from sqlalchemy.types import TypeEngine
 
 
 def table_of_arrays(
-    columns: Mapping[str, Sequence[str | float | None]], types: Mapping[str, TypeEngine[Any]]
+    columns: Mapping[str, Sequence[str | float | None]], types: Mapping[str, TypeEngine[Any]], name: str = "fresh"
 ) -> TableValuedAlias:
     """Return columns of equal length as a table that a statement can select from: one array per column is sent.
 
@@ -14,7 +14,7 @@ def table_of_arrays(
     """
     arrays = [cast(literal(array_text(columns[name]), Text), ARRAY(kind)) for name, kind in types.items()]
     names = [column(name, kind) for name, kind in types.items()]
-    return func.unnest(*arrays).table_valued(*names, name="fresh").render_derived()
+    return func.unnest(*arrays).table_valued(*names, name=name).render_derived()
 
 
 def array_text(items: Sequence[str | float | None]) -> str:

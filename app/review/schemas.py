@@ -63,7 +63,8 @@ class Reason(BaseModel):
     judged: JudgedAbility | None = Field(description="The ability by which the rule judges; null where unknown.")
     words: list[str] = Field(description="The reasons in sentences, the strongest first.")
     not_flagged: str | None = Field(
-        description="Why the annotator has no flag, though the ability is at or below ε; null for others."
+        description="Why the annotator has no flag, though the ability or the adjusted one is at or below ε; null for "
+        "others."
     )
 
 
@@ -142,19 +143,32 @@ class ModelImpact(BaseModel):
     beyond_interval: bool | None = Field(description="Whether the later score lies outside the published interval.")
 
 
-class Impact(BaseModel):
-    """The leaderboard without an annotator who counts, or with one who does not. Nothing is published."""
-
+class _Impact(BaseModel):
     model_config = ConfigDict(frozen=True)
 
+    snapshot: int = Field(description="Number of the snapshot.")
+    waiting: int = Field(
+        description="Annotators with decisions that wait for a refit: both leaderboards have these decisions."
+    )
+    what: Literal["left out", "let in"] = Field(description="let in: the votes do not count now.")
+    how: How = Field(description="influence: one Newton step from the fit; refit: fitted again.")
+    votes: int = Field(description="Votes, of those that the snapshot read, that are left out or let in.")
+    summary: list[str] = Field(description="The same in sentences, the most important first.")
+    models: list[ModelImpact] = Field(description="In the order of the published leaderboard.")
+
+
+class _OfOne(BaseModel):
+    # A base of its own: these fields come first.
     id: UUID
     annotator: str = Field(description="The key the votes carry.")
-    snapshot: int = Field(description="Number of the snapshot.")
-    what: Literal["left out", "let in"] = Field(description="let in: the annotator was outside the snapshot's fit.")
-    how: How = Field(description="influence: one Newton step from the fit; refit: fitted again.")
-    votes: int = Field(description="Votes of the annotator that the snapshot read.")
-    summary: list[str] = Field(description="The same in sentences, the most important first.")
-    models: list[ModelImpact] = Field(description="As ranked now.")
+
+
+class Impact(_Impact, _OfOne):
+    """The leaderboard without an annotator who counts, or with one who does not. Nothing is published."""
+
+
+class JointImpact(_Impact):
+    """The leaderboard without some annotators or, if none of them counts, with them. Nothing is published."""
 
 
 Change = Literal["flagged", "excluded", "pending", "back_in", "cleared"]
@@ -168,7 +182,7 @@ class StandingChange(BaseModel):
 
     id: UUID
     annotator: str = Field(description="The key the votes carry.")
-    before: Standing
+    before: Standing = Field(description="Without the previewed policy: after the next refit, if one is compared with.")
     after: Standing
     ability: float | None = Field(description="Under the previewed policy; null outside its fit.")
     shadow_ability: float | None
@@ -189,6 +203,12 @@ class PolicyPreview(BaseModel):
 
     policy_version: int = Field(description="The policy in force, which this one was compared with.")
     settings: Policy = Field(description="The policy previewed.")
+    compared_with: Literal["next refit", "snapshot", "nothing"] = Field(
+        description="next refit: what it would publish under the policy in force, because votes, decisions or a policy "
+        "wait for it. snapshot: the newest, because nothing waits, that refit would fail, or this is the policy in "
+        "force. nothing: there is no leaderboard."
+    )
+    snapshot: int | None = Field(description="Number of the newest snapshot.")
     votes_read: int
     votes_used: int
     newly_excluded_share: float = Field(description="Share of the votes past δ that would be newly excluded.")
@@ -203,4 +223,16 @@ class PolicyPreview(BaseModel):
     )
     annotators: list[StandingChange] = Field(description="Those whose standing would change, most votes first.")
     summary: list[str] = Field(description="How the leaderboard would move, in words.")
-    models: list[RowChange] = Field(description="The leaderboard against the newest snapshot's.")
+    models: list[RowChange] = Field(description="The leaderboard against the one that it is compared with.")
+
+    @property
+    def basis(self) -> str:
+        """What is compared with what, in a sentence."""
+        if self.compared_with == "next refit":
+            return (
+                "Compared with the next refit under the policy in force: what already waits for it is not counted "
+                "as an effect of the change."
+            )
+        if self.snapshot is None:
+            return "There is no leaderboard to compare with yet."
+        return f"Compared with snapshot {self.snapshot}, the newest."

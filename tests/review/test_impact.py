@@ -64,6 +64,24 @@ def test_a_small_change_is_foreseen(
         assert row["place_change"] == pytest.approx(other["place_change"], abs=0.05)
 
 
+def test_decisions_that_wait_are_no_effect_of_this_one(ask: Ask, crowd: list[str], refit: Ask) -> None:
+    refit()
+    for name, action in (("honest 3", "exclude"), ("flip 13", "dismiss")):
+        ask("POST", f"/annotators/{name}/decisions", json={"action": action, "reason": "a test"})
+    seen = ask("GET", "/annotators/flip 12/impact").json()
+    assert (seen["snapshot"], seen["waiting"], seen["what"]) == (1, 2, "left out")
+    assert ask("GET", "/annotators/honest 3/impact").json()["what"] == "let in"
+    refit()
+    before = board(ask, 2)
+    ask("POST", "/annotators/flip 12/decisions", json={"action": "exclude", "reason": "a test"})
+    refit()
+    after = board(ask, 3)
+    for row in seen["models"]:
+        old, new = before[row["model"]], after[row["model"]]
+        assert (row["rank_before"], row["rank_after"]) == (old["rank"], new["rank"])
+        assert (row["score_before"], row["score_after"]) == pytest.approx((old["score"], new["score"]), abs=1e-4)
+
+
 def test_an_annotator_outside_the_fit_is_let_in(ask: Ask, crowd: list[str], refit: Ask) -> None:
     refit()
     whole = board(ask, 1)
@@ -71,7 +89,7 @@ def test_an_annotator_outside_the_fit_is_let_in(ask: Ask, crowd: list[str], refi
     refit()
     seen = ask("GET", "/annotators/honest 3/impact").json()
     assert (seen["what"], seen["how"], seen["votes"], seen["snapshot"]) == ("let in", "refit", 120, 2)
-    assert seen["summary"][0].startswith("The annotator does not count in this snapshot")
+    assert seen["summary"][0].startswith("The votes do not count now")
     assert {row["model"]: row["score_after"] for row in seen["models"]} == pytest.approx(
         {name: row["score"] for name, row in whole.items()}, abs=1e-4
     )
@@ -107,7 +125,7 @@ def test_an_annotator_without_votes_moves_nothing(ask: Ask, crowd: list[str], re
     vote(annotator="late")
     seen = ask("GET", "/annotators/late/impact").json()
     assert (seen["what"], seen["votes"]) == ("let in", 0)
-    assert seen["summary"] == ["The annotator has no votes in this snapshot: nothing would change."]
+    assert seen["summary"] == ["The votes are not in this snapshot: nothing would change."]
     assert {row["change"] for row in seen["models"]} == {0.0}
 
 

@@ -88,6 +88,41 @@ def test_an_archived_model_is_no_news(ask: Ask, crowd: list[str], refit: Ask) ->
     assert seen["summary"] == ["No model changed its rank or left its interval; the largest change is 0.0 points."]
 
 
+def test_what_waits_already_is_no_effect_of_a_change(
+    ask: Ask, crowd: list[str], refit: Ask, vote: Ask, around_fits: Around
+) -> None:
+    """The next refit is fitted without the change too, once until something new is on record."""
+    fits: list[int] = []
+
+    def count(fit: Callable[[], FitOutput]) -> FitOutput:
+        fits.append(1)
+        return fit()
+
+    ask("POST", "/annotators/honest 3/decisions", json={"action": "exclude", "reason": "a test"})
+    refit()
+    around_fits(count)
+    harmless = {"refit_interval_seconds": 1234}
+    assert (preview(ask, **harmless).json()["compared_with"], len(fits)) == ("snapshot", 1)
+    ask("POST", "/annotators/honest 3/decisions", json={"action": "withdraw", "reason": "a test"})
+    seen = preview(ask, **harmless).json()
+    assert (seen["compared_with"], seen["snapshot"], len(fits)) == ("next refit", 1, 3)
+    assert seen["annotators"] == []
+    assert {row["change"] for row in seen["models"]} == {0.0}
+    assert (preview(ask, min_ability=-5, flag_rule="threshold").json()["counts"]["cleared"], len(fits)) == (2, 4)
+    waiting = preview(ask).json()
+    assert (waiting["compared_with"], len(fits)) == ("snapshot", 5), "the policy in force: what the refit would do"
+    assert any(row["change"] for row in waiting["models"])
+    vote(annotator="honest 3")
+    preview(ask, **harmless)
+    assert len(fits) == 7
+
+
+def test_a_refit_that_would_fail_leaves_the_snapshot(ask: Ask, crowd: list[str], change_policy: Ask) -> None:
+    change_policy(min_votes=500)
+    seen = preview(ask, min_votes=50).json()
+    assert (seen["compared_with"], {row["kind"] for row in seen["models"]}) == ("nothing", {"entered"})
+
+
 def test_who_would_be_cleared(ask: Ask, crowd: list[str], refit: Ask) -> None:
     refit()
     seen = preview(ask, flag_rule="threshold", min_ability=-5).json()

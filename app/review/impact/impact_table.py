@@ -1,11 +1,12 @@
 """A published leaderboard compared with the one that a change of annotators would give, model by model."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
-from sqlalchemy import RowMapping
 
 from app.rating.verdict.rows import finite
 from app.review.impact.leave_one_out import Floats, Mask, ScoreChange
@@ -15,7 +16,7 @@ from app.wording import change, points
 _CLEAR = 0.2  # places from which a change gets a sentence
 
 
-def compare_models(change: ScoreChange, published: Sequence[RowMapping]) -> list[ModelImpact]:
+def compare_models(change: ScoreChange, published: Sequence[Mapping[str, Any]]) -> list[ModelImpact]:
     """Compare a published leaderboard with the changed one, in the order of the published one.
 
     Ranks count archived models, but no row shows them. They do not count provisional ones, which have none. A model
@@ -29,7 +30,29 @@ def compare_models(change: ScoreChange, published: Sequence[RowMapping]) -> list
     return list(_compare(change, {int(number): at for at, number in enumerate(change.model_ids)}, shown))
 
 
-def _compare(change: ScoreChange, place: dict[int, int], published: Sequence[RowMapping]) -> Iterator[ModelImpact]:
+def move_published(change: ScoreChange, published: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the published leaderboard as decisions that wait for a refit will leave it: the change's fit before.
+
+    An interval moves with its score.
+    """
+    place = {int(number): at for at, number in enumerate(change.model_ids)}
+    at = np.array([place[row["model_id"]] for row in published], dtype=np.int64)
+    component = np.array([row["component"] for row in published], dtype=np.int64)
+    rank = np.array([row["rank"] or 0 for row in published], dtype=np.int64)
+    later = _ranks(replace(change, rank=change.rank_before), at, component, rank, np.zeros_like(rank))
+    return [_moved_row(row, finite(change.before[at[i]]), int(later[i]) or None) for i, row in enumerate(published)]
+
+
+def _moved_row(row: Mapping[str, Any], score: float | None, rank: int | None) -> dict[str, Any]:
+    known = score is not None and row["score"] is not None
+    by = score - row["score"] if known else None
+    ends = {name: row[name] + by if known and row[name] is not None else None for name in ("lower", "upper")}
+    return {**row, **ends, "score": score, "rank": rank}
+
+
+def _compare(
+    change: ScoreChange, place: dict[int, int], published: Sequence[Mapping[str, Any]]
+) -> Iterator[ModelImpact]:
     at = np.array([place[row["model_id"]] for row in published], dtype=np.int64)
     before = np.array([np.nan if row["score"] is None else row["score"] for row in published], dtype=np.float64)
     points = change.after[at] - change.before[at]
@@ -88,7 +111,7 @@ def _moved(before: Floats, after: Floats, se: Floats, rivals: Mask) -> Floats:
     return np.where(known, moved, np.nan)
 
 
-def _outside(row: RowMapping, score: float | None) -> bool | None:
+def _outside(row: Mapping[str, Any], score: float | None) -> bool | None:
     if score is None or row["lower"] is None or row["upper"] is None:
         return None
     return not row["lower"] <= score <= row["upper"]
@@ -97,10 +120,10 @@ def _outside(row: RowMapping, score: float | None) -> bool | None:
 def describe_impact(models: Sequence[ModelImpact], *, inside: bool, votes: int) -> Iterator[str]:
     """Describe the models that would get or lose a score or change their rank or place, the largest change first."""
     if votes == 0:
-        yield "The annotator has no votes in this snapshot: nothing would change."
+        yield "The votes are not in this snapshot: nothing would change."
         return
     if not inside:
-        yield "The annotator does not count in this snapshot; this is the effect of counting their votes."
+        yield "The votes do not count now; this is the effect of counting them."
     moved = [one for one in models if _is_moved(one)]
     for one in sorted(moved, key=lambda m: -abs(m.change or 0.0)):
         yield _describe_model(one)

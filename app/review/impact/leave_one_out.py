@@ -1,4 +1,4 @@
-"""The scores without one annotator, or with one more. The child process, which imports this module alone, runs it."""
+"""The scores without some annotators, or with more. The child process, which imports this module alone, runs it."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -22,16 +22,17 @@ LARGEST_SHARE = 0.05
 
 @dataclass(frozen=True)
 class ScoreChange:
-    """The scores before and after leaving one annotator out, or letting one in.
+    """The scores before and after leaving annotators out, or letting them in.
 
     Attributes
     ----------
     how : by influence, or by a true refit
-    inside : whether the annotator was in the fit
-    votes : of the annotator that the snapshot read
+    inside : whether one of the annotators was in the fit
+    votes : of the annotators that the snapshot read
     model_ids : of the models, shape (n_models,)
     before, after : Elo points of each model, NaN without a score, shape (n_models,)
     few : models that are provisional before for few votes or annotators, shape (n_models,)
+    rank_before : 0 for these models
     rank : after a refit, 0 for a model that is then provisional for few votes or annotators; None for influence, which
         gives only scores
     """
@@ -43,20 +44,24 @@ class ScoreChange:
     before: Floats
     after: Floats
     few: Mask
+    rank_before: NDArray[np.int64]
     rank: NDArray[np.int64] | None = None
 
 
-def leave_out(fit_input: FitInput, in_fit: Mask, unflagged: Mask, annotator: int, *, exact: bool) -> ScoreChange:
-    """Return the scores without an annotator or, for an annotator outside the fit, with them.
+def leave_out(
+    fit_input: FitInput, in_fit: Mask, unflagged: Mask, annotators: NDArray[np.int64], *, exact: bool
+) -> ScoreChange:
+    """Return the scores without annotators or, if all of them are outside the fit, with them.
 
     Every other annotator stays in or out. One Newton step (influence) gives the scores where it is good enough. A refit
-    gives them with `exact`, for an annotator outside the fit, for one with more than one in twenty of the counted
-    votes, where a model would lose its score, and where votes weigh less because annotators push a model.
+    gives them with `exact`, for several annotators, for annotators outside the fit, for one with more than one in
+    twenty of the counted votes, where a model would lose its score, and where votes weigh less because annotators push
+    a model.
 
     Parameters
     ----------
     in_fit, unflagged : annotators whose votes count, and of those the ones in the unit, shape (n_annotators,)
-    annotator : position among the input's annotators
+    annotators : positions among the input's annotators
 
     Raises
     ------
@@ -65,23 +70,28 @@ def leave_out(fit_input: FitInput, in_fit: Mask, unflagged: Mask, annotator: int
     """
     base = fit_input.fit_again(in_fit, unflagged)
     before, few = base.models.score, base.models.provisional  # without intervals none is too wide
-    inside, votes = bool(in_fit[annotator]), int((fit_input.annotator == annotator).sum())
+    inside, votes = bool(in_fit[annotators].any()), int(np.isin(fit_input.annotator, annotators).sum())
 
     def change(how: How, after: Floats, rank: NDArray[np.int64] | None = None) -> ScoreChange:
-        return ScoreChange(how, inside, votes, fit_input.model_ids, before, after, few, rank)
+        return ScoreChange(how, inside, votes, fit_input.model_ids, before, after, few, _ranks(base), rank)
 
     if not votes:
         return change("influence", before)
-    if not exact and inside and _is_small_change(base, annotator):
-        after = before + _newton_step(base, annotator)
+    if not exact and inside and len(annotators) == 1 and _is_small_change(base, int(annotators[0])):
+        after = before + _newton_step(base, int(annotators[0]))
         if np.isfinite(after[base.identified]).all():
             return change("influence", after)
     other, also = in_fit.copy(), unflagged.copy()
-    other[annotator] = also[annotator] = not inside
+    other[annotators] = also[annotators] = not inside
     if not other[fit_input.annotator].any():
         raise VotesError("no other annotator's votes count: without this annotator there is no leaderboard", "no-votes")
-    refitted = fit_input.fit_again(other, also, base.optimum).models
-    return change("refit", refitted.score, np.where(refitted.provisional, 0, refitted.rank))
+    refitted = fit_input.fit_again(other, also, base.optimum)
+    return change("refit", refitted.models.score, _ranks(refitted))
+
+
+def _ranks(rating: Rating) -> NDArray[np.int64]:
+    ranks: NDArray[np.int64] = np.where(rating.models.provisional, 0, rating.models.rank)
+    return ranks
 
 
 def _is_small_change(base: Rating, annotator: int) -> bool:

@@ -1,21 +1,22 @@
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import numpy as np
 from cachetools import LRUCache
-from sqlalchemy import RowMapping
 
+from app.annotators.queries import read_decided_since
 from app.annotators.schemas import FoundAnnotator
 from app.annotators.service import find_annotator
 from app.database.engine import Database
 from app.errors import UnavailableError
 from app.refits.fit.process import FitResources, OnDemandFits
 from app.refits.load import load_past_fit_input
-from app.review.impact.impact_table import compare_models, describe_impact
+from app.review.impact.impact_table import compare_models, describe_impact, move_published
 from app.review.impact.leave_one_out import ScoreChange, leave_out
-from app.review.schemas import Impact
+from app.review.schemas import Impact, JointImpact
 from app.settings import Settings
 from app.snapshots.queries import list_counted_annotators, list_placed_models
 from app.snapshots.schemas import Snapshot
@@ -33,18 +34,19 @@ class ImpactBusyError(UnavailableError):
 
 
 class Impacts:
-    """Computes how the newest leaderboard depends on an annotator, one at a time, and caches the answers."""
+    """Computes how the newest leaderboard depends on annotators, one question at a time, and caches the answers."""
 
     def __init__(self, database: Database, resources: FitResources | None = None) -> None:
         self._database = database
         self._fits = OnDemandFits(resources, busy=ImpactBusyError)
-        self._answers: LRUCache[tuple[UUID, int, bool], ScoreChange] = LRUCache(MOST_CACHED)
+        self._answers: LRUCache[_Question, ScoreChange] = LRUCache(MOST_CACHED)
         self._lock = threading.Lock()  # of the cache
 
     def impact(self, reference: str, *, exact: bool = False) -> Impact:
-        """Return the newest leaderboard without an annotator or, if the annotator is outside the fit, with them.
+        """Return the leaderboard without an annotator or, if the annotator does not count, with them.
 
-        Every other annotator stays in or out as before. No transaction is open while the child process computes.
+        It is that of the newest snapshot, with the decisions that wait for a refit: they are no effect of this one.
+        Every other annotator stays in or out. No transaction is open while the child process computes.
 
         Raises
         ------
@@ -56,47 +58,64 @@ class Impacts:
         CannotFitError
             The votes left have no ranking.
         """
-        with self._database.read() as conn:
-            snapshot, annotator = find_snapshot(conn), find_annotator(conn, reference)
-        key = snapshot.id, annotator.annotator_id, exact
-        with self._lock:
-            answer = self._answers.get(key)
-        if answer is None:
-            with self._fits.process() as process:
-                answer = process.run(self._prepare(snapshot, annotator, exact=exact))
-            with self._lock:
-                self._answers[key] = answer
-        with self._database.read() as conn:
-            return _report(annotator, snapshot, answer, list_placed_models(conn, snapshot.id, with_archived=True))
+        (annotator,), found = self._ask([reference], exact=exact)
+        return Impact(id=annotator.id, annotator=annotator.annotator, **found)
+
+    def joint_impact(self, references: Sequence[str]) -> JointImpact:
+        """Return the leaderboard without several annotators or, if none of them counts, with them; see `impact`."""
+        return JointImpact(**self._ask(references, exact=False)[1])
 
     def stop(self) -> None:
         """End a fit under way."""
         self._fits.stop()
 
-    def _prepare(self, snapshot: Snapshot, annotator: FoundAnnotator, *, exact: bool) -> Callable[[], ScoreChange]:
+    def _ask(self, references: Sequence[str], *, exact: bool) -> tuple[list[FoundAnnotator], dict[str, Any]]:
+        with self._database.read() as conn:
+            snapshot, annotators = find_snapshot(conn), [find_annotator(conn, one) for one in references]
+            decided = tuple(read_decided_since(conn, snapshot.vote_set))
+        numbers = tuple(sorted({one.annotator_id for one in annotators}))
+        question = _Question(snapshot.id, numbers, decided, exact)
+        with self._lock:
+            answer = self._answers.get(question)
+        if answer is None:
+            with self._fits.process() as process:
+                answer = process.run(self._prepare(snapshot, question))
+            with self._lock:
+                self._answers[question] = answer
+        with self._database.read() as conn:
+            published = [dict(row) for row in list_placed_models(conn, snapshot.id, with_archived=True)]
+        models = compare_models(answer, move_published(answer, published) if decided else published)
+        return annotators, {
+            "snapshot": snapshot.number,
+            "waiting": len(decided),
+            "what": "left out" if answer.inside else "let in",
+            "how": answer.how,
+            "votes": answer.votes,
+            "summary": list(describe_impact(models, inside=answer.inside, votes=answer.votes)),
+            "models": models,
+        }
+
+    def _prepare(self, snapshot: Snapshot, question: "_Question") -> Callable[[], ScoreChange]:
         with self._database.read() as conn:
             fit_input = load_past_fit_input(conn, snapshot)
             in_fit, unflagged = (
                 np.isin(fit_input.annotator_ids, numbers) for numbers in list_counted_annotators(conn, snapshot.id)
             )
-        position = int(np.searchsorted(fit_input.annotator_ids, annotator.annotator_id))
-        return partial(leave_out, fit_input, in_fit, unflagged, position, exact=exact)
+        for number, standing in question.decided:
+            at = int(np.searchsorted(fit_input.annotator_ids, number))
+            in_fit[at] = standing not in ("pending", "excluded")
+            unflagged[at] = in_fit[at] and standing != "flagged"
+        positions = np.searchsorted(fit_input.annotator_ids, question.annotators)
+        return partial(leave_out, fit_input, in_fit, unflagged, positions, exact=question.exact)
 
 
-def _report(
-    annotator: FoundAnnotator, snapshot: Snapshot, answer: ScoreChange, published: Sequence[RowMapping]
-) -> Impact:
-    models = compare_models(answer, published)
-    return Impact(
-        id=annotator.id,
-        annotator=annotator.annotator,
-        snapshot=snapshot.number,
-        what="left out" if answer.inside else "let in",
-        how=answer.how,
-        votes=answer.votes,
-        summary=list(describe_impact(models, inside=answer.inside, votes=answer.votes)),
-        models=models,
-    )
+class _Question(NamedTuple):
+    """What an answer depends on; `decided` as `read_decided_since` returns it."""
+
+    snapshot_id: UUID
+    annotators: tuple[int, ...]
+    decided: tuple[tuple[int, str], ...]
+    exact: bool
 
 
 def provide_impacts(state: ProcessState) -> None:

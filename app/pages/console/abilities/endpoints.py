@@ -1,7 +1,7 @@
 """The distribution of abilities and of votes, with ε and δ drawn in; and what moving them would do."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from threading import Lock
@@ -13,22 +13,18 @@ from fastapi import Form, Query, Response
 from pydantic import BaseModel, Field
 from sqlalchemy import Connection
 
-from app.annotators.queries import count_beyond
 from app.api.dependencies import HeldDatabase, ReadView, held
 from app.leaderboard.chart_specs import STANDINGS
-from app.leaderboard.charts import count_abilities, count_vote_totals
 from app.pages.charts import nice_ticks
 from app.pages.console.policy.fields import preview_policy
 from app.pages.console.rendering import Admin, Reader, console_router
 from app.policy.schemas import Policy
 from app.policy.service import current_policy
+from app.review.abilities import Bin, Crowd, bin_abilities, bin_votes, count_beyond, read_crowd
 from app.review.previews import PolicyPreviews
 from app.snapshots.queries import newest_snapshot
 
 router = console_router("abilities")
-
-
-Bins = Sequence[Mapping[str, Any]]
 
 
 class Thresholds(BaseModel):
@@ -54,25 +50,25 @@ def get_abilities(
     if snapshot is None:
         return console.page("abilities/empty.html", min_votes=current.min_votes)
     chosen = moved.within(current)
-    abilities, votes = _count_bins(conn, snapshot["id"])
+    crowd = _read_crowd(conn, snapshot["id"], adjusted=chosen.flag_rule == "evidence")
+    same = chosen.min_ability == snapshot["settings"].get("min_ability")
+    standing = crowd.standing if same else crowd.judge(chosen)
     return console.page(
         "abilities/page.html",
         snapshot=snapshot,
         current=current,
         chosen=chosen,
         moved=chosen != current,
-        abilities=draw_abilities(abilities, chosen.min_ability),
-        votes=draw_votes(votes, chosen.min_votes),
-        counts=count_beyond(conn, snapshot["id"], ability=chosen.min_ability, votes=chosen.min_votes),
+        abilities=draw_abilities(bin_abilities(crowd, standing), chosen.min_ability),
+        votes=draw_votes(bin_votes(crowd, standing), chosen.min_votes),
+        counts=count_beyond(crowd, standing, chosen),
     )
 
 
-# A snapshot never changes, and with 100,000 annotators counting takes longer than the rest of the page.
-@cached(LRUCache(8), key=lambda _, snapshot_id: snapshot_id, lock=Lock())
-def _count_bins(conn: Connection, snapshot_id: UUID) -> tuple[Bins, Bins]:
-    """Count a snapshot's annotators by ability, and by their number of votes."""
-    abilities, votes = count_abilities(conn, snapshot_id), count_vote_totals(conn, snapshot_id)
-    return [dict(row) for row in abilities], [dict(row) for row in votes]
+# A snapshot never changes, and with 100,000 annotators reading it takes longer than the rest of the page.
+@cached(LRUCache(2), key=lambda _, snapshot_id, *, adjusted: (snapshot_id, adjusted), lock=Lock())
+def _read_crowd(conn: Connection, snapshot_id: UUID, *, adjusted: bool) -> Crowd:
+    return read_crowd(conn, snapshot_id, adjusted=adjusted)
 
 
 # A plain function: FastAPI runs it in a thread, where it waits for the fit.
@@ -126,23 +122,23 @@ class Bars:
     height: float = HEIGHT
 
 
-def draw_abilities(bins: Bins, min_ability: float) -> Bars:
-    """Draw annotators by ability; bins as `count_abilities` returns them."""
-    low = min([-1.0, min_ability, *(float(one["low"]) for one in bins)])
-    high = max([2.0, min_ability, *(float(one["high"]) for one in bins)])
+def draw_abilities(bins: Sequence[Bin], min_ability: float) -> Bars:
+    """Draw annotators by ability, with ε."""
+    low = min([-1.0, min_ability, *(one.low for one in bins)])
+    high = max([2.0, min_ability, *(one.high for one in bins)])
     ticks = [tick for tick in nice_ticks(low, high) if low <= tick <= high]
     return _draw(bins, low, high, ticks, min_ability, float)
 
 
-def draw_votes(bins: Bins, min_votes: int) -> Bars:
+def draw_votes(bins: Sequence[Bin], min_votes: int) -> Bars:
     """Draw annotators by their number of votes, each bin twice as wide as the one before."""
-    high = max([2.0 * max(min_votes, 1), 128.0, *(float(one["high"]) for one in bins)])
+    high = max([2.0 * max(min_votes, 1), 128.0, *(one.high for one in bins)])
     ticks = [10.0**power for power in range(math.ceil(math.log10(high)))]
     return _draw(bins, 1.0, high, ticks, max(min_votes, 1), lambda value: math.log(float(value)))
 
 
 def _draw(
-    bins: Bins, low: float, high: float, ticks: list[float], threshold: float, scale: Callable[[Any], float]
+    bins: Sequence[Bin], low: float, high: float, ticks: list[float], threshold: float, scale: Callable[[Any], float]
 ) -> Bars:
     start, end = scale(low), scale(high)
 
@@ -150,19 +146,19 @@ def _draw(
         return round(_LEFT + (scale(value) - start) / (end - start) * (WIDTH - _LEFT - _RIGHT), 1)
 
     stacks = [
-        sorted(stack, key=lambda one: STANDINGS.index(one["standing"]))
-        for _, stack in groupby(sorted(bins, key=lambda one: float(one["low"])), key=lambda one: float(one["low"]))
+        sorted(stack, key=lambda one: STANDINGS.index(one.standing))
+        for _, stack in groupby(sorted(bins, key=lambda one: one.low), key=lambda one: one.low)
     ]
-    marks = nice_ticks(0.0, max([4, *(sum(one["annotators"] for one in stack) for stack in stacks)]))
+    marks = nice_ticks(0.0, max([4, *(sum(one.annotators for one in stack) for stack in stacks)]))
     unit = (HEIGHT - _TOP - _BOTTOM) / marks[-1]
     drawn = []
     for stack in stacks:
         y = HEIGHT - _BOTTOM
         for one in stack:
-            x, height = across(one["low"]), one["annotators"] * unit
+            x, height = across(one.low), one.annotators * unit
             y -= height
-            width = max(across(one["high"]) - x - 1.0, 1.0)
-            drawn.append(Bar(x, round(y, 1), round(width, 1), round(height, 1), one["standing"]))
+            width = max(across(one.high) - x - 1.0, 1.0)
+            drawn.append(Bar(x, round(y, 1), round(width, 1), round(height, 1), one.standing))
     return Bars(
         drawn,
         [(across(tick), tick) for tick in ticks],
