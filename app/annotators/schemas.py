@@ -78,11 +78,6 @@ class FoundAnnotator(Annotator):
         """Place in the list, for its cursor."""
         return self.evidence, self.annotator_id
 
-    @property
-    def queue_position(self) -> tuple[float, int]:
-        """Place in the review queue, the strongest reason first."""
-        return self.reason_strength, self.annotator_id
-
     def public(self) -> Annotator:
         """Return what reviewers see."""
         return Annotator.model_validate(self.model_dump())

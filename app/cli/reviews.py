@@ -14,8 +14,9 @@ from app.cli.tables import make_table, number
 from app.refits.fit.process import FitResources
 from app.review.impact.service import Impacts
 from app.review.queries import flagged
+from app.review.queue import list_reviews, on_the_watch_list
 from app.review.schemas import Impact
-from app.review.service import list_appeals, list_reviews, on_the_watch_list
+from app.review.service import list_appeals
 
 _MODELS_SHOWN = 10
 
@@ -29,9 +30,8 @@ def reviews(
 ) -> None:
     """List the open flags with their reasons, the strongest first."""
     with reading() as conn:
-        found = [
-            one for _, one in list_reviews(conn, limit=limit, choose=on_the_watch_list(conn) if watch else flagged)
-        ]
+        choose = on_the_watch_list(conn) if watch else flagged
+        found = [one.review for one in list_reviews(conn, limit=limit, choose=choose)]
     rows = [
         (
             one.annotator, number(reason.strength, 1), number(reason.judged.value if reason.judged else None, 3),

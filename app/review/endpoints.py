@@ -3,28 +3,40 @@ from typing import Annotated, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Response
-from pydantic import TypeAdapter
+from pydantic import Field, TypeAdapter
 
 from app.annotators import service as annotators
 from app.api.dependencies import ReadView, Transaction, held, require
-from app.api.pagination import Cursor, Number, Page, PageSize, paginate, read_cursor
+from app.api.pagination import Cursor, Page, PageSize, paginate, read_cursor
 from app.api.problems import problem_responses
 from app.auth.callers import Caller
 from app.database.timestamps import StorableTimestamp
 from app.leaderboard.row_files import rows_csv
 from app.policy.schemas import PolicySettings
+from app.review import queue
 from app.review import service as reviews
 from app.review.evidence.annotator_votes import list_annotator_votes
 from app.review.evidence.schemas import ListedVote
+from app.review.groups import service as groups
+from app.review.groups.schemas import MOST_AT_ONCE, DecisionsRequest, GroupDecision
 from app.review.impact.service import Impacts
 from app.review.previews import PolicyPreviews
 from app.review.queries import flagged
-from app.review.schemas import AnnotatorDetail, Appeal, AppealRequest, Impact, PolicyPreview, Review, Rewards
+from app.review.schemas import (
+    AnnotatorDetail,
+    Appeal,
+    AppealRequest,
+    Impact,
+    JointImpact,
+    PolicyPreview,
+    Review,
+    Rewards,
+    Selection,
+)
 
 router = APIRouter(tags=["annotators"])
 policy_router = APIRouter(tags=["policy"])
 
-_Position = TypeAdapter(tuple[float, Number])
 _VotePosition = TypeAdapter(tuple[UUID])
 _AppealPosition = TypeAdapter(tuple[StorableTimestamp, UUID])
 Budget = Annotated[
@@ -33,23 +45,59 @@ Budget = Annotated[
 ]
 
 
+class ReviewsQuery(Selection):
+    """Which annotators to list."""
+
+    watch: bool = Field(False, description="Those at or below ε without a flag, instead of the open flags.")
+    limit: PageSize = 50
+    cursor: Cursor = None
+
+
 @router.get("/reviews", dependencies=[require("review:read")], responses=problem_responses(401, 403, 422, 503))
-def get_reviews(
-    conn: ReadView,
-    watch: Annotated[bool, Query(description="Those at or below ε without a flag, instead of the open flags.")] = False,
-    limit: PageSize = 50,
-    cursor: Cursor = None,
-) -> Page[Review]:
-    """List open flags with their reasons, the strongest reason first.
+def get_reviews(conn: ReadView, query: Annotated[ReviewsQuery, Query()]) -> Page[Review]:
+    """List open flags with their reasons, the strongest reason first or in another order.
 
     A reason's strength is a logarithm to base 10 of odds: a hundredth of the strongest test's ratio, or the odds that
     the ability is at or below ε, whichever is larger. With `watch` it lists the annotators whose ability is at or below
     ε and who have no flag; `evidence.not_flagged` says why. Needs scope `review:read`. Problems: `not-authenticated`,
-    `scope-missing`; `invalid` for an unknown cursor.
+    `scope-missing`; `invalid` for an unknown order, reason or cursor.
     """
-    choose = reviews.on_the_watch_list(conn) if watch else flagged
-    found = reviews.list_reviews(conn, limit=limit + 1, after=read_cursor(cursor, _Position), choose=choose)
-    return paginate(found, limit, lambda last: last[0].queue_position).convert(lambda one: one[1])
+    choose = queue.on_the_watch_list(conn) if query.watch else flagged
+    after = read_cursor(query.cursor, queue.POSITIONS[query.sort])
+    found = queue.list_reviews(conn, limit=query.limit + 1, selection=query, after=after, choose=choose)
+    return paginate(found, query.limit, lambda last: last.place).convert(lambda one: one.review)
+
+
+@router.get(
+    "/reviews/impact",
+    dependencies=[require("review:read")],
+    responses=problem_responses(401, 403, 404, 409, 422, 500, 503),
+)
+def get_joint_impact(
+    impacts: Annotated[Impacts, held(Impacts)],
+    annotator: Annotated[
+        list[str], Query(min_length=1, max_length=MOST_AT_ONCE, description="Annotators, by id or by key.")
+    ],
+) -> JointImpact:
+    """Show the newest leaderboard without several annotators or, if none of them counts, with them.
+
+    It fits again, one at a time; the answer is cached. Needs scope `review:read`. Problems: as for the impact of one.
+    """
+    return impacts.joint_impact(annotator)
+
+
+@router.post("/reviews/decisions", status_code=201, responses=problem_responses(401, 403, 404, 409, 422, 503))
+def post_decisions(
+    body: DecisionsRequest, caller: Annotated[Caller, require("review")], conn: Transaction
+) -> GroupDecision:
+    """Decide on several annotators: one decision for each, for all of them or for none.
+
+    All have the same `group_id`, and `POST /reviews/groups/decisions/{group_id}/undo` takes them back. Needs scope
+    `review`. Problems: `not-authenticated`, `scope-missing`, `not-found`; `conflict` where one has no flag to dismiss,
+    or nothing to withdraw; `invalid` for an unknown action, a blank reason, or no annotator.
+    """
+    group_id, taken = groups.decide_all(conn, body.annotators, body.action, reason=body.reason, decided_by=caller.name)
+    return GroupDecision.of(group_id, taken)
 
 
 @router.get(
@@ -82,12 +130,12 @@ def get_impact(
 ) -> Impact:
     """Show the newest leaderboard without an annotator or, if the annotator does not count, with them.
 
-    Every other annotator stays in or out. The scores come from one Newton step (influence). A true refit gives them
-    with `exact`, for an annotator that does not count, for one with more than one in twenty of the counted votes, and
-    where a model would lose its score. This takes as long as a refit, one at a time; the answer is cached. Needs scope
-    `review:read`. Problems: `not-authenticated`, `scope-missing`, `not-found`, `no-snapshot`; `not-reproducible` where
-    the snapshot's votes are no longer known; `cannot-fit` where the votes left have no ranking; `impact-busy`: try
-    again later; `fit-too-large`, `fit-lost`.
+    Decisions that wait for a refit are in both leaderboards; every other annotator stays in or out. The scores come
+    from one Newton step (influence). A true refit gives them with `exact`, for an annotator that does not count, for
+    one with more than one in twenty of the counted votes, and where a model would lose its score. This takes as long as
+    a refit, one at a time; the answer is cached. Needs scope `review:read`. Problems: `not-authenticated`,
+    `scope-missing`, `not-found`, `no-snapshot`; `not-reproducible` where the snapshot's votes are no longer known;
+    `cannot-fit` where the votes left have no ranking; `impact-busy`: try again later; `fit-too-large`, `fit-lost`.
     """
     return impacts.impact(annotator, exact=exact)
 
@@ -177,9 +225,10 @@ def post_preview(body: PolicySettings, previews: Annotated[PolicyPreviews, held(
     """Try a policy out on the votes on record, without putting it in force.
 
     Returns the annotators who would be flagged, excluded, pending, back in or cleared of a flag, how the leaderboard
-    would move, and whether the refit would wait for an admin, with the reason. Takes as long as a refit. One preview
-    runs at a time. Needs scope `admin`. Problems: `not-authenticated`, `scope-missing`; `invalid` where a setting is
-    missing, unknown or out of range; `cannot-fit` where the votes have no ranking under it; `preview-busy`;
-    `fit-too-large`, `fit-lost`.
+    would move, and whether the refit would wait for an admin, with the reason. `compared_with` says what with: where
+    votes or decisions wait for a refit, they are no effect of the policy. Takes as long as a refit, or as two the first
+    time after something new. One preview runs at a time. Needs scope `admin`. Problems: `not-authenticated`,
+    `scope-missing`; `invalid` where a setting is missing, unknown or out of range; `cannot-fit` where the votes have no
+    ranking under it; `preview-busy`; `fit-too-large`, `fit-lost`.
     """
     return previews.preview(body.settings)

@@ -28,7 +28,7 @@ from sqlalchemy import (
 from sqlalchemy.sql import Select
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
-from app.annotators.queries import with_newest_figures
+from app.annotators.queries import NEWEST, with_newest_figures
 from app.database.ids import new_id
 from app.database.tables import (
     annotators,
@@ -37,6 +37,7 @@ from app.database.tables import (
     models,
     retracted_votes,
     snapshot_annotators,
+    snapshots,
     votes,
 )
 from app.models.contestants import AS_RECORDED, Contestants
@@ -156,6 +157,11 @@ def flagged(found: ReadOnlyColumnCollection[str, Any]) -> ColumnElement[bool]:
     return flagged
 
 
+def one_of(public_ids: Sequence[UUID]) -> Choice:
+    """Return the choice of the annotators with these ids."""
+    return lambda found: found.id.in_(public_ids)
+
+
 def watched(threshold: float | None, *, adjusted: bool) -> Choice:
     """Return the choice of annotators past δ that are at or below ε and have no flag.
 
@@ -172,15 +178,31 @@ def watched(threshold: float | None, *, adjusted: bool) -> Choice:
     return choose
 
 
-def list_by_reason(
-    conn: Connection, choose: Choice, *, limit: int, after: tuple[float, int] | None
+def selected(found: ReadOnlyColumnCollection[str, Any], rule: str | None, min_share: float) -> ColumnElement[bool]:
+    """Choose annotators that are flagged by this reason, None for any, and cast this share of the votes read."""
+    by_rule = true() if rule is None else found.rule == rule
+    if not min_share:
+        return and_(true(), by_rule)
+    read = select(snapshots.c.votes_read).where(snapshots.c.id == NEWEST).scalar_subquery()
+    return and_(by_rule, found.votes >= min_share * read)
+
+
+def list_queue(
+    conn: Connection, choose: Choice, *, sort: str, limit: int, after: tuple[float | str, int] | None
 ) -> Sequence[RowMapping]:
-    """Return chosen annotators as `list_annotators` does, the strongest reason first."""
+    """Return chosen annotators as `list_annotators` does, from (what it is sorted by, number) on.
+
+    Sorted by `strength`, the strongest reason first; by `votes`, the most first; by `date`, the newest annotator first;
+    or by `name`.
+    """
     found = with_newest_figures().subquery()
-    strength, number = found.c.reason_strength, found.c.annotator_id
-    statement = select(found).where(choose(found.c)).order_by(strength.desc(), number).limit(limit)
+    number = found.c.annotator_id
+    by = {"strength": -found.c.reason_strength, "votes": -found.c.votes, "date": -number, "name": found.c.annotator}[
+        sort
+    ]
+    statement = select(found).where(choose(found.c)).order_by(by, number).limit(limit)
     if after is not None:
-        statement = statement.where(tuple_(-strength, number) > (-after[0], after[1]))
+        statement = statement.where(tuple_(by, number) > after)
     return conn.execute(statement).mappings().all()
 
 
@@ -188,6 +210,13 @@ def count_chosen(conn: Connection, choose: Choice) -> int:
     """Count chosen annotators."""
     found = with_newest_figures().subquery()
     return conn.execute(select(func.count()).select_from(found).where(choose(found.c))).scalar_one()
+
+
+def strongest_reason(conn: Connection) -> float:
+    """Return the strength of the strongest open flag; 0 without one."""
+    found = with_newest_figures().subquery()
+    strongest = func.coalesce(func.max(found.c.reason_strength), 0.0)
+    return float(conn.execute(select(strongest).where(flagged(found.c))).scalar_one())
 
 
 def _seconds(moment: ColumnElement[Any]) -> ColumnElement[float]:

@@ -3,13 +3,13 @@ from decimal import Decimal
 from typing import Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from app.annotators.schemas import Annotator, Decision, VotesSummary
 from app.api.texts import Reason as Note
 from app.leaderboard.diff.schemas import RowChange
 from app.policy.schemas import Policy
-from app.rating.settings import Standing
+from app.rating.settings import TASTE_TESTS, Standing
 from app.review.evidence.schemas import Agreement, Case, JudgedAbility
 from app.review.impact.leave_one_out import How
 from app.snapshots.schemas import SnapshotHead
@@ -74,12 +74,49 @@ class Review(Annotator):
     evidence: Reason
 
 
+Sort = Literal["strength", "votes", "date", "name"]
+RuleName = Literal["ability", "coin", "equal", "follower", "favour", "against", "side"]
+
+
+class Selection(BaseModel):
+    """Which open flags are listed, and in which order."""
+
+    model_config = ConfigDict(frozen=True)
+
+    sort: Sort = Field(
+        "strength",
+        description="strength: the strongest reason first. votes: the most votes first, and so the largest share of "
+        "them. date: the annotator that came last first. name: by key.",
+    )
+    rule: RuleName | None = Field(None, description="Only those flagged by this: `ability`, or a test's name.")
+    min_share: float = Field(0.0, ge=0, le=1, description="Only those with this share of the votes read, or more.")
+
+    @field_validator("rule", mode="before")
+    @classmethod
+    def _any(cls, value: object) -> object:
+        return value or None  # a form sends "" for any
+
+    @property
+    def shows_groups(self) -> bool:
+        """Whether groups are cases; by another reason their members are."""
+        return self.rule in (None, *TASTE_TESTS)
+
+    @property
+    def query(self) -> dict[str, str]:
+        """What an address says of it: all that differs from the default."""
+        differing = self.model_dump(include={"sort", "rule", "min_share"}, exclude_defaults=True)
+        return {name: str(value) for name, value in differing.items()}
+
+
 class QueueState(BaseModel):
     """What waits for a decision.
 
     Attributes
     ----------
     published : whether there is a snapshot, and so a rule that has spoken
+    votes_read : of the newest snapshot
+    selected : the flags of a selection, of all that are `flagged`
+    strongest : strength of the strongest reason
     watched : annotators at or below ε without a flag
     threshold : ε of the newest snapshot
     min_votes : δ of the policy in force
@@ -88,7 +125,10 @@ class QueueState(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     published: bool
+    votes_read: int
     flagged: int
+    selected: int
+    strongest: float
     watched: int
     appeals: int
     threshold: float | None

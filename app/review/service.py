@@ -1,4 +1,4 @@
-"""The review queue, appeals and rewards."""
+"""The evidence on annotators, appeals and rewards."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -6,13 +6,12 @@ from decimal import Decimal
 from fractions import Fraction
 from uuid import UUID
 
-from sqlalchemy import Connection, and_
+from sqlalchemy import Connection
 
 from app.annotators import service as annotators
 from app.annotators.queries import lock_annotator
 from app.annotators.schemas import FoundAnnotator
 from app.errors import ConflictError
-from app.policy.service import current_policy
 from app.review import queries as store
 from app.review.evidence.case import make_case
 from app.review.evidence.reasons import (
@@ -22,8 +21,7 @@ from app.review.evidence.reasons import (
     explain_unflagged,
     strong_findings,
 )
-from app.review.groups.queries import outside_groups
-from app.review.schemas import AnnotatorDetail, Appeal, QueueState, Reason, Review, Reward, Rewards
+from app.review.schemas import AnnotatorDetail, Appeal, Reason, Reward, Rewards
 from app.snapshots.queries import newest_snapshot
 from app.snapshots.service import find_snapshot
 from app.webhooks.events import announce
@@ -55,34 +53,6 @@ def list_reasons(conn: Connection, found: Sequence[FoundAnnotator]) -> list[Reas
     return reasons
 
 
-def list_reviews(
-    conn: Connection,
-    *,
-    limit: int,
-    after: tuple[float, int] | None = None,
-    choose: store.Choice = store.flagged,
-) -> list[tuple[FoundAnnotator, Review]]:
-    """Return open flags, or other chosen annotators; the strongest reason first, of equal ones the older annotator."""
-    rows = store.list_by_reason(conn, choose, limit=limit, after=after)
-    found = [FoundAnnotator.model_validate(dict(row)) for row in rows]
-    reasons = list_reasons(conn, found)
-    return [
-        (one, Review(**one.public().model_dump(), evidence=reason)) for one, reason in zip(found, reasons, strict=True)
-    ]
-
-
-def on_the_watch_list(conn: Connection) -> store.Choice:
-    """Return the choice of annotators at or below ε, as the newest rule judges, that have no flag."""
-    rule = rule_used(conn)
-    return store.watched(rule.threshold, adjusted=rule.adjusted)
-
-
-def flagged_alone(conn: Connection) -> store.Choice:
-    """Return the choice of open flags that are no part of a group."""
-    outside = outside_groups(rule_used(conn).bar)
-    return lambda found: and_(store.flagged(found), outside(found))
-
-
 def find_detail(conn: Connection, reference: str) -> AnnotatorDetail:
     """Return an annotator, by id or by key, with decisions, open appeals, a summary of the votes, and the evidence.
 
@@ -102,30 +72,10 @@ def find_detail(conn: Connection, reference: str) -> AnnotatorDetail:
     )
 
 
-def queue_state(conn: Connection) -> QueueState:
-    """Count what waits for a decision, with the thresholds of the rule."""
-    return QueueState(
-        published=newest_snapshot(conn) is not None,
-        flagged=store.count_chosen(conn, store.flagged),
-        watched=store.count_chosen(conn, on_the_watch_list(conn)),
-        appeals=store.count_open(conn),
-        threshold=rule_used(conn).threshold,
-        min_votes=current_policy(conn).settings.min_votes,
-    )
-
-
 def rule_used(conn: Connection) -> RuleUsed:
     """Return the rule on abilities of the newest snapshot."""
     newest = newest_snapshot(conn)
     return RuleUsed.of({} if newest is None else newest["settings"])
-
-
-def next_review(conn: Connection, annotator_id: UUID) -> Review | None:
-    """Return the open flag that follows this annotator's in the queue, or the first one for an annotator without."""
-    found = annotators.find_annotator(conn, str(annotator_id))
-    after = found.queue_position if found.standing == "flagged" else None
-    following = list_reviews(conn, limit=1, after=after, choose=flagged_alone(conn))
-    return following[0][1] if following else None
 
 
 MAX_OPEN = 5

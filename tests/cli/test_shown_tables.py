@@ -89,6 +89,7 @@ def test_the_guides_that_speak_of_this_file_work_on_it(llmfao: RunCli) -> None:
             result = llmfao(*shlex.split(line.removeprefix("$ stable-arena ")))
             assert result.exit_code == 0, f"{line}: {result.stderr}"
     standings = {
-        one["annotator"]: one["standing"] for one in json.loads(llmfao("annotators", "--format", "json").stdout)
+        one["annotator"]: one["standing"]
+        for one in json.loads(llmfao("annotators", "--format", "json").stdout)["annotators"]
     }
     assert standings["worker70"] == "flagged", "excluded, and the exclusion withdrawn"

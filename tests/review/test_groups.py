@@ -139,6 +139,7 @@ def test_the_queue_shows_a_group_as_one_row(ask: Ask, found: Ask, reviewer: Visi
     found("honest 0", "honest 1", "flip 12")
     page = reviewer.page("/console/reviews")
     assert page.texts(".//a[@data-row]") == ["3 annotators, one model", "flip 13"]
+    assert reviewer.page("/console/reviews?rule=against").texts(".//a[@data-row]") == []
     assert "4 annotators wait" in page.text(".//p[@class='lead']")
     assert page.all(".//a[@data-row]")[0].get("href") == ADDRESS
     group = reviewer.page(ADDRESS)
@@ -159,6 +160,75 @@ def test_the_queue_shows_a_group_as_one_row(ask: Ask, found: Ask, reviewer: Visi
     page = reviewer.page("/console/reviews")
     assert "The decisions on 3 annotators are taken back." in page.text(".//div[@role='status']")
     assert page.texts(".//a[@data-row]")[0] == "3 annotators, one model"
+
+
+def test_the_queue_is_sorted_and_filtered(ask: Ask, found: Ask, assert_problem: Ask, vote: Ask) -> None:
+    found("honest 0", rule="coin", coin=3.0)
+    found("honest 1", rule="side", side=9.0)
+
+    def listed(**query: object) -> list[str]:
+        names: list[str] = []
+        cursor: dict[str, str] = {}
+        while True:
+            page = ask("GET", "/reviews", scope="review:read", params={"limit": 1, **query, **cursor}).json()
+            names += [one["annotator"] for one in page["items"]]
+            if page["next_cursor"] is None:
+                return names
+            cursor = {"cursor": page["next_cursor"]}
+
+    everyone = {"honest 0", "honest 1", "flip 12", "flip 13"}
+    assert listed(sort="name") == sorted(everyone)
+    assert listed(sort="date") == ["flip 13", "flip 12", "honest 1", "honest 0"]
+    assert {*listed(sort="votes")} == {*listed()} == everyone
+    assert listed(rule="coin")[-1] == "honest 0"
+    assert listed(rule="side") == ["honest 1"]
+    assert listed(rule="", min_share=1 / 15) == listed()
+    assert listed(min_share=0.1) == []
+    by_name = ask("GET", "/reviews?sort=name&limit=1").json()["next_cursor"]
+    assert_problem(ask("GET", "/reviews", params={"cursor": by_name}), 422, "invalid")
+    for wrong in ({"sort": "luck"}, {"rule": "luck"}, {"min_share": 2}):
+        assert_problem(ask("GET", "/reviews", params=wrong), 422, "invalid")
+
+
+def test_several_are_decided_on_at_once(ask: Ask, assert_problem: Ask, found: Ask) -> None:
+    ids = [ask("GET", f"/annotators/{name}").json()["id"] for name in ("flip 12", "flip 13", "honest 2")]
+    body = {"annotators": ids, "action": "exclude", "reason": "a test"}
+    impact = ask("GET", "/reviews/impact", params={"annotator": ["flip 12", "flip 13"]}).json()
+    assert (impact["what"], impact["how"], impact["votes"], impact["snapshot"]) == ("left out", "refit", 240, 1)
+    path = "/reviews/decisions"
+    assert_problem(ask("POST", path, json={**body, "action": "dismiss"}), 409, "conflict")
+    assert standings(ask, "flip 12", "flip 13", "honest 2") == ["flagged", "flagged", "active"], "all or none"
+    taken = ask("POST", path, scope="review", json=body)
+    assert taken.status_code == 201, taken.text
+    assert standings(ask, "flip 12", "flip 13", "honest 2") == ["excluded"] * 3
+    undo = f"/reviews/groups/decisions/{taken.json()['group_id']}/undo"
+    assert ask("POST", undo, scope="review").status_code == 201
+    assert standings(ask, "flip 12", "flip 13", "honest 2") == ["flagged", "flagged", "active"]
+    assert_problem(ask("POST", path, json={**body, "annotators": []}), 422, "invalid")
+    assert_problem(ask("POST", path, json={**body, "annotators": [str(uuid4())]}), 404, "not-found")
+    assert_problem(ask("GET", "/reviews/impact"), 422, "invalid")
+    assert_problem(ask("GET", "/reviews/impact?annotator=nobody"), 404, "not-found")
+    for scope, status, code in (("review:read", 403, "scope-missing"), (None, 401, "not-authenticated")):
+        assert_problem(ask("POST", path, scope=scope, json=body), status, code)
+    assert_problem(ask("GET", "/reviews/impact?annotator=x", scope="read"), 403, "scope-missing")
+
+
+def test_chosen_annotators_are_one_page_one_decision_and_one_undo(ask: Ask, found: Ask, reviewer: Visitor) -> None:
+    page = reviewer.page("/console/reviews?rule=coin")
+    assert page.one(".//select[@id='rule']/option[@selected]").get("value") == "coin"
+    boxes = page.all(".//input[@form='several']")
+    assert len(boxes) == 2
+    assert reviewer.get("/console/reviews/chosen").headers["location"] == "/console/reviews"
+    chosen = reviewer.page("/console/reviews/chosen?" + "&".join(f"annotators={box.get('value')}" for box in boxes))
+    assert sorted(chosen.texts(".//a[@data-row]")) == ["flip 12", "flip 13"]
+    address = next(one.get("hx-get") or "" for one in chosen.root.iter() if one.get("hx-trigger") == "load")
+    assert "If the votes were left out" in reviewer.page(address).text(".//section[@id='impact']/h2")
+    answer = reviewer.submit(chosen, "/console/reviews/decisions", action="exclude", reason="they vote at random")
+    page = reviewer.page(answer.headers["location"])
+    assert "2 annotators: each is excluded" in page.text(".//div[@role='status']")
+    assert standings(ask, "flip 12", "flip 13") == ["excluded"] * 2
+    reviewer.submit(page, page.one(".//div[@role='status']/form").get("action") or "")
+    assert standings(ask, "flip 12", "flip 13") == ["flagged"] * 2
 
 
 def test_a_group_that_changed_is_decided_by_no_click(ask: Ask, found: Ask, reviewer: Visitor) -> None:

@@ -259,6 +259,46 @@ def test_the_watch_list_says_why_there_is_no_flag(ask: Ask, crowd: list[str], re
     }
 
 
+def test_every_low_ability_has_its_sentence(
+    ask: Ask, crowd: list[str], refit: Ask, database: Database, vote: Ask
+) -> None:
+    """Why there is no flag, in words that agree with the figures beside them."""
+    for winner in ("model_a", "model_b") * 5:
+        vote(annotator="new", winner=winner, battle_id=str(uuid4()))
+    refit()
+    for name, ability, adjusted, se, low in (
+        ("honest 0", 0.1, 0.3, 0.1, 0.16), ("honest 1", 0.9, 0.19, 0.0085, 0.88), ("honest 2", 0.3, 0.201, 0.1, 0.49),
+        ("honest 3", 0.15, 0.2004, 0.1, 0.49),
+    ):  # fmt: skip
+        for figure, value in (("ability", ability), ("adjusted_ability", adjusted), ("adjusted_se", se)):
+            set_figure(database, name, figure, value)
+        set_figure(database, name, "probability_low", low)
+    set_figure(database, "new", "shadow_ability", -0.5)
+
+    def why(name: str) -> list[str]:
+        said = ask("GET", f"/annotators/{name}").json()["evidence"]["summary"]
+        return [sentence for sentence in said if sentence.startswith("Not flagged")]
+
+    judged = "Not flagged: the ability is {}, but the rule judges the adjusted ability, {}, which is above ε."
+    assert why("honest 0") == [judged.format("0.10", "0.30")]
+    assert why("honest 1") == [
+        "Not flagged: the 95 % interval reaches up to 0.21, above ε; the rule asks for 95 % probability."
+    ]
+    assert why("honest 2") == [], "no ability that is shown is at or below ε"
+    assert why("honest 3") == [judged.format("0.15", "0.2004")], "as many digits as show that it is above"
+    assert why("new") == ["Not flagged: the rule does not judge this annotator yet: with 10 votes, not more than 50."]
+    assert why("flip 12") == []
+    assert {one["annotator"] for one in pages(ask, "/reviews", 9, watch="true")} == {"honest 1"}
+
+
+def test_a_flag_has_its_reason_however_weak(ask: Ask, crowd: list[str], refit: Ask, database: Database) -> None:
+    refit()
+    note(database, "flip 12", '{"rule": "side", "held": false, "strength": 0.5, "tests": {"side": 0.5}, "about": {}}')
+    set_figure(database, "flip 12", "probability_low", 0.1)
+    listed = {one["annotator"]: one["evidence"]["words"] for one in ask("GET", "/reviews").json()["items"]}
+    assert "3.2 times likelier" in listed["flip 12"][0]
+
+
 def test_erased_is_shown_by_a_pseudonym_only(ask: Ask, crowd: list[str], refit: Ask) -> None:
     refit()
     vote = {"model_a": "model 0", "model_b": "model 1", "winner": "tie", "annotator": "flip 12"}

@@ -1,4 +1,5 @@
-// Keyboard shortcuts of the console. They are off while something is typed, and can be switched off for good.
+// Keyboard shortcuts of the console, and choosing rows. The keys are off while something is typed, and can be switched
+// off for good.
 "use strict";
 
 (() => {
@@ -38,7 +39,39 @@
     }
   }
 
+  // Choosing rows, to decide on several at once. htmx replaces the list, so the document listens.
+  const boxes = () => [...document.querySelectorAll("input[form=several]")];
+
+  function tell() {
+    const all = document.querySelector("[data-choose]");
+    const told = document.querySelector("[data-chosen]");
+    if (!all || !told) return;
+    const chosen = boxes().filter((box) => box.checked).length;
+    all.hidden = false;
+    told.textContent = chosen ? `${chosen} chosen` : "";
+  }
+
+  function choose() {
+    const box = document.activeElement.closest("tr")?.querySelector("input[form=several]");
+    if (box) box.click();
+    return Boolean(box);
+  }
+
+  document.addEventListener("change", (event) => event.target.matches("input[form=several]") && tell());
+  document.addEventListener("click", (event) => {
+    if (!event.target.matches("[data-choose]")) return;
+    const every = boxes().every((box) => box.checked);
+    for (const box of boxes()) box.checked = !every;
+    tell();
+  });
+  document.addEventListener("htmx:after:swap", tell);
+  tell();
+
   document.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.target.matches("textarea[name=reason]")) {
+      event.target.form.requestSubmit();
+      return;
+    }
     if (event.ctrlKey || event.metaKey || event.altKey || help.open || !inUse()) return;
     if (event.target.matches("textarea, select, input:not([type=radio], [type=checkbox])")) return;
     const marked = document.querySelector(`[data-key="${CSS.escape(event.key)}"]`);
@@ -47,6 +80,7 @@
       : event.key === "j" && move(1) ? true
       : event.key === "k" && move(-1) ? true
       : event.key === "o" && document.activeElement.matches("[data-row]") ? (document.activeElement.click(), true)
+      : event.key === "x" && choose() ? true
       : marked ? (use(marked), true)
       : false;
     if (done) event.preventDefault();

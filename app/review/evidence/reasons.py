@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.annotators.schemas import Annotator, FoundAnnotator
+from app.rating.errors import counted
 from app.rating.settings import EVEN_ODDS, EVIDENCE_RATIO, ODDS_TESTS
 from app.rating.verdict.flags import CERTAIN
 from app.review.evidence.schemas import Finding, Findings, JudgedAbility
@@ -33,17 +34,20 @@ class RuleUsed:
     threshold : ε; None where the snapshot does not name it
     adjusted : whether it judges adjusted abilities
     bar : ratio of a test from which it flags
+    min_votes : δ; None where the snapshot does not name it
     """
 
     threshold: float | None
     adjusted: bool
     bar: float
+    min_votes: int | None = None
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> "RuleUsed":
         """Return the rule of a snapshot with these settings."""
         by_evidence = settings.get("flag_rule", "evidence") == "evidence"
-        return cls(settings.get("min_ability"), by_evidence, settings.get("evidence_ratio", EVIDENCE_RATIO))
+        bar, min_votes = settings.get("evidence_ratio", EVIDENCE_RATIO), settings.get("min_votes")
+        return cls(settings.get("min_ability"), by_evidence, bar, min_votes)
 
     def judged(self, annotator: Annotator) -> JudgedAbility | None:
         """Return the ability by which the rule judges; None where none is known."""
@@ -85,7 +89,8 @@ def strong_findings(findings: Findings) -> list[Finding]:
 
 def describe_reasons(annotator: Annotator, findings: Findings, rule: RuleUsed) -> list[str]:
     """Describe what the refit found against the annotator, the strongest first."""
-    words = [finding.words for finding in strong_findings(findings)]
+    telling = strong_findings(findings)
+    words = [one.words for one in findings.findings if one in telling or one.test == findings.rule]
     if findings.held:
         words.append("The flag remains from before: the figures are within the rule's margin.")
     low, judged = annotator.probability_low, rule.judged(annotator)
@@ -104,24 +109,40 @@ def _describe_ability(judged: JudgedAbility, low: float, threshold: float) -> st
 
 
 def explain_unflagged(found: FoundAnnotator, findings: Findings, rule: RuleUsed) -> str | None:
-    """Say why an annotator whose ability is at or below ε has no flag; None for all others."""
+    """Say why an annotator has no flag, though an ability that pages show is at or below ε; None for all others."""
     judged = rule.judged(found)
-    if judged is None or rule.threshold is None or judged.value > rule.threshold:
+    if judged is None or rule.threshold is None or found.standing in ("flagged", "excluded"):
         return None
-    if found.standing not in ("active", "trusted"):
+    shown = found.shadow_ability if found.ability is None else found.ability
+    if min(judged.value, judged.value if shown is None else shown) > rule.threshold:
         return None
-    if found.override is not None:
+    if found.standing == "pending":
+        least = (
+            "" if rule.min_votes is None else f": with {counted(found.votes, 'vote')}, not more than {rule.min_votes:,}"
+        )
+        why = f"the rule does not judge this annotator yet{least}"
+    elif found.override is not None:
         why = _KEPT[found.override]
     elif found.dismissed_below is not None and found.rule_standing == "flagged":
         why = "an admin dismissed the flag"
-    elif judged.upper is not None and (found.probability_low or 0.0) < CERTAIN:
-        why = f"the 95 % interval reaches up to {points(judged.upper, 2)}, above ε; the rule asks for 95 % probability"
+    elif judged.value > rule.threshold:
+        above = _above(judged.value, rule.threshold)
+        why = f"the ability is {points(shown, 2)}, but the rule judges the adjusted ability, {above}, which is above ε"
+    elif rule.adjusted and judged.upper is not None and (found.probability_low or 0.0) < CERTAIN:
+        above = _above(judged.upper, rule.threshold)
+        why = f"the 95 % interval reaches up to {above}, above ε; the rule asks for 95 % probability"
     elif findings.judges is not None:
         stand = "judge stands" if int(findings.judges) == 1 else "judges stand"
         why = f"only {int(findings.judges)} {stand} behind the scores of these models"
     else:
         why = "the next refit judges anew"
     return f"Not flagged: {why}."
+
+
+def _above(value: float, threshold: float) -> str:
+    """Write a number above another one with as many digits as show that."""
+    digits = next((n for n in (2, 3) if points(value, n) != points(threshold, n)), 4)
+    return points(value, digits)
 
 
 def format_odds(log10_odds: float) -> str:

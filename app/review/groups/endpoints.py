@@ -3,7 +3,6 @@ from uuid import UUID
 
 from fastapi import APIRouter
 
-from app.annotators.schemas import DecisionTaken
 from app.api.dependencies import ReadView, Transaction, require
 from app.api.problems import problem_responses
 from app.auth.callers import Caller
@@ -37,20 +36,15 @@ def post_group_decision(
     group_id, taken = groups.decide_group(
         conn, body.test, body.model, body.action, reason=body.reason, decided_by=caller.name, seen=body.annotators
     )
-    return _answer(group_id, taken)
+    return GroupDecision.of(group_id, taken)
 
 
 @router.post("/decisions/{group_id}/undo", status_code=201, responses=problem_responses(401, 403, 404, 409, 422, 503))
 def post_group_undo(group_id: UUID, caller: Annotated[Caller, require("review")], conn: Transaction) -> GroupDecision:
-    """Take back the decisions that were taken on a group at once, all of them or none.
+    """Take back the decisions that were taken at once, on a group or on chosen annotators, all of them or none.
 
     A further decision on each member brings back what held before. Needs scope `review`. Problems:
     `not-authenticated`, `scope-missing`, `not-found`; `group-changed` where another decision was taken on a member
     since.
     """
-    return _answer(group_id, groups.undo_group(conn, group_id, decided_by=caller.name))
-
-
-def _answer(group_id: UUID, taken: groups.Taken) -> GroupDecision:
-    decisions = [DecisionTaken(**one.model_dump(), annotator=found.public()) for found, one in taken]
-    return GroupDecision(group_id=group_id, decisions=decisions)
+    return GroupDecision.of(group_id, groups.undo_group(conn, group_id, decided_by=caller.name))

@@ -4,9 +4,12 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.annotators.schemas import DecisionRequest, DecisionTaken
+from app.annotators.schemas import Decision, DecisionRequest, DecisionTaken, FoundAnnotator
 
 Test = Literal["favour", "against"]
+Taken = list[tuple[FoundAnnotator, Decision]]
+MOST_AT_ONCE = 500
+"""Annotators on whom one decision is taken."""
 
 
 class Member(BaseModel):
@@ -52,8 +55,20 @@ class GroupDecisionRequest(DecisionRequest):
     )
 
 
+class DecisionsRequest(DecisionRequest):
+    """What to decide on several annotators, and why."""
+
+    annotators: list[UUID] = Field(min_length=1, max_length=MOST_AT_ONCE)
+
+
 class GroupDecision(BaseModel):
-    """One decision for each member."""
+    """One decision for each annotator."""
 
     group_id: UUID = Field(description="What takes them all back.")
     decisions: list[DecisionTaken]
+
+    @classmethod
+    def of(cls, group_id: UUID, taken: Taken) -> "GroupDecision":
+        """Return the answer for decisions just taken."""
+        decisions = [DecisionTaken(**one.model_dump(), annotator=found.public()) for found, one in taken]
+        return cls(group_id=group_id, decisions=decisions)

@@ -1,4 +1,4 @@
-"""Groups: annotators who push, or bury, the same model are one case, with one decision."""
+"""Decisions on several annotators at once: chosen ones, or a group that pushes, or buries, the same model."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -9,15 +9,13 @@ from sqlalchemy import Connection, RowMapping
 
 from app.annotators import service as annotators
 from app.annotators.queries import list_group, lock_annotators
-from app.annotators.schemas import Action, Decision, FoundAnnotator
+from app.annotators.schemas import Action
 from app.database.ids import new_id
 from app.errors import ConflictError, NotFoundError
 from app.rating.settings import EVEN_ODDS
 from app.review.groups import queries as store
-from app.review.groups.schemas import Group, Member, Test
+from app.review.groups.schemas import Group, Member, Taken, Test
 from app.review.service import rule_used
-
-Taken = list[tuple[FoundAnnotator, Decision]]
 
 
 class GroupChangedError(ConflictError):
@@ -78,10 +76,26 @@ def decide_group(
         raise GroupChangedError("a decision on a member was taken at the same time: look at the group again")
     if seen is not None and {one["id"] for one in members} != set(seen):
         raise GroupChangedError("the group has other members than those that were seen: look at it again")
+    return decide_all(conn, [one["id"] for one in members], action, reason=reason, decided_by=decided_by)
+
+
+def decide_all(
+    conn: Connection, chosen: Sequence[UUID], action: Action, *, reason: str, decided_by: str
+) -> tuple[UUID, Taken]:
+    """Record one decision for each of these annotators, under one id; for all of them or for none.
+
+    Raises
+    ------
+    NotFoundError
+    ConflictError
+        One has no flag to dismiss, or no decision to withdraw.
+    """
+    found = [annotators.find_annotator(conn, str(one)) for one in dict.fromkeys(chosen)]
+    lock_annotators(conn, [one.annotator_id for one in found])
     group_id = new_id()
     taken = [
-        annotators.decide(conn, str(one["id"]), action, reason=reason, decided_by=decided_by, group_id=group_id)
-        for one in members
+        annotators.decide(conn, str(one.id), action, reason=reason, decided_by=decided_by, group_id=group_id)
+        for one in found
     ]
     return group_id, taken
 

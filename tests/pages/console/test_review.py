@@ -124,11 +124,12 @@ def test_an_impact_that_cannot_be_computed_now_says_so_in_its_place(
 
 def test_a_decision_its_refit_and_its_undo(reviewer: Visitor, ask: Ask, published: list[str], refit: Ask) -> None:
     address = f"/console/annotators/{ids(ask)['flip 12']}"
-    answer = decide(reviewer, f"{address}?queue=1", "exclude", "votes against the ranking")
-    assert (answer.status_code, answer.headers["location"]) == (303, "/console/reviews")
-    page = reviewer.page("/console/reviews")
+    other = f"/console/annotators/{ids(ask)['flip 13']}?queue=1&sort=name"
+    answer = decide(reviewer, f"{address}?queue=1&sort=name", "exclude", "votes against the ranking")
+    assert (answer.status_code, answer.headers["location"]) == (303, other), "the next case of the queue"
+    page = reviewer.page(other)
     assert "flip 12 is excluded: the votes do not count, from the next refit on." in page.text(".//div[@role='status']")
-    assert "flip 12" not in page.texts(".//a[@data-row]")
+    assert "flip 12" not in reviewer.page("/console/reviews").texts(".//a[@data-row]")
     undo = page.one(".//div[@role='status']/form").get("action") or ""
     decided = ask("GET", "/annotators/flip 12").json()["decisions"][0]
     assert (decided["decided_by"], decided["reason"]) == ("review key", "votes against the ranking")
@@ -140,6 +141,7 @@ def test_a_decision_its_refit_and_its_undo(reviewer: Visitor, ask: Ask, publishe
     assert ask("GET", "/annotators/flip 12").json()["override"] is None
     late = reviewer.submit(page, undo)
     assert (late.status_code, Page(late).text(".//h1")) == (409, "Conflict with the record")
+    assert decide(reviewer, other, "trust").headers["location"] == "/console/reviews", "the last case"
 
 
 def test_undo_brings_back_what_held_before(reviewer: Visitor, ask: Ask, published: list[str]) -> None:

@@ -12,7 +12,7 @@ from app.review.evidence.pace import HASTE, UNUSUAL
 from app.review.evidence.reasons import RuleUsed, format_probability
 from app.review.evidence.schemas import Agreement, Case, Drift, Gap, Pace, Sides, SurprisingVote, Ties
 from app.review.evidence.summary import describe_drift
-from app.review.schemas import AnnotatorDetail, Impact
+from app.review.schemas import AnnotatorDetail, Impact, JointImpact
 from app.votes.retractions.schemas import VoteOnRecord
 from app.wording import change, duration, percent, plural, points
 
@@ -248,7 +248,7 @@ def _with_records(case: Case | None, votes: Sequence[VoteOnRecord]) -> list[tupl
     return [(one, by_id.get(one.id)) for one in case.surprising] if case else []
 
 
-def view_impact(impact: Impact) -> dict[str, Any]:
+def view_impact(impact: Impact | JointImpact) -> dict[str, Any]:
     """Return what the preview of an annotator's impact shows: the models that move furthest."""
     furthest = sorted(impact.models, key=lambda one: (one.rank_after == one.rank_before, -abs(one.change or 0.0)))
     shown = furthest[:_MOVES_SHOWN]

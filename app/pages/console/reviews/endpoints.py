@@ -1,47 +1,78 @@
 """The review queue: groups and single annotators with an open flag, and below them the watch list."""
 
+import math
 from dataclasses import dataclass
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import Form, Response
-from pydantic import TypeAdapter
+from fastapi import Form, Query, Response
 
 from app.annotators.schemas import Action
 from app.api.dependencies import ReadView, Transaction
-from app.api.pagination import Cursor, Number, paginate, read_cursor
+from app.api.pagination import Cursor, paginate, read_cursor
 from app.api.texts import Reason
 from app.pages.console.annotators.view import CHOICES, describe_taken
-from app.pages.console.rendering import Reader, Reviewer, console_router
-from app.review import service as reviews
+from app.pages.console.rendering import Console, Reader, Reviewer, console_router
+from app.review import queue
 from app.review.evidence.reasons import BEHAVIOURS, format_odds
 from app.review.groups import service as groups
-from app.review.groups.schemas import Group, Test
-from app.review.schemas import Review
-from app.wording import plural
+from app.review.groups.schemas import MOST_AT_ONCE, Group, Taken, Test
+from app.review.queries import one_of
+from app.review.schemas import QueueState, Review, Selection
+from app.wording import percent, plural
 
 router = console_router("reviews")
 
-_ON_A_PAGE = 25
+_ON_A_PAGE = 50
 _WATCHED = 10  # of the watch list, below the queue
-_Position = TypeAdapter(tuple[float, Number])
+SORTS = {
+    "strength": "the strongest reason",
+    "votes": "the most votes, the largest share",
+    "date": "the newest annotator",
+    "name": "the name",
+}
+RULES = {
+    "ability": "low ability",
+    "coin": "votes at random or against the leaderboard",
+    "equal": "always a tie",
+    "follower": "follows the leaderboard",
+    "favour": "pushes a model",
+    "against": "buries a model",
+    "side": "always one side",
+}
+SHARES = (0.0, 0.0001, 0.001, 0.01, 0.05)
+
+
+class QueueQuery(Selection):
+    """What the page of the queue lists; `watch` lists the watch list."""
+
+    watch: bool = False
+    cursor: Cursor = None
+
+
+Chosen = Annotated[list[UUID], Query(max_length=MOST_AT_ONCE)]
 
 
 @router.get("")
-def get_reviews(console: Reader, conn: ReadView, cursor: Cursor = None, watch: bool = False) -> Response:
+def get_reviews(console: Reader, conn: ReadView, query: Annotated[QueueQuery, Query()]) -> Response:
     """List what waits for a decision: groups, then single annotators; and the watch list, alone or below them."""
-    first, state, on_watch = cursor is None, reviews.queue_state(conn), reviews.on_the_watch_list(conn)
-    choose = on_watch if watch else reviews.flagged_alone(conn)
-    found = reviews.list_reviews(conn, limit=_ON_A_PAGE + 1, after=read_cursor(cursor, _Position), choose=choose)
-    page = paginate(found, _ON_A_PAGE, lambda last: last[0].queue_position)
-    below = reviews.list_reviews(conn, limit=_WATCHED, choose=on_watch) if first and not watch else []
+    selection = Selection.model_validate(query.model_dump())
+    first, state, watch = query.cursor is None, queue.queue_state(conn, selection), query.watch
+    on_watch = queue.on_the_watch_list(conn)
+    choose = on_watch if watch else queue.queue_of(conn, selection)
+    after = read_cursor(query.cursor, queue.POSITIONS[query.sort])
+    found = queue.list_reviews(conn, limit=_ON_A_PAGE + 1, selection=selection, after=after, choose=choose)
+    page = paginate(found, _ON_A_PAGE, lambda last: last.place)
+    below = queue.list_reviews(conn, limit=_WATCHED, choose=on_watch) if first and not watch else []
     return console.page(
         "reviews/page.html",
-        groups=groups.list_groups(conn) if first and not watch else [],
-        rows=[view_review(one, state.threshold) for _, one in page.items],
-        below=[view_review(one, state.threshold) for _, one in below],
+        groups=_groups(groups.list_groups(conn), selection, state) if first and not watch else [],
+        rows=[view_review(one.review, state) for one in page.items],
+        below=[view_review(one.review, state) for one in below],
         state=state,
         watch=watch,
+        selection=selection,
+        offered={"sort": SORTS, "rule": RULES, "min_share": SHARES},
         next_cursor=page.next_cursor,
         first=first,
         words=describe_group,
@@ -53,9 +84,42 @@ def get_reviews(console: Reader, conn: ReadView, cursor: Cursor = None, watch: b
 def get_group(console: Reader, conn: ReadView, test: Test, model: str) -> Response:
     """Show the members of a group, to decide on all of them at once."""
     group = groups.find_group(conn, test, model)
-    choices = [choice for choice in CHOICES if choice.action != "withdraw"]
-    return console.page(
-        "reviews/group.html", group=group, choices=choices, words=describe_group(group), odds=format_odds
+    lead = (
+        f"{describe_group(group)} One alone may have an honest opinion; several who push the same model are judged "
+        "together."
+    )
+    title = f"{plural(len(group.annotators), 'annotator')}, one model: {model}"
+    members = [Member(one.id, one.annotator, format_odds(one.log10_odds), one.votes) for one in group.annotators]
+    hidden = {"test": test, "model": model}
+    return _show_several(console, title, lead, members, "/console/reviews/groups/decisions", hidden)
+
+
+@router.get("/chosen")
+def get_chosen(console: Reader, conn: ReadView, annotators: Chosen = []) -> Response:  # noqa: B006  FastAPI copies it
+    """Show chosen annotators of the queue, to decide on all of them at once."""
+    if not annotators:
+        return console.go("/console/reviews", "Choose annotators first: tick their boxes.", "warn")
+    found = queue.list_reviews(conn, limit=len(annotators), choose=one_of(annotators))
+    members = [
+        Member(one.review.id, one.review.annotator, " ".join(one.review.evidence.words[:1]), one.review.votes)
+        for one in found
+    ]
+    title = plural(len(members), "chosen annotator")
+    lead = "One decision for each of them, with one reason. It can be undone for all at once."
+    return _show_several(console, title, lead, members, "/console/reviews/decisions", {})
+
+
+@router.post("/decisions")
+def post_decisions(
+    console: Reviewer,
+    conn: Transaction,
+    annotators: Annotated[list[UUID], Form(min_length=1, max_length=MOST_AT_ONCE)],
+    action: Annotated[Action, Form()],
+    reason: Annotated[Reason, Form()],
+) -> Response:
+    """Decide on the chosen annotators, and go back to the queue."""
+    return _decided(
+        console, action, *groups.decide_all(conn, annotators, action, reason=reason, decided_by=console.actor)
     )
 
 
@@ -73,15 +137,52 @@ def post_group_decision(
     group_id, taken = groups.decide_group(
         conn, test, model, action, reason=reason, decided_by=console.actor, seen=annotators
     )
-    text = f"{plural(len(taken), 'annotator')}: each {describe_taken(action)}."
-    return console.go("/console/reviews", text, undo=f"/console/reviews/groups/decisions/{group_id}/undo")
+    return _decided(console, action, group_id, taken)
 
 
 @router.post("/groups/decisions/{group_id}/undo")
 def post_group_undo(group_id: UUID, console: Reviewer, conn: Transaction) -> Response:
-    """Take back the decisions on a group."""
+    """Take back the decisions that were taken at once."""
     taken = groups.undo_group(conn, group_id, decided_by=console.actor)
     return console.go("/console/reviews", f"The decisions on {plural(len(taken), 'annotator')} are taken back.")
+
+
+def _decided(console: Console, action: Action, group_id: UUID, taken: Taken) -> Response:
+    text = f"{plural(len(taken), 'annotator')}: each {describe_taken(action)}."
+    return console.go("/console/reviews", text, undo=f"/console/reviews/groups/decisions/{group_id}/undo")
+
+
+@dataclass(frozen=True)
+class Member:
+    """One of several annotators that are decided on together; `why` in words."""
+
+    id: UUID
+    annotator: str
+    why: str
+    votes: int
+
+
+def _show_several(
+    console: Console, title: str, lead: str, members: list[Member], action: str, hidden: dict[str, str]
+) -> Response:
+    return console.page(
+        "reviews/several.html",
+        title=title,
+        lead=lead,
+        members=members,
+        votes=sum(one.votes for one in members),
+        action=action,
+        hidden=hidden,
+        choices=[choice for choice in CHOICES if choice.action != "withdraw"],
+    )
+
+
+def _groups(found: list[Group], selection: Selection, state: QueueState) -> list[Group]:
+    """Return the groups of a selection."""
+    if not selection.shows_groups:
+        return []
+    least = selection.min_share * state.votes_read
+    return [one for one in found if selection.rule in (None, one.test) and one.votes >= least]
 
 
 def describe_group(group: Group) -> str:
@@ -92,7 +193,6 @@ def describe_group(group: Group) -> str:
 
 LOW, HIGH = -1.0, 2.0
 """Ends of the axis on which the queue draws abilities; what lies beyond is drawn at the end."""
-_STRONGEST = 8.0  # log10 of the odds at which the meter is full
 _SHOWN_WORDS = 1
 
 
@@ -105,6 +205,7 @@ class QueueRow:
     meter : share of the meter that the strength of the reason fills
     strength : the strength in words
     words : the first reasons, or why there is no flag; `more` is the number of those left out
+    share : of the votes read, in words
     ability, lower, upper, threshold : places on the axis, 0 to 100; None where unknown
     """
 
@@ -113,27 +214,29 @@ class QueueRow:
     strength: str
     words: list[str]
     more: int
+    share: str
     ability: float | None
     lower: float | None
     upper: float | None
     threshold: float | None
 
 
-def view_review(review: Review, threshold: float | None) -> QueueRow:
-    """Return what the queue shows of an annotator; `threshold` is ε."""
+def view_review(review: Review, state: QueueState) -> QueueRow:
+    """Return what the queue shows of an annotator. The meter grows with the root of the strength."""
     reason, judged = review.evidence, review.evidence.judged
     places = (judged.value, judged.lower, judged.upper) if judged else (None, None, None)
     ability, lower, upper = (_place(value) for value in places)
     return QueueRow(
         review=review,
-        meter=round(100.0 * min(reason.strength / _STRONGEST, 1.0), 1),
+        meter=round(100.0 * math.sqrt(min(reason.strength / state.strongest, 1.0)), 1) if state.strongest else 0.0,
         strength=format_odds(reason.strength) if reason.strength > 0 else "no strong reason",
         words=[reason.not_flagged] if reason.not_flagged else reason.words[:_SHOWN_WORDS],
         more=0 if reason.not_flagged else max(len(reason.words) - _SHOWN_WORDS, 0),
+        share=percent(review.votes / state.votes_read, 2 if review.votes < 0.1 * state.votes_read else 0),
         ability=ability,
         lower=lower,
         upper=upper,
-        threshold=_place(threshold),
+        threshold=_place(state.threshold),
     )
 
 

@@ -1,0 +1,109 @@
+"""The review queue and the watch list: what is in them, in which order, and what comes next."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from pydantic import TypeAdapter
+from sqlalchemy import Connection, and_
+
+from app.annotators import service as annotators
+from app.annotators.schemas import FoundAnnotator
+from app.api.pagination import Name, Number
+from app.policy.service import current_policy
+from app.review import queries as store
+from app.review.groups.queries import outside_groups
+from app.review.schemas import QueueState, Review, Selection, Sort
+from app.review.service import list_reasons, rule_used
+from app.snapshots.queries import newest_snapshot
+
+Place = tuple[float | str, int]
+"""Where an annotator stands in a list: what it is sorted by, and the annotator's number."""
+
+POSITIONS: dict[Sort, TypeAdapter[Place]] = {
+    **dict.fromkeys(("strength", "votes", "date"), TypeAdapter(tuple[float, Number])),
+    "name": TypeAdapter(tuple[Name, Number]),
+}
+"""What a cursor of each order holds."""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """An annotator of a list, and the place in it."""
+
+    place: Place
+    review: Review
+
+
+def list_reviews(
+    conn: Connection,
+    *,
+    limit: int,
+    selection: Selection | None = None,
+    after: Place | None = None,
+    choose: store.Choice = store.flagged,
+) -> list[Listed]:
+    """Return open flags, or other chosen annotators, in the order of the selection; of equals the older annotator."""
+    selection = selection or Selection()
+    rows = store.list_queue(conn, _within(choose, selection), sort=selection.sort, limit=limit, after=after)
+    found = [FoundAnnotator.model_validate(dict(row)) for row in rows]
+    return [
+        Listed(place_of(one, selection.sort), Review(**one.public().model_dump(), evidence=reason))
+        for one, reason in zip(found, list_reasons(conn, found), strict=True)
+    ]
+
+
+def place_of(one: FoundAnnotator, sort: Sort) -> Place:
+    """Return where an annotator stands in this order, as `list_queue` sorts."""
+    if sort == "name":
+        return one.annotator, one.annotator_id
+    by = {"strength": -one.reason_strength, "votes": -float(one.votes), "date": -float(one.annotator_id)}
+    return by[sort], one.annotator_id
+
+
+def on_the_watch_list(conn: Connection) -> store.Choice:
+    """Return the choice of annotators at or below ε, as the newest rule judges, that have no flag."""
+    rule = rule_used(conn)
+    return store.watched(rule.threshold, adjusted=rule.adjusted)
+
+
+def flagged_alone(conn: Connection) -> store.Choice:
+    """Return the choice of open flags that are no part of a group."""
+    outside = outside_groups(rule_used(conn).bar)
+    return lambda found: and_(store.flagged(found), outside(found))
+
+
+def queue_of(conn: Connection, selection: Selection) -> store.Choice:
+    """Return the choice of open flags that are cases of their own.
+
+    Groups are shown by the reason that makes them; by another reason their members are cases of their own.
+    """
+    return flagged_alone(conn) if selection.shows_groups else store.flagged
+
+
+def _within(choose: store.Choice, selection: Selection) -> store.Choice:
+    return lambda found: and_(choose(found), store.selected(found, selection.rule, selection.min_share))
+
+
+def queue_state(conn: Connection, selection: Selection | None = None) -> QueueState:
+    """Count what waits for a decision, with the thresholds of the rule; `selected` counts flags of a selection."""
+    newest = newest_snapshot(conn)
+    flags = store.count_chosen(conn, store.flagged)
+    return QueueState(
+        published=newest is not None,
+        votes_read=0 if newest is None else newest["votes_read"],
+        flagged=flags,
+        selected=store.count_chosen(conn, _within(store.flagged, selection)) if selection else flags,
+        strongest=store.strongest_reason(conn),
+        watched=store.count_chosen(conn, on_the_watch_list(conn)),
+        appeals=store.count_open(conn),
+        threshold=rule_used(conn).threshold,
+        min_votes=current_policy(conn).settings.min_votes,
+    )
+
+
+def next_review(conn: Connection, annotator_id: UUID, selection: Selection) -> Review | None:
+    """Return the open flag that follows this annotator's in the queue, or the first one for an annotator without."""
+    found = annotators.find_annotator(conn, str(annotator_id))
+    after = place_of(found, selection.sort) if found.standing == "flagged" else None
+    following = list_reviews(conn, limit=1, selection=selection, after=after, choose=queue_of(conn, selection))
+    return following[0].review if following else None
