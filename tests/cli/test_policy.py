@@ -30,10 +30,11 @@ def test_show_and_set(run_cli: RunCli) -> None:
 def test_preview_changes_nothing(run_cli: RunCli) -> None:
     result = run_cli("policy", "preview", "min_votes=20", "on_low_ability=exclude")
     assert result.exit_code == 0, result.stderr
-    assert "Standings that would change: 0 flagged, 1 excluded, 0 pending, 24 back in, 0 cleared." in result.stdout
-    assert "… and 5 more" in result.stdout
+    assert "Compared with the next refit under the policy in force" in result.stdout
+    assert "Standings that would change: 0 flagged, 1 excluded, 0 pending, 0 back in, 0 cleared." in result.stdout
     assert "wait for review" not in result.stdout
-    seen = json.loads(run_cli("policy", "preview", "min_votes=20", "--format", "json").stdout)
+    assert "… and 5 more" in run_cli("policy", "preview", "min_votes=50").stdout, "as in force: what the refit would do"
+    seen = json.loads(run_cli("policy", "preview", "min_votes=50", "--format", "json").stdout)
     assert seen["counts"] == {"flagged": 1, "excluded": 0, "pending": 0, "back_in": 24, "cleared": 0}
     assert "Version 1" in run_cli("policy").stdout
 

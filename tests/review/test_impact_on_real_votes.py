@@ -57,7 +57,7 @@ def compare(task: FitInput, how_many: int | None) -> tuple[np.ndarray, np.ndarra
         chosen = chosen[np.argsort(ability)][np.linspace(0, len(chosen) - 1, how_many).astype(int)]
     foreseen, true = [], []
     for k in chosen.tolist():
-        change: ScoreChange = leave_out(task, in_fit, unflagged, k, exact=False)
+        change: ScoreChange = leave_out(task, in_fit, unflagged, np.array([k]), exact=False)
         assert change.how == "influence"
         np.testing.assert_allclose(change.before, base.models.score, atol=1e-9)
         foreseen.append(change.after - change.before)
@@ -107,7 +107,7 @@ def test_a_true_refit_is_one(task: FitInput) -> None:
     k = int(np.flatnonzero(in_fit)[3])
     weigher = task.weigher(task.settings.evidence_tests)
     unflagged = run_round(cells, task.settings, weigher=weigher).annotators.standing == "active"
-    change = leave_out(task, in_fit, unflagged, k, exact=True)
+    change = leave_out(task, in_fit, unflagged, np.array([k]), exact=True)
     assert change.how == "refit"
     without = run_round(cells.where(cells.annotator != k), task.settings, weigher=weigher).models
     np.testing.assert_allclose(change.after, without.score, atol=1e-5)

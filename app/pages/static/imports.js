@@ -27,7 +27,10 @@
   const BEGINNING = 256 * 1024;
   const WHOLE = 4 * 1024 * 1024;
 
+  let asked = 0; // previews: the answer to an earlier one comes too late
+
   async function preview() {
+    const number = (asked += 1);
     const shown = document.getElementById("file-preview");
     const [chosen] = file.files;
     if (!chosen) return;
@@ -41,8 +44,9 @@
     data.set("file", cut ? chosen.slice(0, BEGINNING) : chosen, chosen.name);
     if (cut) data.set("cut", "yes");
     const answer = await fetch(`${form.action}/preview`, { method: "POST", body: data, headers: { "HX-Request": "true" } });
-    if (!answer.ok) return;
-    const found = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("file-preview");
+    const told = await answer.text();
+    if (!answer.ok || number !== asked) return;
+    const found = new DOMParser().parseFromString(told, "text/html").getElementById("file-preview");
     const focused = document.activeElement.id;
     shown.replaceChildren(...found.childNodes);
     if (focused) document.getElementById(focused)?.focus();
