@@ -1,4 +1,4 @@
-"""The annotators of a snapshot by ability and by votes, and whom the rule would flag at another ε."""
+"""The annotators of a snapshot by ability and by votes, and which of them the rule would flag at another ε."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping

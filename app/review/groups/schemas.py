@@ -9,7 +9,7 @@ from app.annotators.schemas import Decision, DecisionRequest, DecisionTaken, Fou
 Test = Literal["favour", "against"]
 Taken = list[tuple[FoundAnnotator, Decision]]
 MOST_AT_ONCE = 500
-"""Annotators on whom one decision is taken."""
+"""Annotators that one decision is about."""
 
 
 class Member(BaseModel):
