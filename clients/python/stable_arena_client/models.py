@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description 7954723ef6d986d6: make docs.
+# Written by clients/python/generate.py from the OpenAPI description 349be7ef27ae32b0: make docs.
 
 from __future__ import annotations
 
@@ -724,7 +724,10 @@ class StandingChange(BaseModel):
 
     id: UUID
     annotator: Annotated[str, Field(description="The key the votes carry.")]
-    before: Literal["pending", "active", "flagged", "excluded", "trusted"]
+    before: Annotated[
+        Literal["pending", "active", "flagged", "excluded", "trusted"],
+        Field(description="Without the previewed policy: after the next refit, if one is compared with."),
+    ]
     after: Literal["pending", "active", "flagged", "excluded", "trusted"]
     ability: Annotated[
         float | None,
@@ -1116,6 +1119,13 @@ class PolicyPreview(BaseModel):
 
     policy_version: Annotated[int, Field(description="The policy in force, which this one was compared with.")]
     settings: Annotated[Policy, Field(description="The policy previewed.")]
+    compared_with: Annotated[
+        Literal["next refit", "snapshot", "nothing"],
+        Field(
+            description="next refit: what it would publish under the policy in force, because votes, decisions or a policy wait for it. snapshot: the newest, because nothing waits, that refit would fail, or this is the policy in force. nothing: there is no leaderboard."
+        ),
+    ]
+    snapshot: Annotated[int | None, Field(description="Number of the newest snapshot.")]
     votes_read: int
     votes_used: int
     newly_excluded_share: Annotated[
@@ -1142,7 +1152,7 @@ class PolicyPreview(BaseModel):
     summary: Annotated[list[str], Field(description="How the leaderboard would move, in words.")]
     models: Annotated[
         list[RowChange],
-        Field(description="The leaderboard against the newest snapshot's."),
+        Field(description="The leaderboard against the one that it is compared with."),
     ]
 
 
