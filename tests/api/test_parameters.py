@@ -32,7 +32,10 @@ def test_the_methods_to_compare_are_named_where_one_is_unknown(
 ) -> None:
     problem = assert_problem(client.get("/api/v1/leaderboard", params={"compare": compare}), 422, "invalid")
 
-    assert problem["detail"] == "/compare: must be one or more of am-elo, m-elo, m-elo-all, elo, separated by commas"
+    assert (
+        problem["detail"]
+        == "/compare: must be one or more of am-elo, m-elo, m-elo-all, elo, people, judges, all, separated by commas"
+    )
 
 
 def test_parameters_of_dependencies_are_known(

@@ -7,10 +7,11 @@ import typer
 from app.cli.progress import showing_stages
 from app.errors import BadInputError
 from stable_arena_lab.attacks.arena import Setup
-from stable_arena_lab.battles.sealed import BOARDS, CHOICES, measure_gains
+from stable_arena_lab.battles.sealed import CHOICES, measure_gains
 from stable_arena_lab.commands.charts import Spec, axis, category, colours, layer, panel, side_by_side
 from stable_arena_lab.commands.options import FigureOption, FormatOption, ProcessesOption, SeedOption
 from stable_arena_lab.commands.report import Report, Row, Rows, Table, check_figure, percent, publish, table, word
+from stable_arena_lab.defences.gains import BOARDS
 
 PLACES = [1, 10, 17]
 
