@@ -12,6 +12,8 @@ from app.rating.fit.rows import CellRows
 from app.rating.threads import map_parts
 from app.rating.votes.cells import Cells
 
+NEAR, ROUGHLY = 1e-12, 1e-6  # squared length of the last step of the leans, in standard errors: exact, or on the way
+
 
 def features_of(cells: Cells) -> Floats:
     """Return the features of votes that have some, shape (n_cells, n_features)."""
@@ -113,7 +115,7 @@ class FeatureLikelihood(Likelihood):
         x: Floats = theta[c.annotator] * self.distances(R) + np.einsum("ij,ij->i", self.z, self.leans[c.annotator])
         return x
 
-    def own(self, R: Floats, at: Floats, *, fixed: bool, precision: float | None = None) -> Floats:
+    def own(self, R: Floats, at: Floats, *, fixed: bool, precision: float | None = None, near: float = NEAR) -> Floats:
         """Move each annotator's (θ_k, b_k) to the maximum of their own terms; return the negative Hessians there.
 
         Parameters
@@ -121,6 +123,7 @@ class FeatureLikelihood(Likelihood):
         at : where the search begins and, after it, ends, shape (n_annotators, 1 + n_features)
         fixed : whether θ stays
         precision : of the prior of θ; default that of the likelihood
+        near : squared length, in standard errors, of the last step
         """
         c, d = self.cells, self.distances(R)
         H = np.empty((c.n_annotators, at.shape[1], at.shape[1]))
@@ -129,7 +132,7 @@ class FeatureLikelihood(Likelihood):
         of_theta = np.full(c.n_annotators, self.precision if precision is None else precision)
         prior = OwnPrior(centre, np.column_stack([of_theta, self.lean_precision]))
         map_parts(
-            lambda part: settle(*part, self.rows.starts, c.n, c.s, d, self.z, prior, int(fixed), at, H),
+            lambda part: settle(*part, self.rows.starts, c.n, c.s, d, self.z, prior, int(fixed), near, at, H),
             self.rows.parts,
         )
         return H
@@ -152,7 +155,7 @@ class FeatureLikelihood(Likelihood):
     def expand(self, R: Floats, theta: Floats, *, exact: bool = True, out: Floats | None = None) -> Curvature:
         """Return gradient and Hessian at (R, γ, θ), the leans at their minimum and eliminated."""
         c, at = self.cells, np.column_stack([theta, self.leans])
-        self.own(R, at, fixed=True)
+        self.own(R, at, fixed=True, near=NEAR if exact else ROUGHLY)
         self.leans = at[:, 1:].copy()
         n, size = c.n_models, self.z.shape[1]
         d, (gradient_abilities, D) = self.distances(R), np.empty((2, c.n_annotators))

@@ -14,7 +14,6 @@ MOST_STEPS = 50
 MOST_HALVINGS = 30
 FURTHEST = 3.0  # no parameter moves further in one step
 STEEPER = 0.9  # share of the slope along a step that may be left at its end, on either side
-NEAR = 1e-12  # squared length of the last step in standard errors; what is left is about its square
 
 
 class OwnPrior(NamedTuple):
@@ -109,11 +108,12 @@ def solve_step(H: Floats, g: Floats, fixed: int, L: Floats, step: Floats) -> tup
 @compiled
 def settle(
     first: int, last: int, starts: Indices, n: Floats, s: Floats, d: Floats, z: Floats,
-    prior: OwnPrior, fixed: int, at: Floats, H: Floats,
+    prior: OwnPrior, fixed: int, near: float, at: Floats, H: Floats,
 ) -> None:  # fmt: skip
     """Maximise the own objectives of annotators first … last−1 from `at` (n_annotators, 1 + n_features).
 
-    Sets `H` to the negative Hessians, a step of at most `NEAR` from the maxima. With fixed = 1 θ stays as it is.
+    Sets `H` to the negative Hessians, a last step from the maxima, whose squared length in standard errors is at most
+    `near`; what is left is about its square. With fixed = 1 θ stays as it is.
 
     Newton's method on a concave function; a step is halved where it ends in a steep slope down.
     """
@@ -124,7 +124,7 @@ def settle(
         expand_own(begin, end, n, s, d, z, at[k], prior.centre, precision, g, H[k])
         for _ in range(MOST_STEPS):
             slope, longest = solve_step(H[k], g, fixed, L, step)
-            if slope <= NEAR:
+            if slope <= near:
                 at[k] += step
                 break
             length = min(1.0, FURTHEST / longest)

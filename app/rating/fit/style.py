@@ -23,7 +23,7 @@ LEAST_SD, MOST_SD = 0.02, 3.0
 HISTORY = 20.0  # votes from which an annotator has leans
 NO_LEAN = 1e6  # precision of the leans of the others
 ASKED = 1_000  # annotators that a spread is estimated from at most
-ROUGH = 1.0  # squared length, in standard errors, of the last step of the fit that spreads are estimated at
+ROUGH = 0.01  # squared length, for each parameter, of the last step of the fit that spreads are estimated at
 SPREAD_ROUNDS = 40
 SPREAD_CONVERGED = 0.01  # relative change of a standard deviation that ends the rounds
 
@@ -76,20 +76,21 @@ def fit_style(
         scale = find_scale(cells)
         with Partitions.of(cells, label, scale, prior_sd=sd, cap=cap, lean_precision=precision) as partitions:
             partitions.begin(theta)
-            optimum = minimise(partitions, R, enough=ENOUGH if last else ROUGH)
+            optimum = minimise(partitions, R, enough=ENOUGH if last else ROUGH * partitions.unknowns)
             theta = partitions.abilities()
-        likelihood = FeatureLikelihood(cells, sd, precision)
+        R, likelihood = optimum.R, FeatureLikelihood(cells, sd, precision)
         likelihood.leans = leans
-        fit, point = finish(optimum, theta, likelihood, bound)
-        R, leans = fit.R, likelihood.leans
         if not last:
-            spread = estimate_lean_spread(likelihood, fit, votes, phi)
+            own = np.column_stack([theta, leans])
+            likelihood.own(R, own, fixed=True)
+            leans, spread = own[:, 1:].copy(), estimate_lean_spread(likelihood, R, own, votes, phi)
+    fit, point = finish(optimum, theta, likelihood, bound)
     fit = replace(fit, prior_sd=sd, prior=plain.prior, weighted=plain.weighted and replace(plain.weighted, cells=cells))
     observed = observe(cells, fit, label, prior_sd=sd, point=point)
     return _correct(fit, observed, likelihood, votes, spread, bound, bias_correction=bias_correction)
 
 
-def estimate_lean_spread(likelihood: FeatureLikelihood, fit: FitResult, votes: Cells, phi: float) -> Floats:
+def estimate_lean_spread(likelihood: FeatureLikelihood, R: Floats, own: Floats, votes: Cells, phi: float) -> Floats:
     """Estimate the standard deviation of each lean over the crowd, at given scores, γ and prior of θ.
 
     A fixed point of the marginal likelihood by Laplace's approximation: with V the inverse of the Hessian H of (θ_k,
@@ -99,6 +100,8 @@ def estimate_lean_spread(likelihood: FeatureLikelihood, fit: FitResult, votes: C
 
     Parameters
     ----------
+    R : scores and γ
+    own : (θ, b) of each annotator there, shape (n_annotators, 1 + n_features)
     votes : unweighted
     phi : dispersion of a vote
 
@@ -110,12 +113,12 @@ def estimate_lean_spread(likelihood: FeatureLikelihood, fit: FitResult, votes: C
     asked &= np.cumsum(asked) % (1 + int(asked.sum()) // ASKED) == 0
     if not asked.any():
         return np.full_like(spread, LEAST_SD)
-    few, at = votes.where(asked[votes.annotator]), np.column_stack([fit.theta, likelihood.leans])
+    few, at = votes.where(asked[votes.annotator]), own.copy()
     for _ in range(SPREAD_ROUNDS):
         precision = phi / spread**2
-        own = FeatureLikelihood(few, likelihood.precision**-0.5, np.tile(precision, (len(at), 1)))
-        V = invert(own.own(fit.R, at, fixed=False))
-        along = np.einsum("kij,kj->ki", V, own.skewness(fit.R, at, V))
+        asking = FeatureLikelihood(few, likelihood.precision**-0.5, np.tile(precision, (len(at), 1)))
+        V = invert(asking.own(R, at, fixed=False))
+        along = np.einsum("kij,kj->ki", V, asking.skewness(R, at, V))
         b = at[asked, 1:]
         square = np.maximum((b * (b - along[asked, 1:])).sum(axis=0), 0.0)
         known = (1.0 - precision * np.einsum("kii->ki", V)[asked, 1:]).sum(axis=0)

@@ -46,9 +46,9 @@ def test_derivatives_are_those_of_the_objective_with_the_leans_at_their_minimum(
 
     def slope(along: Floats, of_theta: Floats) -> tuple[float, Floats, Floats]:
         ends = [likelihood.expand(R + h * along, theta + h * of_theta) for h in (step, -step)]
-        up, down = ((end.value, end.gradient_scores, end.gradient_abilities) for end in ends)
-        value, scores, abilities = ((high - low) / (2 * step) for high, low in zip(up, down, strict=True))
-        return value, scores, abilities
+        (up, down), twice = ends, 2 * step
+        scores, abilities = up.gradient_scores - down.gradient_scores, up.gradient_abilities - down.gradient_abilities
+        return (up.value - down.value) / twice, scores / twice, abilities / twice
 
     point, none = likelihood.expand(R, theta), np.zeros(7)
     reduced = point.A - np.sum([likelihood.products(row, one) for row in point.leans], axis=0)

@@ -268,7 +268,7 @@ def styled() -> Numbers:
     found += [result.rating.models.score, result.rating.models.se, result.style.gamma_se, result.style.lean_se]
     z, n, at, H = np.ones((40, 1)), np.ones(40), np.array([[30.0, -40.0]]), np.empty((1, 2, 2))
     prior = OwnPrior(np.array([1.0, 0.0]), np.array([[1e-6, 1e-6]]))
-    settle(0, 1, np.array([0, 40]), n, n / 2, np.linspace(-1.0, 2.0, 40), z, prior, 0, at, H)
+    settle(0, 1, np.array([0, 40]), n, n / 2, np.linspace(-1.0, 2.0, 40), z, prior, 0, 1e-12, at, H)
     return [*found, at, H]
 
 
