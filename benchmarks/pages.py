@@ -2,9 +2,13 @@
 
 The service answers in a process of its own, over HTTP, with compression, as a browser asks. Each page is asked for
 once, and then 20 times; the median of these is the time until the whole page is here. 500 models, 100,000 annotators.
+
+`python -m benchmarks.pages --phone` opens pages of 338 models in 13 groups in Chromium, 390 px wide, with an empty
+cache: bytes, requests, processor time until the first paint, and how tall the page is.
 """
 
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -13,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from httpx import Client
+from playwright.sync_api import Browser, CDPSession, sync_playwright
 
 from app.annotators.service import list_annotators
 from app.auth.keys import create_key
@@ -23,6 +28,7 @@ from benchmarks.reading import scratch_database
 
 RUNS = 20
 MOST_SECONDS, MOST_BYTES = 0.150, 300_000
+MOST_BUSY_SECONDS = 1.0
 
 PUBLIC = (
     "/",
@@ -54,6 +60,16 @@ CONSOLE = (
     "/console/health",
 )
 """Pages for visitors who are signed in; `{flagged}` is an annotator with an open flag."""
+
+GROUPED = (
+    "/",
+    "/?rows=500&q=-",
+    "/models/provider-7/model-7-instruct",
+    "/matchups",
+    "/compare",
+    "/history",
+    "/history/difference?before=11&after=12",
+)
 
 
 @contextmanager
@@ -91,6 +107,48 @@ def measure(client: Client, path: str) -> bool:
     return fine
 
 
+def measure_on_phone(browser: Browser, origin: str, path: str) -> bool:
+    """Open a page five times and print what a phone gets; return whether the first paint is quick enough."""
+    figures = [_open(browser, origin + path) for _ in range(5)]
+    busy, sent, requests, height = map(statistics.median, zip(*figures, strict=True))
+    print(
+        f"{path:48} {1000 * busy:6.0f} ms busy  {sent / 1000:6.1f} kB  {requests:3.0f} requests  {height:6.0f} px",
+        flush=True,
+    )
+    return float(busy) <= MOST_BUSY_SECONDS
+
+
+def _open(browser: Browser, url: str) -> tuple[float, int, int, int]:
+    """Return the processor time until the page is painted, bytes and number of all files, and the page's height."""
+    with browser.new_context(viewport={"width": 390, "height": 844}, is_mobile=True) as context:
+        page = context.new_page()
+        devtools, sizes = context.new_cdp_session(page), list[int]()
+        devtools.send("Performance.enable")
+        devtools.send("Network.enable")
+        devtools.on("Network.loadingFinished", lambda event: sizes.append(event["encodedDataLength"]))
+        before = _busy(devtools)
+        page.goto(url)
+        page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
+        busy = _busy(devtools) - before
+        height: int = page.evaluate("document.documentElement.scrollHeight")
+        return busy, sum(sizes), len(sizes), height
+
+
+def _busy(devtools: CDPSession) -> float:
+    metrics = devtools.send("Performance.getMetrics")["metrics"]
+    return float(next(one["value"] for one in metrics if one["name"] == "TaskDuration"))
+
+
+def main_on_phone() -> int:
+    """Measure pages of many groups in a browser; return how many are too slow."""
+    with scratch_database() as database, sync_playwright() as playwright:
+        publish_large_arena(database, models=338, groups=13)
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        with service(database) as client:
+            origin = str(client.base_url).rstrip("/")
+            return sum(not measure_on_phone(browser, origin, path) for path in GROUPED)
+
+
 def main(paths: Sequence[str] = (*PUBLIC, *CONSOLE)) -> int:
     """Measure the pages; return how many are too slow or too large."""
     with scratch_database() as database:
@@ -105,4 +163,4 @@ def main(paths: Sequence[str] = (*PUBLIC, *CONSOLE)) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main_on_phone() if sys.argv[1:] == ["--phone"] else main())
