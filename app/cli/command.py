@@ -44,7 +44,7 @@ COMMANDS = {
         "app.cli.judges.command:judges",
         "Compare the judges of a vote file with its people, and rate the models by the judges alone.",
     ),
-    "plot": Listed("app.cli.plot:plot", "Draw a leaderboard that was rated or exported, as SVG or HTML."),
+    "plot": Listed("app.cli.plot:plot", "Draw a leaderboard that was rated or exported, as SVG, PNG or HTML."),
     "worker": Listed(
         "app.cli.worker:worker", "Run refits, imports and exports until it is stopped (Ctrl-C, SIGTERM or SIGHUP)."
     ),

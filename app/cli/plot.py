@@ -15,10 +15,18 @@ from app.errors import BadInputError
 from app.leaderboard.row_files import FORMULA
 from app.rating.estimators.tables import leaderboard_chart
 
-Format = Literal["svg", "html"]
+Format = Literal["svg", "png", "html"]
 
 _NEEDED, _NUMBERS = ("model", "score"), ("score", "lower", "upper")
 _STYLE: Mapping[str, Any] = {"font": "sans-serif", "background": "white", "aria": False, "view": {"stroke": "#ccc"}}
+
+_HTML = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Leaderboard</title>
+{}
+</html>"""
 
 
 def plot(
@@ -36,21 +44,24 @@ def plot(
     ] = None,
     top: Annotated[int | None, typer.Option(min=1, help="Only so many models, the best.", show_default="all")] = None,
 ) -> None:
-    """Draw a leaderboard that was rated or exported, as SVG or HTML.
+    """Draw a leaderboard that was rated or exported, as SVG, PNG or HTML.
 
     The HTML holds all that it needs and asks no other site for anything.
     """
-    form: Format = choose_format(output_format, output, ("svg", "html"))
+    form: Format = choose_format(output_format, output, ("svg", "png", "html"))
     rows = _read_rows(file)[:top]
     spec = json.dumps({**leaderboard_chart(rows, "score (Elo points), with its interval"), "config": _STYLE})
-    write_output(f"{_drawn(spec, form)}\n".encode(), output)
+    write_output(_drawn(spec, form), output)
 
 
-def _drawn(spec: str, form: Format) -> str:
+def _drawn(spec: str, form: Format) -> bytes:
     import vl_convert  # noqa: PLC0415  30 MB that other commands do not need
 
-    drawn: str = vl_convert.vegalite_to_svg(spec) if form == "svg" else vl_convert.vegalite_to_html(spec, bundle=True)
-    return drawn
+    if form == "png":
+        png: bytes = vl_convert.vegalite_to_png(spec, scale=2)
+        return png
+    svg: str = vl_convert.vegalite_to_svg(spec)
+    return f"{_HTML.format(svg)}\n".encode() if form == "html" else f"{svg}\n".encode()
 
 
 def _read_rows(file: Path) -> list[dict[str, Any]]:
