@@ -155,15 +155,29 @@ def describe_confidence(
     )
 
 
-def find_sentence(conn: Connection, snapshot: SnapshotHead, tag: str | None = None) -> str | None:
+@dataclass(frozen=True)
+class Outlook:
+    """Whether the best model is decided: `short` in a few words, with the votes still needed, and as a `sentence`."""
+
+    short: str
+    sentence: str
+
+
+def find_outlook(conn: Connection, snapshot: SnapshotHead, tag: str | None = None) -> Outlook | None:
     """Say in words whether the best model is decided; None where the snapshot does not have it."""
     try:
         leaderboard = _read_leaderboard(conn, snapshot, tag or "")
     except NoConfidenceError:
         return None
-    verdict = leaderboard.known.decide(1)
-    more = _more_votes(leaderboard.known.forecasts[0])
-    return describe_verdict(verdict, leaderboard.known, [leaderboard.places[0]["model"]], more)
+    known = leaderboard.known
+    verdict, more = known.decide(1), _more_votes(known.forecasts[0])
+    short = {
+        "decided": f"Decided with {100 * known.rule.confidence:g} % confidence.",
+        "equal": f"Within {known.rule.margin:g} Elo points: not worth more votes.",
+        "not-yet": "A model without a score may lead." if verdict.unscored_may_lead else _settled(more) + ".",
+    }
+    sentence = describe_verdict(verdict, known, [leaderboard.places[0]["model"]], more)
+    return Outlook(short[verdict.verdict], sentence)
 
 
 def _read_leaderboard(conn: Connection, snapshot: SnapshotHead, tag: str) -> _Leaderboard:
@@ -247,6 +261,12 @@ def _decided(leaders: Sequence[str], confidence: str) -> str:
 
 def _ahead(more: MoreVotes | None) -> str:
     if more is None or more.median is None:
-        return "More than 50 times the votes so far may be needed."
+        return f"{_settled(more)}."
     upper = "far more" if more.high is None else f"{more.high:,}"
-    return f"About {more.median:,} more votes would settle it (from {more.low:,} to {upper})."
+    return f"{_settled(more)} (from {more.low:,} to {upper})."
+
+
+def _settled(more: MoreVotes | None) -> str:
+    if more is None or more.median is None:
+        return "More than 50 times the votes so far may be needed"
+    return f"About {more.median:,} more votes would settle it"

@@ -58,6 +58,27 @@ def find_state(
     return found.mappings().one_or_none()
 
 
+_COMPONENTS = text(
+    """
+    SELECT method, tag, component, sum(votes)::bigint / 2 AS votes, array_agg(model_id ORDER BY model_id) AS members,
+        count(*) FILTER (WHERE archived_at IS NULL) AS models,
+        count(rank) FILTER (WHERE NOT provisional) AS ranked
+    FROM snapshot_models JOIN models ON models.id = model_id
+    WHERE snapshot_id = :snapshot
+    GROUP BY method, tag, component
+    ORDER BY method, tag, component
+    """
+)
+
+
+def list_components(conn: Connection, snapshot_id: UUID) -> Sequence[RowMapping]:
+    """Return the components of every leaderboard of a snapshot, by method, tag ("" means all votes) and component.
+
+    `votes` between its models; `members`, the models' numbers; how many are shown (`models`) and `ranked`.
+    """
+    return conn.execute(_COMPONENTS, {"snapshot": snapshot_id}).mappings().all()
+
+
 def list_matchups(
     conn: Connection,
     snapshot_id: UUID,

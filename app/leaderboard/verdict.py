@@ -1,6 +1,7 @@
-"""What a leaderboard says, in one sentence."""
+"""What a leaderboard says of its best model: in a headline, and in one sentence."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from app.leaderboard.schemas import LeaderboardRow
 
@@ -8,37 +9,51 @@ _WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", 
 _NAMED = 2  # of the models that cannot be told apart from the leader; of more the first, and how many others
 
 
-def describe_verdict(models: Sequence[LeaderboardRow], votes: int) -> str:
+@dataclass(frozen=True)
+class LeaderVerdict:
+    """Which model leads: `headline` in a few words, `sentence` with the models that are level with it and the votes."""
+
+    headline: str
+    sentence: str
+
+
+def describe_verdict(models: Sequence[LeaderboardRow], votes: int) -> LeaderVerdict:
     """Return which model leads, and which models cannot be told apart from it. Provisional models are left out.
 
-    These are the models whose upper bound reaches the leader's lower bound: the leader's class. Only the component with
-    the most votes is described.
+    These are the models whose upper bound reaches the leader's lower bound: the leader's class.
 
     Parameters
     ----------
-    models : a whole leaderboard, best first within each component
+    models : one group of a leaderboard
     votes : how many votes count in it
     """
-    main = min((row.component for row in models if row.score is not None), default=None)
-    scored = [row for row in models if row.component == main and row.score is not None and row.rank is not None]
+    scored = [row for row in models if row.score is not None and row.rank is not None]
     at = f"at {'this one vote' if votes == 1 else f'these {votes:,} votes'}"
     if not scored:
         few = any(row.provisional for row in models)
-        return f"No model has enough votes for a rank {at}." if few else f"No model has a score {at}."
-    apart = "Votes do not link all models; in the largest group, " if len({row.component for row in models}) > 1 else ""
+        none = "No model has enough votes for a rank" if few else "No model has a score"
+        return LeaderVerdict(none, f"{none} {at}.")
     leader, *rest = sorted(scored, key=lambda row: (row.rank or 0, row.model))
     if not rest:
-        return f"{apart}{leader.model} is the only model with a score {at}."
+        only = f"{leader.model} is the only model with a score"
+        return LeaderVerdict(only, f"{only} {at}.")
     if leader.lower is None:
-        return f"{apart}{leader.model} has the best score {at}; without intervals nothing says how sure that is."
+        best = f"{leader.model} has the best score"
+        return LeaderVerdict(best, f"{best} {at}; without intervals nothing says how sure that is.")
     rivals = [row.model for row in rest if row.upper is None or row.upper >= leader.lower]
     if not rivals:
-        return f"{apart}{leader.model} leads; every other model can be told apart from it {at}."
-    return f"{apart}{leader.model} leads; {_named(rivals)} cannot be told apart from it {at}."
+        leads = f"{leader.model} leads all others"
+        return LeaderVerdict(leads, f"{leader.model} leads; every other model can be told apart from it {at}.")
+    level = rivals[0] if len(rivals) == 1 else f"{_number(len(rivals))} others"
+    return LeaderVerdict(
+        f"{leader.model} leads, level with {level}",
+        f"{leader.model} leads; {_named(rivals)} cannot be told apart from it {at}.",
+    )
 
 
 def _named(models: Sequence[str]) -> str:
-    if len(models) <= _NAMED:
-        return " and ".join(models)
-    others = len(models) - 1
-    return f"{models[0]} and {_WORDS[others] if others < len(_WORDS) else f'{others:,}'} others"
+    return " and ".join(models) if len(models) <= _NAMED else f"{models[0]} and {_number(len(models) - 1)} others"
+
+
+def _number(value: int) -> str:
+    return _WORDS[value] if value < len(_WORDS) else f"{value:,}"

@@ -1,4 +1,4 @@
-"""A line with its band, such as a score over time with its interval, as shapes that `templates/band.html` draws.
+"""A line with its band, such as a score over time with its interval, as shapes that `templates/parts.html` draws.
 
 It is drawn where it is shown, in the page's own colours: one for each model, or annotator, would be too many to store.
 """

@@ -33,6 +33,12 @@ def method_name(method: LeaderboardMethod) -> str:
     return METHODS[method]
 
 
+def ordinal(value: int) -> str:
+    """Write a place in an order: 1st, 2nd, 11th."""
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(value % 10, "th") if value // 10 % 10 != 1 else "th"
+    return f"{value:,}{ending}"
+
+
 def moment(value: datetime) -> str:
     """Write a time for people: 22 Nov 2026, 10:41 UTC."""
     shown = value.astimezone(UTC)
@@ -71,6 +77,7 @@ FILTERS = (
     duration,
     listed,
     method_name,
+    ordinal,
     powers,
     sentence,
     model_address,

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-_ALWAYS = {
+ALWAYS = {
     "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -40,7 +40,7 @@ class ContentPolicy:
             "frame-ancestors": self.frame_ancestors,
             "base-uri": "'none'",
         }
-        return {"Content-Security-Policy": "; ".join(map(" ".join, directives.items())), **_ALWAYS}
+        return {"Content-Security-Policy": "; ".join(map(" ".join, directives.items())), **ALWAYS}
 
 
 STRICT = ContentPolicy()

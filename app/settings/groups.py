@@ -119,11 +119,15 @@ class SessionSettings(Group):
 
 
 class PageSettings(Group):
-    """What other people's pages may do with ours."""
+    """What other people's pages may do with ours, and what they are told of it."""
 
     embed_ancestors: Annotated[tuple[str, ...], NoDecode] = Field(
         ("*",),
         description="Origins (https://host), separated by commas, whose pages may show /embed in a frame; * for all.",
+    )
+    public_url: str | None = Field(
+        None,
+        description="The service's own origin (https://host), for the picture in previews of links; unset for none.",
     )
     docs_dir: Path | None = Field(
         None, description="Folder of the documentation that `make site` built, served at /docs/; unset for none."
@@ -140,6 +144,12 @@ class PageSettings(Group):
     def ancestors_are_origins(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         """Refuse everything that is neither an origin nor a lone `*`."""
         return value if value == ("*",) else _origins(value)
+
+    @field_validator("public_url")
+    @classmethod
+    def public_url_is_an_origin(cls, value: str | None) -> str | None:
+        """Refuse everything that is no origin."""
+        return value and _origins((value,))[0]
 
 
 class OidcSettings(Group):

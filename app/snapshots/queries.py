@@ -20,6 +20,7 @@ from sqlalchemy import (
     literal,
     or_,
     select,
+    text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
@@ -103,6 +104,24 @@ def list_snapshots(conn: Connection, *, limit: int, before: int | None) -> Seque
     if before is not None:
         statement = statement.where(snapshots.c.number < before)
     return conn.execute(statement).mappings().all()
+
+
+_SPREAD = text(
+    """
+    SELECT number, published_at
+    FROM (
+        SELECT number, published_at, row_number() OVER (ORDER BY number DESC) - 1 AS place, count(*) OVER () AS total
+        FROM snapshots
+    ) AS numbered
+    WHERE place % ((total + :most - 1) / :most) = 0
+    ORDER BY number
+    """
+)
+
+
+def list_times(conn: Connection, *, most: int) -> Sequence[RowMapping]:
+    """Return `number` and `published_at` of at most so many snapshots, spread evenly, the oldest first."""
+    return conn.execute(_SPREAD, {"most": most}).mappings().all()
 
 
 def list_audit_heads(conn: Connection) -> list[tuple[int, Head]]:

@@ -1,13 +1,17 @@
 """The leaderboard as people see it: what its HTML says."""
 
+import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
 from httpx import Client
 from sqlalchemy import text
 
 from app.database.engine import Database
+from app.main import create_app
+from app.settings import Settings
 from tests.fixtures.arena import ARCHIVED, UNIDENTIFIED
 from tests.fixtures.pages import Page, text_of
 
@@ -30,7 +34,7 @@ def columns(page: Page) -> dict[str, dict[str, str]]:
     """Return each model's cells by the columns' names."""
     names = ["Rank", "Class", "Model", "Score", "Interval", "Votes", "Won", "Change", "Other", "Maker"]
     rows = [[text_of(cell) for cell in row] for row in page.all(".//tbody/tr")]
-    models = page.texts(".//tbody/tr/th/a")
+    models = page.texts(".//tbody/tr/th/a[1]")
     return {model: dict(zip(names, row, strict=True)) for model, row in zip(models, rows, strict=True)}
 
 
@@ -79,7 +83,9 @@ def test_rows_show_what_the_api_answers(client: Client, publish: Publish) -> Non
     assert "no score yet" in rows["dog"]["Model"]
     assert (rows["dog"]["Score"], rows["dog"]["Class"], rows["dog"]["Change"]) == ("below 640", "–", "new")
     assert [row.get("class") for row in page.all(".//tbody/tr")] == ["leading", "leading", None, None]
-    assert page.text(".//p[@class='verdict']") == "ant leads; bee cannot be told apart from it at these 200 votes."
+    assert page.text(".//h1") == "ant leads, level with bee"
+    sure = "ant leads; bee cannot be told apart from it at these 200 votes. Votes since snapshot 1: +30."
+    assert sure in page.texts(".//details/p")
     behind = page.text(".//section[@class='behind']")
     assert "200 of 300 votes on record count." in behind
     assert page.texts(".//section/div/ul/li")[:2] == [
@@ -130,7 +136,7 @@ def test_search_sort_and_switch(client: Client, three: int) -> None:
     assert "9 votes" in visit(client, "/?tag=code").text(".//tbody/tr[1]/th")
     nothing = visit(client, "/?q=%3Cb%3E")
     assert nothing.text(".//div[@class='empty']/p[@class='lead']").startswith("No model has “<b>” in its name")
-    assert nothing.text(".//p[@class='verdict']") == visit(client).text(".//p[@class='verdict']")
+    assert nothing.text(".//h1") == visit(client).text(".//h1")
 
     page = visit(client, "/?sort=score&q=a")
     headers = {text_of(cell): cell.get("aria-sort") for cell in page.all(".//thead/tr/th")}
@@ -184,11 +190,60 @@ def test_what_does_not_exist_is_an_error_page(client: Client, three: int) -> Non
     assert client.get("/?utm_source=elsewhere").status_code == 200
 
 
-def test_models_that_votes_do_not_link_are_marked(client: Client, publish: Publish) -> None:
-    publish({("am-elo", ""): {"ant": {}, "bee": {}, "far": {"component": 1, "rank": 1}}})
+def test_each_group_has_a_tab_an_axis_a_headline_and_an_address(client: Client, publish: Publish) -> None:
+    far: dict[str, dict[str, Any]] = {
+        name: {"component": 1, "rank": place, "score": 3000.0 - place, "lower": None, "upper": None, "votes": 20}
+        for place, name in enumerate(("far", "fax"), 1)
+    }
+    whole = {"ant": {}, "bee": {}, **far}
+    named = {name: {**row, "component": 0} for name, row in far.items()}
+    publish({("am-elo", ""): whole, ("m-elo", ""): whole, ("am-elo", "en-cs"): named, ("am-elo", "code"): {"far": {}}})
+    first, second = visit(client), visit(client, "/?group=en-cs")
+
+    tabs = [[text_of(tab) for tab in strip] for strip in first.all(".//nav[@class='choices']/ul")]
+    assert tabs[:2] == [["All votes 4 models", "code 1 model"], ["group 1 2 models", "en-cs 2 models"]]
+    assert [page.texts(".//tbody/tr/th/a") for page in (first, second)] == [["ant", "bee"], ["far", "fax"]]
+    assert [page.text(".//h1") for page in (first, second)] == [
+        "group 1: ant leads all others",
+        "en-cs: far has the best score",
+    ]
+    scales = [page.one(".//thead//svg").get("aria-label") for page in (first, second)]
+    assert scales == ["Intervals from 976 to 1,124 points", "Intervals from 2,997 to 3,000 points"]
+    assert text_of(second.all(".//nav//a[@href='/?group=en-cs']")[0]) == "en-cs 2 models"
+    assert visit(client, "/?method=m-elo&group=en-cs").texts(".//tbody/tr/th/a") == ["far", "fax"]
+    assert visit(client, "/embed?group=2").texts(".//tbody/tr/th/a") == ["far", "fax"]
+    assert "it has 1, en-cs" in Page(client.get("/?group=3")).text(".//main")
+
+    found = columns(visit(client, "/?q=a&group=en-cs"))
+    assert {name: (row["Rank"], row["Model"]) for name, row in found.items()} == {
+        "ant": ("1of 2", "ant group 1 60 votes"),
+        "far": ("1of 2", "far en-cs 20 votes"),
+        "fax": ("2of 2", "fax en-cs 20 votes"),
+    }
+    model = visit(client, "/models/fax")
+    assert "2nd of 2 in en-cs" in model.texts(".//dl/div/dd")
+    assert "/?method=am-elo&tag=&group=en-cs" in model.links
+
+
+def test_an_outlier_stands_at_the_border_with_its_value(client: Client, publish: Publish) -> None:
+    scores = [1100.0, 1090.0, 1080.0, 1070.0, 1060.0, -5000.0]
+    board = {f"m{at}": {"score": score, "lower": score - 8, "upper": score + 8} for at, score in enumerate(scores)}
+    publish({("am-elo", ""): board})
     page = visit(client)
-    assert "group 2" in columns(page)["far"]["Model"]
-    assert page.text(".//p[@class='verdict']").startswith("Votes do not link all models; in the largest group, ant")
+    assert page.one(".//thead//svg").get("aria-label") == "Intervals from 1,050 to 1,110 points"
+    beyond = page.one(".//tbody//text")
+    assert (beyond.get("class"), beyond.get("x"), text_of(beyond)) == ("beyond low", "0.0%", "−5,000")
+
+
+def test_a_long_leaderboard_comes_in_parts(client: Client, publish: Publish) -> None:
+    publish({("am-elo", ""): {f"model {number:03d}": {} for number in range(130)}})
+    page = visit(client)
+    assert len(page.all(".//tbody/tr")) == 100
+    (more,) = [link for link in page.links if "rows=" in link]
+    whole = visit(client, more)
+    assert len(whole.all(".//tbody/tr")) == 130
+    assert not [link for link in whole.links if "rows=300" in link]
+    assert client.get("/?rows=0").status_code == 422
 
 
 def test_the_embedded_board_is_bare_and_may_be_framed(client: Client, three: int) -> None:
@@ -203,6 +258,28 @@ def test_the_embedded_board_is_bare_and_may_be_framed(client: Client, three: int
     assert Page(client.get("/embed")).one("html").get("data-theme") is None
 
 
+def test_a_picture_of_the_first_five_for_previews_of_links(
+    settings: Settings, serving: Callable[[FastAPI], Any], client: Client, publish: Publish
+) -> None:
+    publish({("am-elo", ""): {f"m{at} <&>": {} for at in range(7)}})
+    page = visit(client)
+    addresses = [link for link in page.links if link.startswith("/card.")]
+    png, svg = (client.get(address) for address in addresses)
+    assert png.headers["content-type"] == "image/png"
+    assert png.content[16:24] == (1200).to_bytes(4) + (630).to_bytes(4)
+    texts = list(ET.fromstring(svg.text).itertext())  # noqa: S314  our own
+    assert "m0 <&> leads all others" in texts
+    assert [f"m{at} <&>" in texts for at in range(7)] == [True] * 5 + [False] * 2
+    assert page.all(".//meta[@property='og:image']") == []
+
+    pages = settings.pages.model_copy(update={"public_url": "https://arena.example"})
+    with serving(create_app(settings.model_copy(update={"pages": pages}))) as url, Client(base_url=url) as reader:
+        previewed = visit(reader, "/?method=am-elo")
+    shown = {one.get("property"): one.get("content") for one in previewed.all(".//meta[@property]")}
+    assert shown["og:title"] == page.text(".//h1")
+    assert shown["og:image"] == "https://arena.example/card.png"
+
+
 @pytest.mark.arena
 def test_a_real_arena(client: Client, database: Database) -> None:
     page = visit(client)
@@ -211,7 +288,7 @@ def test_a_real_arena(client: Client, database: Database) -> None:
     assert ARCHIVED not in rows
     assert "no score yet" in rows[UNIDENTIFIED]["Model"]
     assert "<2>" in " ".join(rows)
-    assert "english" in page.texts(".//nav[@class='choices']//a")
+    assert "english 15 models" in page.texts(".//nav[@class='choices']//a")
     assert "1 archived model is not shown; its votes count." in page.text(".//section[@class='behind']")
     classes = [int(row["Class"]) for row in rows.values() if row["Class"].isdigit()]
     assert classes[0] == 1
@@ -221,7 +298,7 @@ def test_a_real_arena(client: Client, database: Database) -> None:
         conn.execute(text("UPDATE snapshots SET published_at = published_at - interval '2 days'"))
         conn.execute(text(_ANOTHER_VOTE))
     status = visit(client).text(".//p[@role='status']")
-    assert "1 new vote waits for the next one" in status
+    assert "1 new vote waits" in status
     assert "out of date" in status
 
 
@@ -229,8 +306,11 @@ def test_it_says_whether_the_votes_are_enough(
     client: Client, ask: Callable[..., Any], crowd: list[str], refit: Callable[..., Any]
 ) -> None:
     refit()
-    sentence = ask("GET", "/leaderboard/confidence", scope=None).json()["sentence"]
-    assert sentence in visit(client).text(".//main")
+    known = ask("GET", "/leaderboard/confidence", scope=None).json()
+    page = visit(client)
+    assert known["sentence"] in page.texts(".//details/p")
+    assert known["verdict"] == "decided"
+    assert page.text(".//div[@class='under']/p[1]") == "Decided with 95 % confidence."
 
 
 def test_a_snapshot_that_does_not_know_says_nothing(client: Client, three: int) -> None:

@@ -42,6 +42,7 @@ def test_without_scripts_it_is_the_same_page(page_without_scripts: Page) -> None
     page.get_by_role("link", name="Model", exact=True).click()
     assert page.locator("tbody th a").all_inner_texts() == sorted(first, key=str.casefold)
     page.get_by_role("link", name="m-ELO", exact=True).first.click()
+    page.get_by_text("How sure is it?").click()
     expect(page.locator(".about")).to_contain_text("every annotator weighs the same")
 
 
@@ -58,7 +59,7 @@ def test_search_sort_and_methods_change_the_table_alone(page: Page) -> None:
     page.get_by_role("link", name="Votes", exact=True).click()
     expect(page.get_by_role("columnheader", name="Votes")).to_have_attribute("aria-sort", "descending")
     page.get_by_role("link", name="m-ELO of all votes").first.click()
-    expect(page.locator(".tabs [aria-current]").first).to_have_text("m-ELO of all votes")
+    expect(page.locator(".tabs [aria-current]").last).to_have_text("m-ELO of all votes")
     assert page.evaluate("window.stayed")
     page.go_back()
     expect(page.get_by_role("columnheader", name="Votes")).to_have_attribute("aria-sort", "descending")

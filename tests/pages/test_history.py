@@ -54,6 +54,7 @@ def test_older_snapshots(client: Client, publish: Publish) -> None:
     assert [text_of(one) for one in older.all(".//ol/li/h2/a")] == ["Snapshot 2", "Snapshot 1"]
     assert older.all(".//a[@rel='next']") == []
     assert "There is no earlier snapshot" in visit(client, "/history?before=1").text(".//main")
+    assert [one.get("value") for one in page.all(".//select[@id='at']/option")] == [str(at) for at in range(1, 13)]
 
 
 def test_any_two_snapshots(client: Client, publish: Publish, ask: Callable[..., object]) -> None:

@@ -29,16 +29,16 @@ def test_places_stability_and_opponents(client: Client, three: int) -> None:
     assert page.text(".//h1") == "bee"
     figures = dict(zip(page.texts(".//dl/div/dt"), page.texts(".//dl/div/dd"), strict=True))
     assert figures == {
-        "rank by am-ELO": "2", "points, 980 to 1,020": "1,000", "votes that count": "60", "of them ties": "25%",
+        "by am-ELO": "2nd of 3", "points, 980 to 1,020": "1,000", "votes that count": "60", "of them ties": "25%",
     }  # fmt: skip
     above, below = page.texts(".//section[h2='How firm is its place?']/p")
     assert above == ("ant is 100.0 points above. Without about 40 votes the two would swap, or without 3 annotators.")
     assert below == "cat is 100.0 points below. Without about 3 votes the two would swap: as good as tied."
     assert rows_of(page, 0) == [
-        ["am-ELO", "2", "2", "–", "1,000.0", "980 to 1,020", "60"],
-        ["m-ELO", "1", "1", "–", "1,110.0", "1,080 to 1,120", "60"],
-        ["m-ELO of all votes", "2", "2", "–", "1,000.0", "980 to 1,020", "60"],
-        ["Elo", "2", "–", "–", "1,000.0", "–", "60"],
+        ["am-ELO", "2 of 3", "2", "–", "1,000.0", "980 to 1,020", "60"],
+        ["m-ELO", "1 of 3", "1", "–", "1,110.0", "1,080 to 1,120", "60"],
+        ["m-ELO of all votes", "2 of 3", "2", "–", "1,000.0", "980 to 1,020", "60"],
+        ["Elo", "2 of 3", "–", "–", "1,000.0", "–", "60"],
     ]
     assert rows_of(page, 1) == [["ant", "40", "10", "10", "20", "38%", "36% 30% to 40%", "compare"]]
     assert page.text(".//details/summary") == "1 model that it has no votes with"
@@ -64,7 +64,7 @@ def test_score_over_time(client: Client, publish: Publish) -> None:
 
 def test_by_another_method(client: Client, three: int) -> None:
     page = visit(client, "bee", "?method=m-elo")
-    assert "rank by m-ELO" in page.texts(".//dl/div/dt")
+    assert "by m-ELO" in page.texts(".//dl/div/dt")
     assert text_of(page.one(".//th/a[@aria-current='true']")) == "m-ELO"
 
 

@@ -11,13 +11,14 @@ from app.leaderboard.diff.schemas import SnapshotDiff
 from app.leaderboard.diff.sentences import describe_causes
 from app.leaderboard.diff.service import compare_snapshots, list_moves
 from app.pages.rendering import public_router, render, render_nothing_published
+from app.snapshots.queries import list_times
 from app.snapshots.schemas import LeaderboardMethod, Snapshot
 from app.snapshots.service import find_snapshot, list_snapshots
 from app.wording import percent
 
 router = public_router()
 
-_SIZE = 10
+_SIZE, _MOST_TIMES = 10, 200
 _LARGEST = 2**31 - 1
 
 
@@ -38,6 +39,7 @@ def get_history(
         changes=changes[:_SIZE],
         older=found[_SIZE - 1].number if len(found) > _SIZE else None,
         first_page=before is None,
+        times=list_times(conn, most=_MOST_TIMES),
     )
 
 

@@ -15,7 +15,7 @@ from app.leaderboard.service import LeaderboardVersion, SnapshotState
 from app.pages.leaderboard.leaderboards import ShownLeaderboard, show_leaderboard
 from app.pages.leaderboard.selection import Selection
 from app.pages.rendering import public_router, render, render_nothing_published, templates
-from app.pages.security import ContentPolicy
+from app.pages.security import ALWAYS, ContentPolicy
 from app.snapshots.events import RECONNECT_MILLISECONDS, SnapshotEvents
 from app.snapshots.schemas import LeaderboardMethod
 from app.snapshots.service import NoSnapshotError
@@ -23,6 +23,7 @@ from app.snapshots.service import NoSnapshotError
 router = public_router()
 
 _MOST_EMBEDDED = 500
+_ON_CARD = 5
 
 
 Chosen = Annotated[Selection, Query()]
@@ -30,19 +31,24 @@ Newest = Annotated[NewestState, held(NewestState)]
 
 
 @router.get("/")
-def get_leaderboard(request: Request, conn: ReadView, newest_state: Newest, selection: Chosen) -> Response:
+def get_leaderboard(
+    request: Request, conn: ReadView, newest_state: Newest, settings: HeldSettings, selection: Chosen
+) -> Response:
     """Show the leaderboard, or what to do before there is one."""
     try:
         state, shown = _find(conn, newest_state, selection)
     except NoSnapshotError:
         return render_nothing_published(request, conn, "Leaderboard")
     newest = state if not selection.snapshot else newest_state.find(conn)
+    found = selection.choose(shown.rows, shown.group)
     return render(
         request,
         "leaderboard/page.html",
         leaderboard=shown,
         selection=selection,
-        rows=selection.choose(shown.rows),
+        rows=found[: selection.rows],
+        found=len(found),
+        public_url=settings.pages.public_url,
         freshness=Markup(leave_blank(request.scope, _freshness(state, newest))),  # noqa: S704  our own text
     )
 
@@ -68,20 +74,36 @@ def get_embedded(
     theme: Literal["light", "dark"] | None = None,
     method: LeaderboardMethod = "am-elo",
     tag: str = "",
+    group: str = "",
+    snapshot: str = "",
     limit: Annotated[int, Query(ge=1, le=_MOST_EMBEDDED)] = 20,
 ) -> Response:
     """Show the best models alone, for a frame on another page."""
-    selection = Selection(method=method, tag=tag)
+    selection = Selection(method=method, tag=tag, group=group, snapshot=snapshot)
     ancestors = " ".join(settings.pages.embed_ancestors) or "'none'"
     policy = ContentPolicy(form_action="'none'", frame_ancestors=ancestors)
     try:
         shown = _find(conn, newest_state, selection)[1]
     except NoSnapshotError:
         shown = None
-    rows = shown.rows[:limit] if shown else ()
+    rows = selection.choose(shown.rows, shown.group)[:limit] if shown else ()
     return render(
         request, "leaderboard/embed.html", policy=policy, leaderboard=shown, selection=selection, rows=rows, theme=theme
     )
+
+
+@router.get("/card.{form}", response_class=Response)
+def get_card(conn: ReadView, newest_state: Newest, selection: Chosen, form: Literal["png", "svg"]) -> Response:
+    """Return a picture of the headline and the first five models, as previews of links show it."""
+    shown = _find(conn, newest_state, selection)[1]
+    rows = [row for row in shown.rows if row.group == shown.group][:_ON_CARD]
+    svg: str = templates.get_template("leaderboard/card.svg").render(leaderboard=shown, rows=rows)
+    headers = {"Cache-Control": "no-cache", "Content-Security-Policy": "default-src 'none'", **ALWAYS}
+    if form == "svg":
+        return Response(svg, headers=headers, media_type="image/svg+xml")
+    import vl_convert  # noqa: PLC0415  30 MB that a service without previews does not need
+
+    return Response(vl_convert.svg_to_png(svg), headers=headers, media_type="image/png")
 
 
 @router.get("/events", response_class=EventSourceResponse)
@@ -102,4 +124,5 @@ def _find(conn: Connection, newest_state: NewestState, selection: Selection) -> 
     NoSnapshotError, NotFoundError, NoSuchLeaderboardError
     """
     state = newest_state.find(conn, selection.snapshot or None)
-    return state, show_leaderboard(conn, LeaderboardVersion(state, selection.method, selection.tag or None))
+    version = LeaderboardVersion(state, selection.method, selection.tag or None)
+    return state, show_leaderboard(conn, version, selection.group)

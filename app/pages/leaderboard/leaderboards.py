@@ -1,23 +1,20 @@
-"""Leaderboards ready to be shown: each is read and drawn once for all readers of a process."""
+"""Leaderboards ready to be shown, by group."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from threading import Lock
 
-from cachetools import LRUCache, cached
-from markupsafe import Markup
 from sqlalchemy import Connection
 
-from app.leaderboard.confidence import find_sentence
+from app.leaderboard.confidence import Outlook, find_outlook
 from app.leaderboard.diff.schemas import RowChange
 from app.leaderboard.diff.service import compare_leaderboards
+from app.leaderboard.groups import Group, Groups, choose_group, list_groups
 from app.leaderboard.schemas import LeaderboardRow, PublishedLeaderboard
 from app.leaderboard.service import LeaderboardVersion, read_published
-from app.leaderboard.verdict import describe_verdict
+from app.leaderboard.verdict import LeaderVerdict, describe_verdict
 from app.pages.formatting import METHODS, method_name
 from app.pages.leaderboard.rows import Axis, Row
-from app.pages.rendering import templates
-from app.snapshots.queries import list_leaderboards, list_placed_models, list_snapshots
+from app.snapshots.queries import list_placed_models, list_snapshots
 from app.snapshots.schemas import LeaderboardMethod
 from app.wording import plural
 
@@ -32,14 +29,18 @@ _ABOUT: dict[LeaderboardMethod, str] = {
 
 @dataclass(frozen=True)
 class ShownLeaderboard:
-    """A published leaderboard as the page shows it. It never changes.
+    """A published leaderboard as the page shows it.
 
     Attributes
     ----------
-    votes : how many votes count in it
+    rows : the models of all groups
+    groups, group : the models that votes link, and those that are shown
+    votes, more_votes : how many votes count in the group, and how many more than in the snapshot before
+    outlook : whether the votes are enough to know the best model; None where nothing says so
     about : what the method does, and what modelling annotators moves
-    enough : whether the votes are enough to know the best model; None where nothing says so
-    methods, tags : the snapshot's other leaderboards
+    methods : those of the snapshot, and whether each has this group
+    tags : the tags that have a leaderboard and name no group, and how many models each has
+    models : how many models the leaderboard of all votes has
     made : whether an organization or a licence is known
     other : the method that is shown beside; None where the snapshot does not have it
     before : number of the snapshot that `change` compares with
@@ -47,55 +48,103 @@ class ShownLeaderboard:
 
     published: PublishedLeaderboard
     rows: tuple[Row, ...]
+    groups: Sequence[Group]
+    group: Group
     votes: int
-    verdict: str
-    enough: str | None
+    more_votes: int
+    verdict: LeaderVerdict
+    outlook: Outlook | None
     about: str
     axis: Axis | None
-    methods: tuple[LeaderboardMethod, ...]
-    tags: tuple[str, ...]
+    methods: Mapping[LeaderboardMethod, bool]
+    tags: Mapping[str, int]
+    models: int
     made: bool
     other: LeaderboardMethod | None
     before: int | None
 
+    @property
+    def label(self) -> str:
+        """What stands before the headline where there are other groups or categories."""
+        names = [self.published.tag, self.group.name if len(self.groups) > 1 else None]
+        return "".join(f"{name}: " for name in names if name)
 
-# A leaderboard may be sorted and searched in many ways, each a page of its own. The key names everything in it.
-@cached(LRUCache(8), key=lambda _, version: version.key, lock=Lock())
-def show_leaderboard(conn: Connection, version: LeaderboardVersion) -> ShownLeaderboard:
-    """Read a leaderboard and draw its rows.
+
+def show_leaderboard(conn: Connection, version: LeaderboardVersion, group_key: str = "") -> ShownLeaderboard:
+    """Read a leaderboard, and choose one of its groups.
 
     Raises
     ------
     NoSuchLeaderboardError
+    NotFoundError
+        It has no such group.
     """
     method, tag = version.method, version.tag or ""
-    kept = list_leaderboards(conn, version.snapshot.id)
-    here = [one for one in METHODS if (one, tag) in kept]
-    other = _compared_with(method) if _compared_with(method) in here else None
+    kept = list_groups(conn, version.snapshot.id)
+    other = _compared_with(method) if (_compared_with(method), tag) in kept else None
     published = read_published(conn, replace(version, compare=(other,) if other else ()))
-    models = published.models
-    before, changes = _changes(conn, version, models)
-    axis, draw = Axis.of(models), templates.get_template("leaderboard/row.html").module.row  # type: ignore[attr-defined]
-    rows = [
-        Row(model, changes.get(model.model), other and model.compared.get(other), axis.draw(model) if axis else None)
-        for model in models
-    ]
-    all_counted = method != "m-elo-all" and not tag
-    votes = version.snapshot.votes_used if all_counted else sum(model.votes for model in models) // 2
+    groups = [one for one in kept[method, tag] if one.models] or kept[method, tag]  # or all are archived
+    group = choose_group(groups, group_key)
+    before, changes = _changes(conn, version, published.models)
+    models = {one.number: [row for row in published.models if row.component + 1 == one.number] for one in groups}
+    axes = {number: Axis.of(rows) for number, rows in models.items()}
+    rows = [_row(model, one, axes[one.number], changes, other) for one in groups for model in models[one.number]]
+    shown = models[group.number]
+    votes = sum(model.votes for model in shown) // 2
+    if len(groups) == 1 and method != "m-elo-all" and not tag:
+        votes = version.snapshot.votes_used
+    more = sum(one.votes_after - one.votes_before for one in map(changes.get, (row.model for row in shown)) if one) // 2
     return ShownLeaderboard(
         published=published,
-        rows=tuple(replace(row, html=Markup(draw(row))) for row in rows),  # noqa: S704  a template's
+        rows=tuple(rows),
+        groups=groups,
+        group=group,
         votes=votes,
-        verdict=describe_verdict(models, votes),
-        enough=find_sentence(conn, version.snapshot, version.tag) if method == "am-elo" else None,
-        about=f"{_ABOUT[method]} {_describe_difference(models, method) if other else ''}",
-        axis=axis,
-        methods=tuple(one for one in METHODS if (one, "") in kept),
-        tags=tuple(name for one, name in kept if one == "am-elo" and name),
-        made=any(model.organization or model.license for model in models),
+        more_votes=more,
+        verdict=describe_verdict(shown, votes),
+        outlook=_outlook(conn, version, group),
+        about=f"{_ABOUT[method]} {_describe_difference(shown, method) if other else ''}",
+        axis=axes[group.number],
+        methods={one: _has(kept[one, ""], group) for one in METHODS if (one, "") in kept},
+        tags=_tags(kept),
+        models=sum(one.models for one in kept.get((method, ""), [])),
+        made=any(model.organization or model.license for model in published.models),
         other=other,
         before=before,
     )
+
+
+def _outlook(conn: Connection, version: LeaderboardVersion, group: Group) -> Outlook | None:
+    """Say whether the best model of a group is decided: a snapshot has it of the first group, and of each tag's."""
+    if version.method != "am-elo" or (group.number > 1 and group.tag is None):
+        return None
+    return find_outlook(conn, version.snapshot, version.tag if group.number == 1 else group.tag)
+
+
+def _tags(kept: Groups) -> dict[str, int]:
+    """Return the tags that name no group, and how many models the leaderboard of each has."""
+    names = {group.tag for group in kept.get(("am-elo", ""), [])}
+    return {
+        tag: sum(group.models for group in groups)
+        for (method, tag), groups in kept.items()
+        if method == "am-elo" and tag and tag not in names
+    }
+
+
+def _row(
+    model: LeaderboardRow,
+    group: Group,
+    axis: Axis | None,
+    changes: Mapping[str, RowChange],
+    other: LeaderboardMethod | None,
+) -> Row:
+    place = model.compared.get(other) if other else None
+    return Row(model, group, changes.get(model.model), place, axis.draw(model) if axis else None)
+
+
+def _has(groups: Sequence[Group], group: Group) -> bool:
+    """Whether one of the groups is called like this one."""
+    return any(one.key == group.key for one in groups)
 
 
 def _changes(

@@ -3,26 +3,37 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from statistics import median
+from itertools import pairwise
+from statistics import median, quantiles
 from typing import Any
 
 from app.leaderboard.diff.schemas import RowChange
+from app.leaderboard.groups import Group
 from app.leaderboard.schemas import LeaderboardRow, Place
 from app.pages.charts import nice_ticks
 
 _MARGIN = 0.03  # of the axis, at both ends
+_FINE = 5  # parts of the way from tick to tick
 _WIDE = 2.5  # typical intervals: what reaches further is cut, so that one unsure model does not squeeze the others
+_FAR = 2.0  # interquartile ranges beyond the quartiles: a score further out stands at the border, as an outlier
 
 
 @dataclass(frozen=True)
 class Whisker:
-    """An interval on the axis, in percent; `cut` says at which ends it goes on beyond the axis."""
+    """An interval on the axis, in percent.
+
+    Attributes
+    ----------
+    cut_start, cut_end : whether it goes on beyond the axis
+    beyond : on which side of the axis the score is: "low", "high", or "" for on it
+    """
 
     start: float
     end: float
     point: float | None
     cut_start: bool
     cut_end: bool
+    beyond: str
 
 
 @dataclass(frozen=True)
@@ -34,7 +45,7 @@ class Axis:
 
     @classmethod
     def of(cls, models: Sequence[LeaderboardRow]) -> "Axis | None":
-        """Return an axis that holds every score and the typical intervals around them; None without scores."""
+        """Return an axis that holds the scores, but for outliers, and typical intervals; None without scores."""
         ends = [
             (row.score if row.lower is None else row.lower, row.score, row.score if row.upper is None else row.upper)
             for row in models
@@ -42,8 +53,11 @@ class Axis:
         ]
         if not ends:
             return None
-        lowers, scores, uppers = zip(*ends, strict=True)
-        reach = _WIDE * median((upper - lower) / 2 for lower, _, upper in ends)
+        half = median((upper - lower) / 2 for lower, _, upper in ends)
+        first, _, third = quantiles([score for _, score, _ in ends] * 2, method="inclusive")
+        far = _FAR * max(third - first, 2 * half)
+        lowers, scores, uppers = zip(*(end for end in ends if first - far <= end[1] <= third + far), strict=True)
+        reach = _WIDE * half
         low, high = max(min(scores) - reach, min(lowers)), min(max(scores) + reach, max(uppers))
         margin = max((high - low) * _MARGIN, 1.0)
         return cls(low - margin, high + margin)
@@ -52,23 +66,29 @@ class Axis:
         """Return where a value is, in percent of the axis; beyond its ends at the end."""
         return round(100 * min(max((value - self.low) / (self.high - self.low), 0.0), 1.0), 2)
 
-    def ticks(self) -> list[tuple[float, float]]:
-        """Return round values on the axis, and where they are."""
-        return [(tick, self.place(tick)) for tick in nice_ticks(self.low, self.high) if self.low <= tick <= self.high]
+    def ticks(self, *, fine: bool = False) -> list[tuple[float, float]]:
+        """Return round values on the axis, and where they are; `fine` ones are those between, for a closer look."""
+        ticks = nice_ticks(self.low, self.high)
+        if fine:
+            between = range(1, _FINE)
+            ticks = [low + (high - low) * part / _FINE for low, high in pairwise(ticks) for part in between]
+        return [(tick, self.place(tick)) for tick in ticks if self.low <= tick <= self.high]
 
     def draw(self, row: LeaderboardRow) -> Whisker | None:
         """Return a model's interval or, without a score, what its bound leaves possible; None without either."""
-        if row.score is None and row.lower is None and row.upper is None:
+        score = row.score
+        if score is None and row.lower is None and row.upper is None:
             return None
-        single = row.score if row.score is not None and row.lower is None and row.upper is None else None
+        single = score if row.lower is None and row.upper is None else None
         lower = row.lower if row.lower is not None else single
         upper = row.upper if row.upper is not None else single
         return Whisker(
             start=0.0 if lower is None else self.place(lower),
             end=100.0 if upper is None else self.place(upper),
-            point=None if row.score is None else self.place(row.score),
+            point=None if score is None else self.place(score),
             cut_start=lower is None or lower < self.low,
             cut_end=upper is None or upper > self.high,
+            beyond="" if score is None else "low" if score < self.low else "high" if score > self.high else "",
         )
 
 
@@ -78,16 +98,17 @@ class Row:
 
     Attributes
     ----------
+    group : the models that it compares with
     change : since the snapshot before; None where there is nothing to compare with
     other : the model's place by the method beside
-    html : the row, drawn once for all readers
+    whisker : its interval on its group's axis
     """
 
     model: LeaderboardRow
+    group: Group
     change: RowChange | None
     other: Place | None
     whisker: Whisker | None
-    html: str = ""
 
     @property
     def win_rate(self) -> float | None:

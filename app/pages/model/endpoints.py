@@ -1,17 +1,20 @@
 """A model's page."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.api.dependencies import ReadView
-from app.leaderboard.model_page import HeadToHead, ModelDetail, Neighbour, describe_model
+from app.leaderboard.groups import Group, Groups, list_groups
+from app.leaderboard.model_page import HeadToHead, ModelDetail, Neighbour, Standing, describe_model
 from app.models.service import find_contestant, find_model
 from app.pages.charts import BandPoint, draw_band
 from app.pages.formatting import METHODS, model_address, moment
 from app.pages.rendering import public_router, render
+from app.snapshots.queries import newest_snapshot
 from app.snapshots.schemas import LeaderboardMethod
 from app.wording import plural, points
 
@@ -35,19 +38,40 @@ def get_model(
     contestant = find_contestant(conn, named.name)
     if contestant.model_id != named.model_id:  # for the time being: a merge may be taken back
         return RedirectResponse(f"{model_address(contestant.name)}", status_code=307)
-    model = describe_model(conn, contestant, method)
-    return render(request, "model/page.html", **view_model(model, method))
+    model, newest = describe_model(conn, contestant, method), newest_snapshot(conn)
+    groups = {} if newest is None else list_groups(conn, newest["id"])
+    return render(request, "model/page.html", **view_model(model, method, groups))
 
 
-def view_model(model: ModelDetail, method: LeaderboardMethod) -> dict[str, Any]:
-    """Return what the template shows of a model."""
-    places = sorted(model.standings, key=lambda one: (one.tag or "", list(METHODS).index(one.method)))
+@dataclass(frozen=True)
+class Place:
+    """A model's standing on one leaderboard, among the models of its group.
+
+    Attributes
+    ----------
+    group : the models that it compares with
+    alone : whether the leaderboard has no other group
+    """
+
+    standing: Standing
+    group: Group
+    alone: bool
+
+
+def view_model(model: ModelDetail, method: LeaderboardMethod, groups: Groups) -> dict[str, Any]:
+    """Return what the template shows of a model.
+
+    Parameters
+    ----------
+    groups : of every leaderboard of the newest snapshot
+    """
+    standings = sorted(model.standings, key=lambda one: (one.tag or "", list(METHODS).index(one.method)))
+    places = [_place(one, groups[one.method, one.tag or ""]) for one in standings]
     return {
         "model": model,
         "method": method,
-        "place": next((one for one in places if one.method == method and one.tag is None), None),
-        "methods": [one for one in places if one.tag is None],
-        "tags": [one for one in places if one.tag is not None],
+        "here": next((one for one in places if one.standing.method == method and one.standing.tag is None), None),
+        "places": places,
         "chart": draw_band([BandPoint(one.score, one.lower, one.upper) for one in model.chart]),
         "chart_label": describe_chart(model, method),
         "stability": list(describe_stability(model)),
@@ -55,6 +79,11 @@ def view_model(model: ModelDetail, method: LeaderboardMethod) -> dict[str, Any]:
         "best": _picked(model, model.best_opponents),
         "worst": _picked(model, model.worst_opponents),
     }
+
+
+def _place(standing: Standing, groups: Sequence[Group]) -> Place:
+    own = next(one for one in groups if one.number == standing.component + 1)
+    return Place(standing, own, alone=len(groups) == 1)
 
 
 def describe_chart(model: ModelDetail, method: LeaderboardMethod) -> str:

@@ -1,0 +1,127 @@
+"""What a reader comes for, by keyboard alone, on a phone and on a desk, in light and in dark."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.fixtures.browser import DESKTOP, NewPage, assert_accessible, assert_fits_phone
+
+pytestmark = pytest.mark.browser
+
+Publish = Callable[..., int]
+
+LOOKS = {
+    "phone, light": {"viewport": {"width": 390, "height": 844}, "color_scheme": "light"},
+    "phone, dark": {"viewport": {"width": 390, "height": 844}, "color_scheme": "dark"},
+    "desk, light": {"viewport": DESKTOP, "color_scheme": "light"},
+    "desk, dark": {"viewport": DESKTOP, "color_scheme": "dark"},
+}
+
+
+@pytest.fixture(params=LOOKS)
+def reader(request: pytest.FixtureRequest, new_page: NewPage, publish: Publish) -> Page:
+    """A reader of an arena with 13 groups of six models each, `model 1-1` to `model 13-6`."""
+    names = [(group, place) for group in range(1, 14) for place in range(1, 7)]
+    rows = {f"model {group}-{place}": {"component": group - 1, "rank": place, "votes": 900 - 60 * group}
+            for group, place in names}  # fmt: skip
+    for row in rows.values():
+        row |= {"score": 1200 - 20 * row["rank"], "lower": 1170 - 20 * row["rank"], "upper": 1230 - 20 * row["rank"]}
+    for _ in range(3):
+        publish({("am-elo", ""): rows, ("m-elo", ""): rows})
+    page = new_page(**LOOKS[request.param], permissions=["clipboard-read", "clipboard-write"])
+    page.goto("/")
+    return page
+
+
+def tab_to(page: Page, target: Locator, most: int = 60) -> None:
+    """Press Tab until the element has the focus."""
+    for _ in range(most):
+        if target.evaluate("(element) => element === document.activeElement"):
+            return
+        page.keyboard.press("Tab")
+    pytest.fail(f"{target} is not reached by {most} steps")
+
+
+def test_find_a_model_in_group_9_of_13_and_its_rank_there(reader: Page) -> None:
+    expect(reader.get_by_role("heading", level=1)).to_have_text("group 1: model 1-1 leads, level with three others")
+    first = reader.locator("tbody tr").first.bounding_box()
+    assert first is not None
+    assert first["y"] < 0.55 * reader.viewport_size["height"]  # type: ignore[index]
+    assert_accessible(reader)
+    assert_fits_phone(reader)
+
+    tab_to(reader, reader.get_by_role("searchbox"))
+    reader.keyboard.type("9-2")
+    expect(reader.locator("tbody tr")).to_have_count(1)
+    expect(reader.get_by_role("row", name=re.compile("^2 of 6 .*model 9-2 group 9"))).to_be_visible()
+    assert_accessible(reader)
+    tab_to(reader, reader.get_by_role("link", name="group 9", exact=True))
+    reader.keyboard.press("Enter")
+    expect(reader.get_by_role("heading", level=1)).to_contain_text("group 9: model 9-1 leads")
+    expect(reader.locator("tbody tr")).to_have_count(6)
+    tab_to(reader, reader.get_by_role("link", name="model 9-2"))
+    reader.keyboard.press("Enter")
+    expect(reader.get_by_text("2nd of 6 in group 9")).to_be_visible()
+    assert_accessible(reader)
+    assert_fits_phone(reader)
+
+
+def test_share_the_board(reader: Page) -> None:
+    tab_to(reader, reader.get_by_role("link", name="group 2", exact=False).first)
+    reader.keyboard.press("Enter")
+    expect(reader.get_by_role("heading", level=1)).to_contain_text("group 2")
+    tab_to(reader, reader.get_by_role("link", name="Share it"))
+    reader.keyboard.press("Enter")
+    tab_to(reader, reader.get_by_role("button", name="Copy"))
+    reader.keyboard.press("Enter")
+    expect(reader.get_by_role("button", name="Copied")).to_be_visible()
+    tab_to(reader, reader.get_by_role("link", name="PNG"))
+    with reader.expect_download() as downloading:
+        reader.keyboard.press("Enter")
+    assert downloading.value.path().read_bytes().startswith(b"\x89PNG")
+    reader.goto(reader.evaluate("navigator.clipboard.readText()"))
+    expect(reader.get_by_text("It never changes.")).to_be_visible()
+    expect(reader.get_by_role("heading", level=1)).to_contain_text("group 2")
+    assert_accessible(reader)
+
+
+def test_the_intervals_are_one_plot(reader: Page) -> None:
+    tab_to(reader, reader.get_by_role("link", name="model 1-1"))
+    expect(reader.locator("#plot p")).to_have_text("model 1-1: 1,180 points (1,150–1,210), level with 3 others here.")
+    expect(reader.locator("tr.apart")).to_have_count(2)
+    reader.keyboard.press("Escape")
+    reader.locator("tbody td.interval").nth(5).click()
+    expect(reader.locator("tr.chosen")).to_contain_text("model 1-6")
+    reader.mouse.move(0, 0)
+    expect(reader.locator("tr.chosen")).to_contain_text("model 1-6")
+    width = "document.querySelector('tbody .whisker').getBoundingClientRect().width"
+    before = reader.evaluate(width)
+    tab_to(reader, reader.get_by_label("Zoom"))
+    reader.keyboard.press("End")
+    assert reader.evaluate(width) == pytest.approx(12 * before, rel=0.01)
+    assert_accessible(reader)
+    assert_fits_phone(reader)
+
+
+def test_a_theme_is_kept(reader: Page) -> None:
+    reader.get_by_label("Theme").select_option("Dark")
+    reader.goto("/history")
+    assert reader.evaluate("getComputedStyle(document.documentElement).colorScheme") == "dark"
+    assert_accessible(reader)
+    reader.get_by_label("Theme").select_option("System")
+    reader.reload()
+    assert reader.evaluate("document.documentElement.dataset.theme") is None
+
+
+def test_the_slider_goes_back_in_time(reader: Page) -> None:
+    reader.goto("/history")
+    tab_to(reader, reader.get_by_label("Time"))
+    reader.keyboard.press("Home")
+    expect(reader.locator("#then caption")).to_contain_text("snapshot 1")
+    expect(reader.locator("#then tbody tr")).to_have_count(6)
+    assert_accessible(reader)
+    assert_fits_phone(reader)
+    reader.get_by_role("button", name="Open it").click()
+    expect(reader.get_by_text("This is snapshot 1,")).to_be_visible()
