@@ -35,8 +35,8 @@ class NewBattle(BaseModel):
         description="Names of the models that may be shown; null for every model that is not archived.",
     )
     tags: list[Name] = Field(default_factory=list, max_length=MAX_TAGS, description="Tags that the vote will have.")
-    answers: bool = Field(
-        False,
+    answers: bool | None = Field(
+        None,
         description="Whether to draw a prompt too, to which both models' answers lie here. The response has the texts, "
         "and the vote gets the prompt's category and language as tags. With a token it always does.",
     )

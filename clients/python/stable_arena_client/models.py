@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description 349be7ef27ae32b0: make docs.
+# Written by clients/python/generate.py from the OpenAPI description 599968ee84a14b8e: make docs.
 
 from __future__ import annotations
 
@@ -178,11 +178,11 @@ class NewBattle(BaseModel):
     ] = None
     tags: Annotated[list[str] | None, Field(description="Tags that the vote will have.")] = None
     answers: Annotated[
-        bool,
+        bool | None,
         Field(
             description="Whether to draw a prompt too, to which both models' answers lie here. The response has the texts, and the vote gets the prompt's category and language as tags. With a token it always does."
         ),
-    ] = False
+    ] = None
     category: Annotated[str | None, Field(description="With `answers`: only prompts of this category.")] = None
 
 
