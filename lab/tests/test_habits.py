@@ -33,12 +33,11 @@ def test_bad_annotators_are_a_tenth_and_vote_as_they_are_named(bad: str) -> None
     assert left.max() == right.max() == MODELS - 1
 
 
-def test_the_rule_spares_those_who_lean_and_finds_those_who_answer_at_random() -> None:
-    judged = judge_crowds([Crowd(bad="coin", votes_each=200), Crowd("lean, sd 300")], seeds=range(3))
+def test_the_rule_finds_more_of_those_who_answer_at_random_than_the_bare_threshold() -> None:
+    judged = judge_crowds([Crowd(bad="coin"), Crowd("lean, sd 300")], seeds=range(3))
     found = {(one.crowd.world, one.rule): one for one in judged}
-    assert found["alike", "the service's"].found >= 0.75  # type: ignore[operator]
-    assert found["lean, sd 300", "the service's"].wronged < found["lean, sd 300", "bare ε"].wronged  # type: ignore[operator]
-    assert all(one.found is None for one in judged if not one.crowd.bad)
+    assert found["alike", "the service's"].found > 1.3 * found["alike", "bare ε"].found  # type: ignore[operator]
+    assert all(one.wronged < 0.03 and one.found is None for one in judged if not one.crowd.bad)  # type: ignore[operator]
 
 
 def test_the_command_prints_a_row_for_each_crowd_and_rule(run_lab: Callable[..., Result]) -> None:

@@ -74,7 +74,7 @@ EXPERIMENTS = {
     ),
     "habits": Listed(
         "stable_arena_lab.commands.habits:habits",
-        "Judge honest annotators with habits of their own, and bad ones among them, by each rule and level.",
+        "Judge honest annotators with habits of their own, and bad ones among them, by ε alone and by the service.",
     ),
     "drift": Listed(
         "stable_arena_lab.commands.drift:drift",
