@@ -5,6 +5,7 @@ script, no style, no id, no image. What looks like an image becomes a link, so t
 """
 
 import html
+import sys
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -75,7 +76,7 @@ class RenderedTexts:
     """Texts that were rendered lately, by a key that always stands for the same text."""
 
     def __init__(self) -> None:
-        self._kept: LRUCache[tuple[str, int], str] = LRUCache(_KEPT_BYTES, getsizeof=len)
+        self._kept: LRUCache[tuple[str, int], str] = LRUCache(_KEPT_BYTES, getsizeof=sys.getsizeof)
         self._lock = threading.Lock()
 
     def render(self, key: tuple[str, int], text: str) -> str:

@@ -14,7 +14,7 @@ from app.api.problems import invalid_input
 from app.battles import queries as store
 from app.battles.drawing import BattleDraws
 from app.battles.histories import Histories, History
-from app.battles.prompts import NothingLeftError, SeenPairs, ShownTexts, close_older, read_shown
+from app.battles.prompts import NothingLeftError, SeenPairs, ShownTexts, hold_to_limit, read_shown
 from app.battles.queries import BattleRow, ModelIds
 from app.battles.roster import Roster
 from app.battles.schemas import NewBattle
@@ -147,6 +147,7 @@ def offer_battles(
     known = {number for one in asking if (number := prepared.number(one)) is not None}
     histories_of = histories.read(conn, known, policy)
     rows: dict[int, BattleRow] = {}
+    voters: dict[tuple[int, UUID], Voter] = {}
     for place, (one, pool) in enumerate(zip(submissions, pools, strict=True)):
         if not isinstance(pool, tuple):
             continue
@@ -158,11 +159,13 @@ def offer_battles(
         elif prompt.has_more(seen := prepared.seen.by(annotator_id).get(prompt.prompt.id, ())):
             rows[place] = row = _draw(draws, prepared, one, pool, annotator_id, history, prompt.prompt, seen)
             prepared.seen.add(annotator_id, prompt.prompt.id, row.left_id, row.right_id)
-            if one.voter is not None and (left := prepared.votes_left.get(one.voter.id)) is not None:
-                close_older(conn, one.voter, annotator_id, kept=left - 1)
+            if one.voter is not None:
+                voters[annotator_id, one.voter.invitation_id] = one.voter
         else:
             pools[place] = NothingLeftError("another battle of the same moment has shown the last pair")
     expires_at = store.insert_battles(conn, list(rows.values()), seconds=seconds) if rows else None
+    for (annotator_id, _), voter in sorted(voters.items(), key=lambda item: item[0]):
+        hold_to_limit(conn, voter, annotator_id)
     shown = read_shown(conn, list(rows.values()))
     return [
         pool if isinstance(pool, StableArenaError) else _receipt(rows[place], one, prepared, expires_at, shown)

@@ -11,7 +11,7 @@ from app.answers.pool import Pair, Seen
 from app.answers.queries import read_texts
 from app.answers.rendering import RenderedTexts
 from app.battles.queries import BattleRow
-from app.database.tables import battles
+from app.database.tables import annotators, battles
 from app.errors import ConflictError, GoneError
 from app.invitations.voters import Voter
 
@@ -108,8 +108,19 @@ def read_votes_left(conn: Connection, voters: Iterable[tuple[Voter, int | None]]
     return left
 
 
-def close_older(conn: Connection, voter: Voter, annotator_id: int, *, kept: int) -> None:
-    """End the voter's open battles but for the newest: with all that are open, no more votes than allowed are cast."""
+def hold_to_limit(conn: Connection, voter: Voter, annotator_id: int) -> None:
+    """End the voter's open battles but for the newest: with all that are open, no more votes than allowed are cast.
+
+    Draws and votes of this voter at the same time wait for each other, so it comes after the battles are recorded.
+    """
+    if voter.max_votes is None:
+        return
+    c = battles.c
+    mine = (c.annotator_id == annotator_id, c.invitation_id == voter.invitation_id)
+    conn.execute(select(annotators.c.id).where(annotators.c.id == annotator_id).with_for_update(key_share=True))
+    conn.execute(select(c.id).where(*mine, c.vote_id.is_(None)).order_by(c.id).with_for_update())
+    cast = conn.execute(select(func.count()).where(*mine, c.vote_id.is_not(None))).scalar_one()
+    kept = max(voter.max_votes - cast, 0)
     conn.execute(_CLOSE, {"annotator": annotator_id, "invitation": voter.invitation_id, "kept": kept})
 
 

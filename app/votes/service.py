@@ -151,8 +151,13 @@ def _with_kinds(
 ) -> dict[int, tuple[int, int]]:  # fmt: skip
     """Note the kinds of annotators that votes say; return the pairs without votes that say another kind than before."""
     said = {i: (annotators[sent[i][0].annotator], kind) for i in pairs if (kind := sent[i][0].annotator_kind)}
+    for i in said:
+        if sent[i][1].token_id is not None:
+            fault = FieldError("/annotator_kind", "cannot be said with a token, which a browser has")
+            receipts[i] = VoteReceipt.invalid((fault,))
+    said = {i: one for i, one in said.items() if i not in receipts}
     if not said:  # nearly always
-        return pairs
+        return {i: pair for i, pair in pairs.items() if i not in receipts} if receipts else pairs
     first = {number: kind for _, (number, kind) in sorted(said.items(), reverse=True)}
     others = first | say_kinds(conn, first)
     for i, (number, kind) in said.items():

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from httpx import Client
 from sqlalchemy import select
 
 from app.database.engine import Database
@@ -37,6 +38,17 @@ def test_a_vote_says_what_its_annotator_is(ask: Ask, assert_problem: Ask) -> Non
     problem = assert_problem(other, 422, "invalid")
     assert [fault["pointer"] for fault in problem["errors"]] == ["/annotator_kind"]
     assert_problem(ask("POST", "/votes", json={**VOTE, "annotator": "x", "annotator_kind": "robot"}), 422, "invalid")
+
+
+def test_a_browser_says_nothing_of_kinds(ask: Ask, client: Client, assert_problem: Ask) -> None:
+    token = ask("POST", "/keys/tokens", scope="ingest", json={}).json()["token"]
+    headers = {"Authorization": f"Bearer {token}"}
+    for model in ("x", "y"):
+        ask("POST", "/models", json={"name": model})
+    said = client.post("/api/v1/votes", json={**VOTE, "annotator": "ann", "annotator_kind": "judge"}, headers=headers)
+    assert [one["pointer"] for one in assert_problem(said, 422, "invalid")["errors"]] == ["/annotator_kind"]
+    assert client.post("/api/v1/votes", json={**VOTE, "annotator": "ann"}, headers=headers).status_code == 201
+    assert kind_of(ask, "ann") is None
 
 
 def test_in_a_batch_the_first_kind_holds(ask: Ask) -> None:

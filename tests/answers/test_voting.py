@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from typing import Any
 
@@ -129,6 +130,17 @@ def test_an_ingest_token_that_is_bound_to_its_annotator_draws_too(
     for chosen in ({"candidates": ["ash", "birch"]}, {"tags": ["x"]}, {"answers": True, "category": "cO"}):
         error = assert_problem(draw(bound, annotator="bob", **chosen), 422, "invalid")["errors"][0]
         assert error["pointer"].strip("/") in chosen
+
+
+@pytest.mark.usefixtures("pool")
+def test_draws_at_once_do_not_add_to_the_votes_of_a_link(
+    invite: Callable[..., dict[str, Any]], draw: Ask, cast: Ask
+) -> None:
+    token = invite(max_votes=1)["token"]
+    with ThreadPoolExecutor(6) as many:
+        drawn = [one.json() for one in many.map(draw, [token] * 6) if one.is_success]
+    assert len(drawn) > 1
+    assert sorted(cast(battle).status_code for battle in drawn) == [201] + [410] * (len(drawn) - 1)
 
 
 @pytest.mark.usefixtures("pool")
