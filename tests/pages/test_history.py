@@ -67,16 +67,31 @@ def test_any_two_snapshots(client: Client, publish: Publish, ask: Callable[..., 
     assert figures == {"models rose": "1", "models fell": "1", "models entered": "1", "models left": "1"}
     table = [[text_of(cell) for cell in row] for row in page.all(".//tbody/tr")]
     assert table == [
-        ["bee", "2", "1", "1,000", "1,100", "+100.0", "60", "60"],
-        ["ant", "1", "2", "1,100", "1,000", "−100.0", "60", "90"],
-        ["cat new", "–", "3", "–", "900", "–", "0", "60"],
-        ["old left", "3", "–", "900", "–", "–", "60", "0"],
+        ["bee", "1 from 2", "1,100 from 1,000", "+100.0", "60"],
+        ["ant", "2 from 1", "1,000 from 1,100", "−100.0", "90 from 60"],
+        ["cat new", "3 from –", "900 from –", "–", "60 from 0"],
+        ["old left", "– from 3", "– from 900", "–", "0 from 60"],
     ]
     assert "Both were made from exactly the same votes." in page.texts(".//section/ul/li")
     ask("PATCH", "/models/bee", json={"name": "wasp"})
     assert "wasp" in visit(client, "/history/difference?before=1&after=3").text(".//tbody"), (
         "what is kept is up to date"
     )
+
+
+def test_each_group_shows_what_changed_first_and_folds_the_rest(client: Client, publish: Publish) -> None:
+    near, far = {"component": 0}, {"component": 1}
+    first = {"ant": near, "bee": near, "cat": near, "pig": {**far, "rank": 1}, "yak": {**far, "rank": 2}}
+    publish({("am-elo", ""): first})
+    publish({("am-elo", ""): {"bee": near, "ant": near, "cat": near, "pig": {**far, "rank": 1, "votes": 70}}})
+    page = visit(client, "/history/difference?before=1&after=2")
+    assert page.texts(".//nav[@aria-label='Groups']//a") == ["group 1 2 changed", "group 2 1 changed"]
+    assert page.texts(".//main/div[@class='scroll']//tbody//a") == ["bee", "ant"]
+    assert page.texts(".//details//tbody//a") == ["cat"]
+    other = visit(client, "/history/difference" + page.all(".//nav[@aria-label='Groups']//a")[1].get("href", ""))
+    assert other.texts(".//tbody/tr/th") == ["yak left", "pig"]
+    assert other.texts(".//section[1]/ul/li") == ["yak is no longer on the leaderboard; it was at rank 2."]
+    visit(client, "/history/difference?before=1&after=2&group=7", 404)
 
 
 def test_what_does_not_exist(client: Client, publish: Publish) -> None:

@@ -74,7 +74,8 @@ def test_from_the_history_to_what_changed(page: Page) -> None:
     page.get_by_label("To snapshot").fill("3")
     page.get_by_role("button", name="What changed?").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("From snapshot 1 to 3")
-    expect(page.get_by_role("table")).to_contain_text("Meridian 4")
+    page.get_by_text("with the same rank").click()
+    expect(page.get_by_role("table").last).to_contain_text("Meridian 4")
 
 
 def test_charts_take_the_colours_of_the_page(page: Page, database: Database) -> None:

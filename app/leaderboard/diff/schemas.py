@@ -35,6 +35,11 @@ class RowChange(BaseModel):
     votes_before: int = 0
     votes_after: int = 0
 
+    @property
+    def changed(self) -> bool:
+        """Whether it entered, left, has another rank, or left its interval."""
+        return self.kind != "stayed" or self.rank_before != self.rank_after or bool(self.beyond_interval)
+
 
 class AnnotatorChanges(BaseModel):
     """How many annotators changed their standing."""

@@ -12,13 +12,13 @@ MOST_NAMED = 5
 
 def describe_moves(models: Sequence[RowChange]) -> Iterator[str]:
     """Describe score changes, component changes, moves (the largest first), and models that entered or left."""
-    apart = any((one.component_before or 0) > 0 or (one.component_after or 0) > 0 for one in models)
-    place = " in its component" if apart else ""
+    components = {number for one in models for number in (one.component_before, one.component_after)} - {None}
+    place = " in its component" if len(components) > 1 else ""
     stayed = [one for one in models if one.kind == "stayed"]
     rescored = [one for one in stayed if one.identified_before != one.identified_after]
     same_state = [one for one in stayed if one.identified_before == one.identified_after]
     comparable = [one for one in same_state if one.comparable]
-    moved = [one for one in comparable if one.rank_before != one.rank_after or one.beyond_interval]
+    moved = [one for one in comparable if one.changed]
     for one in sorted(rescored, key=lambda m: bool(m.identified_after)):
         yield _describe_score(one, place)
     yield from _describe_components([one for one in same_state if not one.comparable])

@@ -1,5 +1,6 @@
 """What was published, and what moved."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -7,9 +8,10 @@ from typing import Annotated, Any
 from fastapi import Query, Request, Response
 
 from app.api.dependencies import ReadView
-from app.leaderboard.diff.schemas import SnapshotDiff
-from app.leaderboard.diff.sentences import describe_causes
+from app.leaderboard.diff.schemas import RowChange, SnapshotDiff
+from app.leaderboard.diff.sentences import describe_causes, describe_moves
 from app.leaderboard.diff.service import compare_snapshots, list_moves
+from app.leaderboard.groups import Group, choose_group, list_groups
 from app.pages.rendering import public_router, render, render_nothing_published
 from app.snapshots.queries import list_times
 from app.snapshots.schemas import LeaderboardMethod, Snapshot
@@ -50,11 +52,14 @@ def get_difference(
     before: str,
     after: str,
     method: LeaderboardMethod = "am-elo",
+    group: str = "",
 ) -> Response:
-    """Show what moved between two snapshots, and what had changed between their refits."""
+    """Show what moved in a group of models between two snapshots, and what had changed between their refits."""
     old, new = sorted((find_snapshot(conn, before), find_snapshot(conn, after)), key=lambda one: one.number)
     difference = compare_snapshots(conn, str(old.id), str(new.id), method=method)
-    return render(request, "history/difference.html", method=method, **view_difference(difference))
+    groups = list_groups(conn, new.id)[method, ""]
+    values = view_difference(difference, choose_group(groups, group))
+    return render(request, "history/difference.html", groups=groups, **values)
 
 
 MOST_SENTENCES, MOST_MOVES = 3, 10
@@ -102,24 +107,36 @@ def view_changes(snapshots: Sequence[Snapshot], moves: Sequence[list[str]]) -> l
     return [*changes, *(PublishedChange(one, None, [], 0, [], _alarms(one)) for one in snapshots[-1:])]
 
 
-def view_difference(difference: SnapshotDiff) -> dict[str, Any]:
-    """Return what the template shows of the difference between two snapshots."""
-    stayed = [one for one in difference.models if one.kind == "stayed" and one.comparable]
-    ranks = [(one.rank_before, one.rank_after) for one in stayed]
-    climbed = sum(1 for before, after in ranks if before is not None and after is not None and after < before)
-    fell = sum(1 for before, after in ranks if before is not None and after is not None and after > before)
-    causes = list(describe_causes(difference.causes))
-    moves = difference.summary[: -len(causes)]
+def view_difference(difference: SnapshotDiff, group: Group) -> dict[str, Any]:
+    """Return what the template shows of the difference between two snapshots in one group of the later one."""
+    followed = {one.component_before: one.component_after for one in difference.models if one.kind == "stayed"}
+
+    def number_of(one: RowChange) -> int:
+        """Return the group's number; a model that left is shown with those that it was compared with."""
+        component = followed.get(one.component_before) if one.component_after is None else one.component_after
+        return (component or 0) + 1
+
+    models = [one for one in difference.models if number_of(one) == group.number]
+    climbs = [
+        one.rank_before - one.rank_after
+        for one in models
+        if one.comparable and one.rank_before is not None and one.rank_after is not None
+    ]
+    kinds, moves = Counter(one.kind for one in models), list(describe_moves(models))
     return {
         "difference": difference,
-        "causes": causes,
+        "group": group,
+        "changed": Counter(number_of(one) for one in difference.models if one.changed),
+        "models": [one for one in models if one.changed],
+        "same": [one for one in models if not one.changed],
+        "causes": list(describe_causes(difference.causes)),
         "moves": moves[:MOST_MOVES],
-        "more_moves": moves[MOST_MOVES:],
+        "more_moves": len(moves[MOST_MOVES:]),
         "figures": [
-            ("models rose", climbed),
-            ("models fell", fell),
-            ("models entered", sum(1 for one in difference.models if one.kind == "entered")),
-            ("models left", sum(1 for one in difference.models if one.kind == "left")),
+            ("models rose", sum(1 for climb in climbs if climb > 0)),
+            ("models fell", sum(1 for climb in climbs if climb < 0)),
+            ("models entered", kinds["entered"]),
+            ("models left", kinds["left"]),
         ],
     }
 

@@ -187,5 +187,5 @@ def preview_policy(previews: PolicyPreviews, settings: Policy) -> dict[str, Any]
         "words": WORDS,
         "annotators": annotators,
         "more": sum(preview.counts.values()) - len(annotators),
-        "moves": [one for one in preview.models if one.rank_before != one.rank_after or one.beyond_interval],
+        "moves": [one for one in preview.models if one.changed],
     }
