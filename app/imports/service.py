@@ -41,6 +41,7 @@ class ImportOptions(ReadOptions):
     dry_run: bool = False
     new_rows_only: bool = False
     allow_repeats: bool = False
+    keep_features: bool = True
 
     def __post_init__(self) -> None:
         """Refuse options that no file can be read by, or that exclude each other."""

@@ -17,13 +17,14 @@ from app.votes.queries import VoteRow
 
 COLUMNS = (
     "id", "record", "annotator_id", "model_a_id", "model_b_id", "outcome", "battle_id", "voted_at", "tags", "metadata",
+    "features",
 )  # fmt: skip
 
 _CREATE = text(
     """
     CREATE TEMPORARY TABLE loading (
         id uuid, record bigint, annotator_id integer, model_a_id integer, model_b_id integer, outcome smallint,
-        battle_id text, voted_at timestamptz, tags text[], metadata jsonb
+        battle_id text, voted_at timestamptz, tags text[], metadata jsonb, features jsonb
     ) ON COMMIT DROP
     """
 )
@@ -31,10 +32,10 @@ _DIRECT = (*(name for name in COLUMNS if name != "record"), "import_id")
 _INSERT = text(
     """
     INSERT INTO votes (
-        id, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, tags, metadata, import_id
+        id, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, tags, metadata, features, import_id
     )
     SELECT id, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, coalesce(tags, '{}'), metadata,
-           :import_id
+           features, :import_id
     FROM loading ORDER BY battle_id COLLATE "C", annotator_id, record
     ON CONFLICT (battle_id, annotator_id, version) WHERE battle_id IS NOT NULL DO NOTHING
     """
@@ -60,7 +61,7 @@ _LEFT_OUT = text(
 _READ_AGAIN = text(
     """
     SELECT record, id, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, coalesce(tags, '{}'),
-           metadata::text
+           metadata::text, features::text
     FROM loading WHERE record = ANY(:records) ORDER BY record
     """
 )
@@ -98,8 +99,8 @@ def load_votes(
 
     Parameters
     ----------
-    votes : columns `record, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, tags, metadata`. Tags
-        are lists of text, metadata is JSON text. The last four may be null.
+    votes : columns `record, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, tags, metadata,
+        features`. Tags are lists of text, the last two are JSON text. The last five may be null.
     expect_new : assume first that no battle is on record, which is twice as fast if it is true.
 
     Needs a READ COMMITTED transaction, and may be called once in it.

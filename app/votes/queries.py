@@ -30,14 +30,15 @@ Pair = tuple[str, int]
 
 # %b sends the arrays in PostgreSQL's binary form, which is about half as long as text.
 _INSERT = """
-INSERT INTO votes (id, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, tags, metadata,
+INSERT INTO votes (id, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, tags, metadata, features,
                    api_key_id, version, import_id)
 SELECT v.id, v.annotator_id, v.model_a_id, v.model_b_id, v.outcome, v.battle_id, v.voted_at, v.tags::text[],
-       v.metadata::jsonb, v.api_key_id, v.version, %(import_id)b::uuid
+       v.metadata::jsonb, v.features::jsonb, v.api_key_id, v.version, %(import_id)b::uuid
 FROM unnest(%(id)b::uuid[], %(annotator_id)b::int[], %(model_a_id)b::int[], %(model_b_id)b::int[],
             %(outcome)b::smallint[], %(battle_id)b::text[], %(voted_at)b::timestamptz[], %(tags)b::text[],
-            %(metadata)b::text[], %(api_key_id)b::uuid[], %(version)b::smallint[])
-     AS v(id, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, tags, metadata, api_key_id, version)
+            %(metadata)b::text[], %(features)b::text[], %(api_key_id)b::uuid[], %(version)b::smallint[])
+     AS v(id, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, tags, metadata, features, api_key_id,
+          version)
 ON CONFLICT (battle_id, annotator_id, version) WHERE battle_id IS NOT NULL DO NOTHING
 """
 _LEFT_OUT = """
@@ -58,7 +59,7 @@ ORDER BY v.battle_id, v.annotator_id, v.retracted, v.version DESC
 
 
 class VoteRow(NamedTuple):
-    """A vote as the table stores it. `metadata` is JSON text.
+    """A vote as the table stores it. `metadata` and `features` are JSON text.
 
     `version` counts the annotator's earlier votes on the battle: 1 for a vote that follows the first one, which was
     replaced or retracted.
@@ -73,6 +74,7 @@ class VoteRow(NamedTuple):
     voted_at: datetime | None = None
     tags: Sequence[str] = ()
     metadata: str | None = None
+    features: str | None = None
     api_key_id: UUID | None = None
     version: int = 0
 

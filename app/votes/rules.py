@@ -3,10 +3,13 @@
 import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+
+from pydantic import AfterValidator, Field
 
 from app.errors import FieldError
-from app.naming.names import MAX_NAME_LENGTH, name_error
+from app.naming.names import MAX_NAME_LENGTH, NAME_PATTERN, name_error
+from app.rating.votes.features import SIDE
 
 if TYPE_CHECKING:  # `rate` checks a file by these rules, without a database
     from app.naming.aliases import ModelNames
@@ -34,8 +37,23 @@ MAX_METADATA_VALUES = 100
 """At all levels. A batch of 10,000 such votes takes about a second to parse."""
 MAX_METADATA_DEPTH = 20
 
+MAX_FEATURES = 16
+MAX_MEASURE = 1e15
+Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH, pattern=NAME_PATTERN)]
+Measure = Annotated[float, Field(strict=True, ge=-MAX_MEASURE, le=MAX_MEASURE, allow_inf_nan=False)]
+
+
+def _without_side(features: dict[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
+    if SIDE in features:
+        raise ValueError("must not have side, which every vote has: the order of its models")
+    return features
+
+
+Features = Annotated[dict[Name, tuple[Measure, Measure]], Field(max_length=MAX_FEATURES), AfterValidator(_without_side)]
+"""What the two answers measure: `{"length": [120, 80]}`, that of model_a first."""
+
 _CHARACTER = 12  # bytes that JSON may take for one: two escapes
-MAX_VOTE_BYTES = _CHARACTER * ((MAX_TAGS + 5) * MAX_NAME_LENGTH + MAX_METADATA_LENGTH)
+MAX_VOTE_BYTES = _CHARACTER * ((MAX_TAGS + MAX_FEATURES + 5) * MAX_NAME_LENGTH + MAX_METADATA_LENGTH)
 """Length of the longest vote as JSON, names and values escaped in full."""
 
 

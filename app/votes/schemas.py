@@ -21,13 +21,15 @@ from app.annotators.schemas import Kind
 from app.api.problems import ProblemFieldError, validation_error
 from app.database.timestamps import StorableTimestamp
 from app.errors import FieldError
-from app.naming.names import MAX_NAME_LENGTH, NAME_PATTERN
 from app.votes.rules import (
     IN_FUTURE,
     MAX_CLOCK_SKEW,
+    MAX_FEATURES,
     MAX_METADATA_LENGTH,
     MAX_METADATA_VALUES,
     MAX_TAGS,
+    Features,
+    Name,
     SaidWinner,
     metadata_error,
 )
@@ -41,7 +43,6 @@ SEALED_WINNERS: tuple[SealedWinner, ...] = get_args(SealedWinner)
 SaidSealedWinner = Literal[SealedWinner, "both_bad"]
 
 Body = TypeVar("Body", bound=BaseModel)
-Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH, pattern=NAME_PATTERN)]
 
 
 def _storable(metadata: dict[str, Any]) -> dict[str, Any]:
@@ -96,6 +97,11 @@ class Vote(BaseModel):
         default_factory=dict,
         description=f"Anything else worth keeping: at most {MAX_METADATA_LENGTH} characters as JSON, and "
         f"{MAX_METADATA_VALUES} values at all levels.",
+    )
+    features: Features | None = Field(
+        None,
+        description="What the answers of model_a and model_b measure, for style control, as "
+        f'`{{"length": [120, 80]}}`: at most {MAX_FEATURES} names.',
     )
 
     @field_validator("model_b")

@@ -177,5 +177,6 @@ def _row(vote: Vote, caller: Caller, models: tuple[int, int], annotators: Mappin
         vote.voted_at,
         vote.tags,
         json.dumps(vote.metadata, ensure_ascii=False) if vote.metadata else None,
+        json.dumps(vote.features, ensure_ascii=False) if vote.features else None,
         caller.key_id,
     )

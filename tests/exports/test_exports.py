@@ -18,7 +18,7 @@ AssertProblem = Callable[..., dict[str, Any]]
 
 COLUMNS = [
     "vote_id", "annotator", "model_a", "model_b", "winner", "battle_id", "timestamp", "tags", "metadata", "received_at",
-    "sealed", "propensity", "contestant_a", "contestant_b",
+    "sealed", "propensity", "contestant_a", "contestant_b", "features",
 ]  # fmt: skip
 VOTES = [
     {"annotator": "=k", "model_a": "-a", "model_b": "b%b", "winner": "model_a", "battle_id": "'1"},
@@ -26,6 +26,7 @@ VOTES = [
     {
         "annotator": "＝l", "model_a": "-a", "model_b": "'quoted", "winner": "tie", "battle_id": "2",
         "voted_at": "2026-01-02T03:04:05.000006+01:00", "tags": ["x", "=y;z"], "metadata": {"turn": 1, "é": "\\\"\n"},
+        "features": {"length": [120, 80.5]},
     },
 ]  # fmt: skip
 
@@ -92,7 +93,8 @@ def test_what_was_exported_is_read_back_as_it_was(export: Callable[..., Path], r
     last = file.frame.row(2, named=True)
     assert last["voted_at"].isoformat() == "2026-01-02T02:04:05.000006+00:00"
     assert (last["tags"], json.loads(last["metadata"])) == (VOTES[2]["tags"], VOTES[2]["metadata"])
-    assert file.frame["metadata"].to_list()[:2] == [None, None]
+    assert json.loads(last["features"]) == VOTES[2]["features"]
+    assert file.frame.select("metadata", "features").rows()[:2] == [(None, None)] * 2
 
 
 def test_jsonl_is_json_a_line(export: Callable[..., Path], recorded: list[str]) -> None:

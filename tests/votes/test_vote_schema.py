@@ -49,6 +49,11 @@ INVALID = [
     ({"metadata": {"x": [[0] * 50, [0] * (MAX_METADATA_VALUES - 53), {}]}}, "/metadata"),
     ({"metadata": {"x": "y" * (MAX_METADATA_LENGTH + 1)}}, "/metadata"),
     ({"metadata": nested(50)}, "/metadata"),
+    ({"features": {"length": [1]}}, "/features/length/1"),
+    ({"features": {"length": [1, "2"]}}, "/features/length/1"),
+    ({"features": {"length": [1, float("inf")]}}, "/features/length/1"),
+    ({"features": {"side": [1, 0]}}, "/features"),
+    ({"features": {f"x{i}": [1, 0] for i in range(17)}}, "/features"),
 ]
 
 

@@ -25,12 +25,14 @@ def count(database: Database) -> int:
 
 def test_a_vote_is_created(ask: Ask, database: Database) -> None:
     whole = {**VOTE, "voted_at": "2026-01-02T03:04:05+05:00", "tags": ["coding"], "metadata": {"turn": 1}}
+    whole["features"] = {"length": [120, 80.5]}
     response = ask("POST", "/votes", scope="ingest", json=whole)
     assert response.status_code == 201
     assert response.json().keys() == {"id", "status"}
     with database.read() as conn:
         row = conn.execute(text("SELECT v.*, k.name FROM votes v JOIN api_keys k ON k.id = api_key_id")).one()
     assert (str(row.id), row.name, row.tags) == (response.json()["id"], "ingest key", ["coding"])
+    assert row.features == whole["features"] == ask("GET", f"/votes/{row.id}").json()["features"]
     assert row.voted_at.isoformat() == "2026-01-01T22:04:05+00:00"
 
 

@@ -153,6 +153,7 @@ votes = Table(
     transaction("recorded_in"),
     Column("tags", ARRAY(Text), nullable=False, server_default="{}"),
     Column("metadata", JSONB),
+    Column("features", JSONB),  # name → measures of the answers of model_a and model_b; null without any
     Column("api_key_id", Uuid),
     Column("import_id", Uuid),
     Column("version", SmallInteger, nullable=False, server_default="0"),

@@ -8,11 +8,12 @@ from datetime import datetime
 
 import polars as pl
 
+from app.imports.formats.measures import join_measures
 from app.imports.formats.schemas import POOLED_ANNOTATOR, Form, Input, Schema
 from app.imports.formats.schemas.schema import OF_JUDGES, SAY_MORE
 from app.imports.formats.sources import RawBatch
 from app.imports.formats.timestamps import TIMESTAMP, DayOrder, parse_timestamps, timestamp_fault
-from app.imports.formats.values import parse_metadata, parse_tags
+from app.imports.formats.values import parse_features, parse_metadata, parse_tags
 from app.naming.names import name_error
 from app.votes.rules import IN_FUTURE, MAX_CLOCK_SKEW
 
@@ -25,6 +26,7 @@ OPTIONAL = (
     "propensity",
     "vote_id",
     "annotator_kind",
+    "features",
     *OF_JUDGES,
     "annotator",
     "model_a",
@@ -51,6 +53,7 @@ VOTE_COLUMNS: pl.Schema = pl.Schema(
         "annotator_kind": pl.String(),
         "question": pl.String(),
         "cost": pl.String(),
+        "features": pl.String(),
         "row": pl.Int64(),
     }
 )
@@ -117,12 +120,16 @@ def check_batch(
     timestamps = parse_timestamps(frame["voted_at"], schema.clock, order)
     tags, bad_tags = _parsed(frame["tags"], parse_tags)
     documents, bad_documents = _parsed(frame["metadata"], parse_metadata)
+    features, bad_features = _parsed(frame["features"], parse_features)
+    measures, no_numbers = join_measures(frame, form.measures, features) if form.kept else (features, {})
     broken = [
         _unusable(frame, None, raw.ambiguous, first_row),
         *(_unusable(frame, name, why, first_row) for name, why in raw.unusable.items()),
         *_broken_rules(frame, schema, outcome, timestamps, now),
         _Broken("tags", _at(bad_tags, frame.height), lambda row: bad_tags[row]),
         _Broken("metadata", _at(bad_documents, frame.height), lambda row: bad_documents[row]),
+        _Broken("features", _at(bad_features, frame.height), lambda row: bad_features[row]),
+        *(_Broken(name, rows, lambda _: "must be a number") for name, rows in no_numbers.items()),
     ]
     faulty = _at({}, frame.height)
     for rule in broken:
@@ -136,9 +143,9 @@ def check_batch(
         "propensity",
         pl.when(pl.col("vote_id").str.contains(_UUID)).then("vote_id"),
         pl.when(pl.col("annotator_kind") != "").then("annotator_kind"),
-        "question", "cost",
+        "question", "cost", measures,
         "row",
-        *form.measures,
+        *(() if form.kept else form.measures),
     )  # fmt: skip
     bad_records = votes["row"].filter(faulty).unique(maintain_order=True)
     if len(bad_records):

@@ -1,7 +1,7 @@
 """What a file says of both answers of a vote beside the verdict, such as their length."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 import polars as pl
@@ -11,6 +11,7 @@ from app.imports.formats.schemas import Form, Input, derive
 from app.rating.arrays import Floats
 from app.rating.errors import counted
 from app.rating.votes.features import SIDE, Features, measure_features
+from app.votes.rules import MAX_MEASURE
 
 ARENA: Mapping[str, str] = {
     "length": "conv_metadata.sum_assistant_{}_tokens",
@@ -27,25 +28,58 @@ IN_ORDER = (
 """Formats whose records are one vote each, with the answers in the order of the file."""
 
 
-def find_measures(features: Sequence[str], form: Form, has: Callable[[str], bool]) -> dict[Input, str]:
-    """Return our name (`length_a`) → the file's column for both measures of each feature; `side` has none.
+def find_measures(
+    features: Iterable[str], form: Form, has: Callable[[str], bool], *, required: bool
+) -> dict[Input, str]:
+    """Return our name (`length_a`) → the file's column for both measures of each feature.
+
+    None for `side`, which has none, nor for one that the file can only have in its column `features`.
 
     Raises
     ------
     BadInputError
-        The file does not have them.
+        The file does not have one, and it is required.
     """
     found: dict[Input, str] = {}
+    in_order = form.schema.derive in IN_ORDER
+    noted = "features" in form.columns and has(form.columns["features"])
     for name in features:
-        if name == SIDE:
-            continue
-        for side in "ab":
-            columns = [f"{name}_{side}", *([ARENA[name].format(side)] if name in ARENA else [])]
-            column = next((column for column in columns if has(column)), None)
-            if column is None or form.schema.derive not in IN_ORDER:
-                raise BadInputError(f"the feature {name} needs the columns {name}_a and {name}_b")
-            found[f"{name}_{side}"] = column  # type: ignore[index]  # beside the inputs that formats know
+        plain = tuple(f"{name}_{side}" for side in "ab")
+        arena = tuple(ARENA[name].format(side) for side in "ab") if name in ARENA else plain
+        columns = next((pair for pair in (plain, arena) if all(map(has, pair))), None)
+        if columns is not None and in_order:
+            found |= dict(zip(plain, columns, strict=True))  # type: ignore[arg-type]  # beside the inputs known
+        elif required and name != SIDE and not noted:
+            raise BadInputError(f"the feature {name} needs the columns {name}_a and {name}_b")
     return found
+
+
+def join_measures(
+    frame: pl.DataFrame, measures: Iterable[Input], features: pl.Series
+) -> tuple[pl.Series, dict[Input, pl.Series]]:
+    """Return the features of votes as JSON texts, measures in columns of their own among them.
+
+    A vote lacks a feature that one of its columns leaves blank. What `features` says goes first.
+
+    Returns
+    -------
+    The texts, null for a vote without any; and the rows of a column that are neither a number nor blank.
+    """
+    numbers = {name: _numbers(frame[name]) for name in measures}
+    strange = {
+        name: ((frame[name].fill_null("") != "") & ~(found.abs() <= MAX_MEASURE).fill_null(value=False))
+        for name, found in numbers.items()
+    }
+    parts = []
+    for name in {name.removesuffix("_a"): None for name in numbers if name.endswith("_a")}:
+        both = pl.DataFrame({side: numbers[f"{name}_{side}"].cast(pl.String) for side in "ab"})  # type: ignore[index]
+        parts.append(both.select(pl.format(f'"{name}":[{{}},{{}}]', "a", "b").alias(name)).to_series())
+    if not parts:
+        return features, {}
+    given = features.replace("{}", None).str.strip_prefix("{").str.strip_suffix("}")
+    joined = pl.DataFrame([*parts, given]).select(joined=pl.concat_str(pl.all(), separator=",", ignore_nulls=True))
+    texts = joined.select(features=pl.when(pl.col("joined") != "").then(pl.format("{{{}}}", "joined")))
+    return texts.to_series(), strange
 
 
 def read_features(frame: pl.DataFrame, names: Sequence[str]) -> Features | None:
@@ -60,21 +94,31 @@ def read_features(frame: pl.DataFrame, names: Sequence[str]) -> Features | None:
     """
     if not names:
         return None
-    columns = {name: (_numbers(frame[f"{name}_a"]), _numbers(frame[f"{name}_b"])) for name in names if name != SIDE}
+    columns = {name: (_measures(frame, name, 0), _measures(frame, name, 1)) for name in names if name != SIDE}
     return measure_features(names, columns, frame.height)
 
 
-def _numbers(texts: pl.Series) -> Floats:
-    numbers = texts.cast(pl.Float64, strict=False)
-    rest = (numbers.is_null() & texts.str.starts_with("{")).fill_null(value=False)
-    if rest.any():
-        summed = pl.Series([_sum(text) if by_kind else None for text, by_kind in zip(texts, rest, strict=True)])
-        numbers = numbers.fill_null(summed.cast(pl.Float64))
-    found = numbers.fill_null(np.nan).to_numpy()
+def _measures(frame: pl.DataFrame, name: str, side: int) -> Floats:
+    column = f"{name}_{'ab'[side]}"
+    if column in frame.columns:
+        texts = frame[column]
+    else:
+        texts = frame["features"].str.json_path_match(f"$[{json.dumps(name)}][{side}]").alias(column)
+    found = _numbers(texts).fill_null(np.nan).to_numpy()
     unknown = int(np.count_nonzero(~np.isfinite(found)))
     if unknown:
-        raise BadInputError(f"{texts.name} is no number in {counted(unknown, 'vote')} of {len(found):,}")
+        raise BadInputError(f"{column} is no number in {counted(unknown, 'vote')} of {len(found):,}")
     return found
+
+
+def _numbers(texts: pl.Series) -> pl.Series:
+    """Return texts as numbers, null where they are none; of an object of numbers the sum."""
+    numbers = texts.cast(pl.Float64, strict=False)
+    rest = (numbers.is_null() & texts.str.starts_with("{")).fill_null(value=False)
+    if not rest.any():
+        return numbers
+    summed = pl.Series([_sum(text) if by_kind else None for text, by_kind in zip(texts, rest, strict=True)])
+    return numbers.fill_null(summed.cast(pl.Float64))
 
 
 def _sum(text: str) -> float | None:

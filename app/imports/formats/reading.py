@@ -14,7 +14,7 @@ from app.imports.formats.csv import CsvSource
 from app.imports.formats.errors import NoVotesError, UnreadableFileError
 from app.imports.formats.expansion import check_expansion
 from app.imports.formats.jsonl import JsonlSource
-from app.imports.formats.measures import find_measures
+from app.imports.formats.measures import ARENA, find_measures
 from app.imports.formats.parquet import ParquetSource
 from app.imports.formats.schemas import (
     ColumnsError,
@@ -64,6 +64,7 @@ class ReadOptions:
     verdict : what outcome words of the file mean, such as `gauche=left`; see `read_verdicts`.
     judged : read what judges are compared by too, and keep both votes on a battle with the sides exchanged.
     features : names of what is read of both answers too, such as `length`; see `find_measures`.
+    keep_features : read what the file has of LMArena's measures, as the service keeps them with a vote.
     """
 
     schema: str | None = None
@@ -75,6 +76,7 @@ class ReadOptions:
     verdict: tuple[str, ...] = ()
     judged: bool = False
     features: tuple[str, ...] = ()
+    keep_features: bool = False
 
 
 class VoteReader:
@@ -115,10 +117,11 @@ class VoteReader:
         except BadInputError as error:
             raise BadInputError(f"{path}: {error.detail}") from error
         schema = with_verdicts(self._form.schema, read_verdicts(options.verdict))
-        measures = find_measures(options.features, self._form, self._source.has)
+        named, kept = options.features, options.keep_features
+        measures = find_measures(ARENA if kept else named, self._form, self._source.has, required=not kept)
         self._form = replace(
             self._form, schema=schema, annotator_prefix=options.annotator_prefix, judged=options.judged,
-            measures=measures,
+            measures=measures, kept=kept,
         )  # fmt: skip
         self._unknown = Counter[str]()
         self._order, self._notes = options.dates, list[str]()

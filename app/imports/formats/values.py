@@ -5,11 +5,14 @@ import math
 from collections.abc import Callable, Mapping
 from typing import get_args
 
+from pydantic import TypeAdapter, ValidationError
+
 from app.imports.formats.schemas import Input
-from app.votes.rules import metadata_error, tag_errors
+from app.votes.rules import Features, metadata_error, tag_errors
 
 MAX_EXACT_FLOAT = 2.0**53
 """Up to this value floats represent every whole number exactly."""
+_FEATURES: TypeAdapter[Features] = TypeAdapter(Features)
 
 
 def name_text(value: object) -> str | None:
@@ -93,6 +96,7 @@ _SPECIAL: Mapping[Input, Callable[[object], str | None]] = {
     "cost": timestamp_text,
     "tags": document_text,
     "metadata": document_text,
+    "features": document_text,
     "siblings": document_text,
     "won_a": flag_text,
     "won_b": flag_text,
@@ -134,6 +138,24 @@ def parse_metadata(text: str) -> str:
     if fault := metadata_error(metadata):
         raise ValueError(fault)
     return json.dumps(metadata, ensure_ascii=False, separators=(",", ":"))
+
+
+def parse_features(text: str) -> str:
+    """Return the features, a JSON object, as compact JSON text; one that is null is left out.
+
+    Raises
+    ------
+    ValueError : not an object of pairs of numbers.
+    """
+    features = _decoded(text)
+    if isinstance(features, dict):
+        features = {name: measures for name, measures in features.items() if measures is not None}
+    try:
+        return _FEATURES.dump_json(_FEATURES.validate_python(features)).decode()
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = "".join(f"/{part}" for part in first["loc"])
+        raise ValueError(f"{place} {first['msg']}".strip()) from None
 
 
 def _decoded(text: str) -> object:

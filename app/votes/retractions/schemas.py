@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.api.texts import Reason
 from app.naming.names import MAX_NAME_LENGTH
 from app.votes.retractions.queries import Target
-from app.votes.rules import Winner
+from app.votes.rules import Features, Winner
 
 
 class VoteRetraction(BaseModel):
@@ -77,6 +77,7 @@ class VoteOnRecord(BaseModel):
     received_at: datetime
     tags: list[str]
     metadata: dict[str, Any] | None
+    features: Features | None
     api_key_id: UUID | None = Field(description="The key that sent it; null for an import.")
     import_id: UUID | None
     sealed: bool = Field(description="Whether a battle's token cast it, on a pair that the service had drawn.")

@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description 599968ee84a14b8e: make docs.
+# Written by clients/python/generate.py from the OpenAPI description 61ba1a6af30496fd: make docs.
 
 from __future__ import annotations
 
@@ -790,6 +790,12 @@ class Vote(BaseModel):
         dict[str, Any] | None,
         Field(
             description="Anything else worth keeping: at most 16000 characters as JSON, and 100 values at all levels."
+        ),
+    ] = None
+    features: Annotated[
+        dict[str, Any] | None,
+        Field(
+            description='What the answers of model_a and model_b measure, for style control, as `{"length": [120, 80]}`: at most 16 names.'
         ),
     ] = None
 

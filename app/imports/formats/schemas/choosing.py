@@ -74,7 +74,7 @@ class Form:
     """The format of a file: the schema, and the column with the annotator (None: votes are pooled).
 
     `annotator_prefix` is put before the name of every annotator. `judged` reads what judges are compared by; `measures`
-    are columns that features are read from.
+    are columns that features are read from, which become one column where they are `kept`.
     """
 
     schema: Schema
@@ -82,6 +82,7 @@ class Form:
     annotator_prefix: str = ""
     judged: bool = False
     measures: Mapping[Input, str] = field(default_factory=dict)
+    kept: bool = False
 
     @property
     def columns(self) -> dict[Input, str]:
