@@ -10,7 +10,7 @@ from app.answers import service
 from app.auth.keys import COMMAND_LINE
 from app.cli.options import PrintedOption
 from app.cli.outputs import print_result
-from app.cli.session import changing, reading
+from app.cli.session import changing, open_session, reading
 from app.cli.tables import make_table
 from app.imports.answers import import_answers
 from app.rating.errors import counted
@@ -30,13 +30,13 @@ def import_file(
     ] = False,
     output_format: PrintedOption = "table",
 ) -> None:
-    """Record the answers of a file, all or none: a prompt, a model and its answer in each record.
+    """Record the answers of a file, none if one is wrong: a prompt, a model and its answer in each record.
 
     Optional columns are language, category and reference. Outputs of AlpacaEval and answers of Arena-Hard are read as
     they are. The same file again changes nothing.
     """
-    with changing(creates=True) as conn:
-        done = import_answers(conn, file, replace=replace, recorded_by=COMMAND_LINE)
+    with open_session() as session:
+        done = import_answers(session.database, file, replace=replace, recorded_by=COMMAND_LINE)
     said = f"{counted(done.created, 'answer')} recorded, {counted(done.prompts, 'prompt')} new."
     more = [
         (done.duplicate, "were here already."),

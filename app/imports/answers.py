@@ -1,6 +1,7 @@
 """Imports files of answers: CSV, JSON and Parquet, as arenas and benchmarks write them."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -9,7 +10,9 @@ from sqlalchemy import Connection
 
 from app.answers.schemas import MAX_ANSWERS, AnswerCounts, NewAnswer
 from app.answers.service import note_recorded, record_answers
-from app.errors import BadInputError, FieldError, validation_message
+from app.audit import service as audit
+from app.database.engine import Database
+from app.errors import BadInputError, FieldError, StableArenaError, validation_message
 from app.imports.formats.errors import FileTooLargeError
 from app.imports.formats.expansion import check_expansion
 from app.imports.formats.parquet import ParquetSource
@@ -17,6 +20,8 @@ from app.imports.formats.reading import SOURCES
 from app.imports.formats.schemas import ColumnsError, Input
 from app.imports.formats.sources import RawBatch, VoteSource, check_columns, refuse_long_values
 from app.imports.formats.xlsx import XlsxSource
+from app.naming.service import resolve_models
+from app.rating.errors import counted
 
 MAX_FILE_BYTES = 1024**3
 _MOST_FAULTS = 100
@@ -34,10 +39,23 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 _REQUIRED = ("prompt", "model", "answer")
 
 
-def import_answers(conn: Connection, path: Path, *, replace: bool, recorded_by: str) -> AnswerCounts:
-    """Record the answers of a file in the caller's transaction: all of them, or none.
+@dataclass(frozen=True)
+class AnswersFile:
+    """A file of answers that was read once, to its end, and is valid."""
 
-    The file is read in batches. The same file again changes nothing.
+    path: Path
+    source: VoteSource
+    wanted: Mapping[Input, str]
+    models: frozenset[str]
+    answers: int
+
+    def pieces(self) -> Iterator[list[NewAnswer]]:
+        """Yield the answers in pieces that are recorded at once."""
+        return _pieces(self.path, self.source, self.wanted)
+
+
+def read_answers(path: Path) -> AnswersFile:
+    """Read a file to its end, in batches, and check every record.
 
     Raises
     ------
@@ -48,7 +66,61 @@ def import_answers(conn: Connection, path: Path, *, replace: bool, recorded_by: 
     wanted = _choose(path, source)
     if isinstance(source, ParquetSource):
         source.check_size(wanted)
-    total, faults, read = AnswerCounts(), dict[int, list[FieldError]](), 0
+    models, answers = set[str](), 0
+    for piece in _pieces(path, source, wanted):
+        models.update(one.model for one in piece)
+        answers += len(piece)
+    if not answers:
+        raise BadInputError(f"{path} has no answers")
+    return AnswersFile(path, source, wanted, frozenset(models), answers)
+
+
+def import_answers(database: Database, path: Path, *, replace: bool, recorded_by: str) -> AnswerCounts:
+    """Record the answers of a file that is valid as a whole. The same file again changes nothing.
+
+    New models come first, in a transaction of their own, so that votes on them need not wait. Then each piece is
+    committed. An import that fails between them says how many answers it has dealt with.
+
+    Raises
+    ------
+    BadInputError
+        See `read_answers`. Also for an unknown model, if the settings refuse those.
+    """
+    file = read_answers(path)
+    with database.begin() as conn:
+        names = resolve_models(conn, {(model, None) for model in file.models})
+    if unknown := sorted(model for model in file.models if names.number(model, None) is None):
+        raise BadInputError(f"{path} has answers of {counted(len(unknown), 'unknown model')}: {', '.join(unknown[:5])}")
+    total, done, begun = AnswerCounts(), 0, False
+    try:
+        for piece in file.pieces():
+            with database.begin() as conn:
+                counts = _sum(total, record_answers(conn, piece, replace=replace))
+                if done + len(piece) == file.answers:
+                    note_recorded(conn, counts, subject=path.name, recorded_by=recorded_by)
+                elif not begun and (counts.created or counts.replaced):
+                    detail = {"answers": file.answers}
+                    audit.record(conn, actor=recorded_by, action="answers.begin", subject=path.name, detail=detail)
+                    begun = True
+            total, done = counts, done + len(piece)
+    except StableArenaError as error:
+        error.detail += f"; {done:,} of {counted(file.answers, 'answer')} are in, the same file again adds the others"
+        raise
+    return total
+
+
+def try_answers(conn: Connection, path: Path, *, replace: bool) -> tuple[AnswerCounts, int, int]:
+    """Record the first piece of a file, in a transaction that the caller rolls back.
+
+    Returns what became of it, its size, and how many answers the file has.
+    """
+    file = read_answers(path)
+    piece = next(file.pieces())
+    return record_answers(conn, piece, replace=replace), len(piece), file.answers
+
+
+def _pieces(path: Path, source: VoteSource, wanted: Mapping[Input, str]) -> Iterator[list[NewAnswer]]:
+    faults, read = dict[int, list[FieldError]](), 0
     for raw in map(refuse_long_values, source.batches(wanted)):
         given = list[NewAnswer]()
         for row, one in enumerate(_records(raw)):
@@ -57,18 +129,14 @@ def import_answers(conn: Connection, path: Path, *, replace: bool, recorded_by: 
             elif len(faults) < _MOST_FAULTS:
                 faults[read + row] = one
         read += raw.frame.height
-        for start in range(0, 0 if faults else len(given), MAX_ANSWERS):
-            total = _sum(total, record_answers(conn, given[start : start + MAX_ANSWERS], replace=replace))
+        for start in range(0, len(given), MAX_ANSWERS):
+            yield given[start : start + MAX_ANSWERS]
     if faults:
         places = source.places(faults)
         errors = tuple(
             FieldError(f"{places[row]}, {e.pointer}", e.detail) for row, some in faults.items() for e in some
         )
         raise BadInputError(f"{path}: {errors[0].pointer} {errors[0].detail}; no answer was recorded", errors)
-    if not read:
-        raise BadInputError(f"{path} has no answers")
-    note_recorded(conn, total, subject=path.name, recorded_by=recorded_by)
-    return total
 
 
 def _open(path: Path) -> VoteSource:

@@ -2,21 +2,27 @@
 
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 from httpx import Client
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
-from app.answers.schemas import MAX_TEXT_BYTES, AnswerCounts
+from app.answers.queries import lock_answers
+from app.answers.schemas import MAX_TEXT_BYTES, AnswerCounts, NewAnswer
+from app.answers.service import record_answers
 from app.database.engine import Database
+from app.database.errors import DatabaseUnreachableError
 from app.errors import BadInputError
 from app.exports.files import write_export
 from app.exports.schemas import ExportFilters
 from app.imports.answers import import_answers
+from app.naming.aliases import read_names
 from tests.fixtures.errors import at, having
+from tests.fixtures.waiting import wait_until
 
 Ask = Callable[..., Any]
 AssertProblem = Callable[..., dict[str, Any]]
@@ -117,9 +123,8 @@ def write(path: Path, records: list[dict[str, Any]]) -> Path:
 )
 def test_files_of_answers(database: Database, tmp_path: Path, name: str, records: list[dict[str, Any]]) -> None:
     file = write(tmp_path / name, records)
-    with database.begin() as conn:
-        done = import_answers(conn, file, replace=False, recorded_by="me")
-        again = import_answers(conn, file, replace=False, recorded_by="me")
+    done = import_answers(database, file, replace=False, recorded_by="me")
+    again = import_answers(database, file, replace=False, recorded_by="me")
     assert (done, again) == (AnswerCounts(prompts=2, created=4), AnswerCounts(duplicate=4))
     exported = tmp_path / "out.jsonl"
     assert write_export(database, "answers", "jsonl", ExportFilters(), exported).rows == 4
@@ -127,20 +132,59 @@ def test_files_of_answers(database: Database, tmp_path: Path, name: str, records
     assert [(row["prompt"], row["model"], row["answer"]) for row in rows] == [
         (one["prompt"], one["model"], one["answer"]) for one in POOL
     ]
-    with database.begin() as conn:
-        assert import_answers(conn, exported, replace=False, recorded_by="me") == AnswerCounts(duplicate=4)
+    assert import_answers(database, exported, replace=False, recorded_by="me") == AnswerCounts(duplicate=4)
 
 
 def test_what_is_wrong_with_a_file_of_answers(database: Database, tmp_path: Path) -> None:
     bad = [*POOL, {**POOL[0], "model": "c", "answer": "x" * (MAX_TEXT_BYTES + 1)}, {**POOL[0], "prompt": None}]
-    with (
-        pytest.raises(BadInputError, check=at("line 5, answer", "line 6, prompt")),
-        database.begin() as conn,
-    ):
-        import_answers(conn, write(tmp_path / "a.jsonl", bad), replace=False, recorded_by="me")
+    with pytest.raises(BadInputError, check=at("line 5, answer", "line 6, prompt")):
+        import_answers(database, write(tmp_path / "a.jsonl", bad), replace=False, recorded_by="me")
     for name, records, code in (("b.jsonl", [{"prompt": "x"}], "columns"), ("c.xlsx", [], "invalid")):
         file = write(tmp_path / name, records)
-        with pytest.raises(BadInputError, check=having(code=code)), database.begin() as conn:
-            import_answers(conn, file, replace=False, recorded_by="me")
+        with pytest.raises(BadInputError, check=having(code=code)):
+            import_answers(database, file, replace=False, recorded_by="me")
     with database.read() as conn:
         assert conn.execute(text("SELECT count(*) FROM prompts")).scalar_one() == 0
+
+
+def many(number: int) -> list[dict[str, Any]]:
+    return [
+        {"prompt": str(place), "model": "zeta" if place < 1000 else "alpha", "answer": "x"} for place in range(number)
+    ]
+
+
+def test_an_import_that_waits_holds_no_model_back(database: Database, tmp_path: Path) -> None:
+    file = write(tmp_path / "a.jsonl", many(1_100))
+    waiting = text("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
+    with ThreadPoolExecutor(1) as thread:
+        with database.begin() as conn:
+            lock_answers(conn)
+            done = thread.submit(import_answers, database, file, replace=False, recorded_by="me")
+            wait_until(lambda: conn.execute(waiting).scalar_one() == 1, 60)
+            with database.read() as voting:
+                assert read_names(voting, {"alpha", "zeta"}).own.keys() == {"alpha", "zeta"}
+        assert done.result().created == 1_100
+
+
+def test_an_import_that_fails_says_what_is_in_and_goes_on(
+    database: Database, ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, pieces = write(tmp_path / "a.jsonl", many(1_100)), list[int]()
+
+    def fail_at_the_second(conn: Connection, given: list[NewAnswer], *, replace: bool) -> AnswerCounts:
+        pieces.append(len(given))
+        if len(pieces) == 2:
+            raise DatabaseUnreachableError("gone")
+        return record_answers(conn, given, replace=replace)
+
+    monkeypatch.setattr("app.imports.answers.record_answers", fail_at_the_second)
+    with pytest.raises(DatabaseUnreachableError) as failed:
+        import_answers(database, file, replace=False, recorded_by="me")
+    assert "1,000 of 1,100" in failed.value.detail
+    assert import_answers(database, file, replace=False, recorded_by="me") == AnswerCounts(
+        prompts=100, created=100, duplicate=1_000
+    )
+    assert pieces == [1_000, 100] * 2
+    acts = [(one["action"], one["detail"]) for one in ask("GET", "/audit?action=answers").json()["items"]]
+    assert [action for action, _ in acts] == ["answers.record", "answers.begin"]
+    assert (acts[1][1], acts[0][1]["created"]) == ({"answers": 1_100}, 100)

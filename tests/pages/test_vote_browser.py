@@ -25,8 +25,7 @@ ORDER = {model: place for place, model in enumerate(MODELS)}
 @pytest.fixture
 def pool(database: Database) -> dict[str, str]:
     """The example's pool; which model gave each answer, by its first words as they are shown."""
-    with database.begin() as conn:
-        import_answers(conn, POOL, replace=False, recorded_by="me")
+    import_answers(database, POOL, replace=False, recorded_by="me")
     return {}
 
 

@@ -3,6 +3,8 @@
 import asyncio
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Annotated, Any
@@ -20,7 +22,7 @@ from app.api.dependencies import HeldDatabase, ReadView, Transaction, database_t
 from app.database.engine import Database
 from app.errors import BadInputError
 from app.guard.bodies import takes_body
-from app.imports.answers import import_answers
+from app.imports.answers import import_answers, try_answers
 from app.imports.upload import kind_of_name
 from app.pages.console.rendering import Admin, Console, console_router
 
@@ -32,10 +34,11 @@ _SEE_ALL = "/console/answers"
 
 @dataclass(frozen=True)
 class Sent:
-    """What became of a file, or would become of it."""
+    """What became of a file or, if it was tried out, of so many of its answers, the first."""
 
     counts: AnswerCounts
-    tried: bool
+    tried: int = 0
+    answers: int = 0
 
 
 @router.get("")
@@ -74,24 +77,33 @@ def _safe(text: str) -> Markup:
 
 
 def _receive(console: Console, database: Database, form: FormData) -> Response:
-    tried, sent, problem = "try" in form, None, None
-    with database.begin() as conn:
-        try:
-            with conn.begin_nested():
-                sent = Sent(_import(console, conn, form), tried)
-        except BadInputError as error:
-            problem = error
-        found = list_prompts(conn, limit=_SHOWN + 1)
-        page = console.page(
-            "answers/page.html", status=422 if problem else 200,
-            **_shown(found), coverage=report_coverage(conn), sent=sent, problem=problem,
-        )  # fmt: skip
-        if tried:
-            conn.rollback()
-    return page
+    problem, sent, replace = None, None, "replace" in form
+    try:
+        with _copied(form) as path:
+            if "try" in form:
+                with database.begin() as conn:
+                    page = _page(console, conn, Sent(*try_answers(conn, path, replace=replace)))
+                    conn.rollback()
+                return page
+            sent = Sent(import_answers(database, path, replace=replace, recorded_by=console.actor))
+    except BadInputError as error:
+        problem = error
+    with database.read() as conn:
+        return _page(console, conn, sent, problem)
 
 
-def _import(console: Console, conn: Connection, form: FormData) -> AnswerCounts:
+def _page(
+    console: Console, conn: Connection, sent: Sent | None = None, problem: BadInputError | None = None
+) -> Response:
+    return console.page(
+        "answers/page.html", status=422 if problem else 200,
+        **_shown(list_prompts(conn, limit=_SHOWN + 1)), coverage=report_coverage(conn), sent=sent, problem=problem,
+    )  # fmt: skip
+
+
+@contextmanager
+def _copied(form: FormData) -> Iterator[Path]:
+    """Copy the form's file to a folder; errors inside have the name that it was sent under."""
     file = form.get("file")
     if not isinstance(file, UploadFile) or not file.filename or kind_of_name(file.filename) is None:
         raise BadInputError("choose a file whose name ends with .jsonl, .json, .csv, .tsv or .parquet")
@@ -100,10 +112,9 @@ def _import(console: Console, conn: Connection, form: FormData) -> AnswerCounts:
         with path.open("wb") as copy:
             shutil.copyfileobj(file.file, copy)
         try:
-            return import_answers(conn, path, replace="replace" in form, recorded_by=console.actor)
+            yield path
         except BadInputError as error:
-            name = file.filename
-            raise BadInputError(error.detail.replace(str(path), name), error.errors) from error
+            raise BadInputError(error.detail.replace(str(path), file.filename), error.errors) from error
 
 
 def _shown(found: list[Prompt]) -> dict[str, Any]:
