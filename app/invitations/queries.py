@@ -10,6 +10,8 @@ from sqlalchemy.dialects.postgresql import insert
 from app.database.tables import annotators, battles, invitations, votes
 from app.snapshots.vote_sets import is_retracted
 
+_DOOR_LOCK = 20_250_306  # a number of our own among PostgreSQL's advisory locks
+
 
 def is_open() -> ColumnElement[bool]:
     """Return the condition that an invitation is neither revoked nor expired."""
@@ -20,6 +22,11 @@ def is_open() -> ColumnElement[bool]:
 def add_invitation(conn: Connection, values: Mapping[str, Any]) -> None:
     """Add an invitation."""
     conn.execute(insert(invitations).values(values))
+
+
+def lock_door(conn: Connection) -> None:
+    """Let no other transaction open the door to everyone until this one ends: the later one then closes this one's."""
+    conn.execute(select(func.pg_advisory_xact_lock(_DOOR_LOCK)))
 
 
 def revoke_invitation(conn: Connection, condition: ColumnElement[bool]) -> list[UUID]:

@@ -31,6 +31,7 @@ def add_invitation(conn: Connection, new: NewInvitation, *, created_by: str) -> 
     if new.everyone:
         if new.annotator is not None:
             raise _wrong("/annotator", "does not go with a door that is open to everyone")
+        store.lock_door(conn)
         store.revoke_invitation(conn, invitations.c.annotator_id.is_(None))
     else:
         key = new.annotator or f"invited-{invitation_id.hex}"
