@@ -86,8 +86,8 @@ async def post_battle(
     `foreign-annotator` if the token is bound to another annotator; `malformed-body`, `media-type`, `body-too-large`;
     `invalid`, also for a candidate that is unknown or archived; `too-few-models` if the arena has fewer than two
     models; `nothing-left` and `votes-used-up` for answers that lie here; `idempotency-key-reused`,
-    `idempotency-in-flight`. After `queue-full`, `shutting-down`, `database-unreachable` or `database-busy`, ask again
-    later.
+    `idempotency-in-flight`. After `pair-taken`, `queue-full`, `shutting-down`, `database-unreachable` or
+    `database-busy`, ask again later.
     """
     body = await request.body()
     battle = await parse_body(partial(parse_as, NewBattle), body)
@@ -181,8 +181,9 @@ def undo_vote(
 ) -> UndoneVote:
     """Take a vote back within some seconds after it was cast: a slip of the finger.
 
-    The vote is retracted; the battle takes no other. Taking it back again changes nothing. Needs scope `ingest` or, in
-    the body, the battle's `token`. Problems: `not-authenticated`, `scope-missing`; `forged-token`, also for the token
+    The vote is retracted; the battle takes no other, and the vote counts towards the limit of an invitation: it has
+    revealed the models. Taking it back again changes nothing. Needs scope `ingest` or, in the body, the battle's
+    `token`. Problems: `not-authenticated`, `scope-missing`; `forged-token`, also for the token
     of another battle; `not-found`; `conflict` for a battle without a vote; `undo-too-late`.
     """
     if token_battle is not None:

@@ -14,7 +14,7 @@ from app.api.problems import invalid_input
 from app.battles import queries as store
 from app.battles.drawing import BattleDraws
 from app.battles.histories import Histories, History
-from app.battles.prompts import NothingLeftError, SeenPairs, ShownTexts, hold_to_limit, read_shown
+from app.battles.prompts import PairTakenError, SeenPairs, ShownTexts, hold_to_limit, read_shown
 from app.battles.queries import BattleRow, ModelIds
 from app.battles.roster import Roster
 from app.battles.schemas import NewBattle
@@ -162,8 +162,10 @@ def offer_battles(
             if one.voter is not None:
                 voters[annotator_id, one.voter.invitation_id] = one.voter
         else:
-            pools[place] = NothingLeftError("another battle of the same moment has shown the last pair")
-    expires_at = store.insert_battles(conn, list(rows.values()), seconds=seconds) if rows else None
+            pools[place] = PairTakenError("another battle of this moment shows the prompt's last pair: ask again")
+    expires_at, left_out = store.insert_battles(conn, list(rows.values()), seconds=seconds) if rows else (None, set())
+    for place in [place for place, row in rows.items() if row.id in left_out]:
+        pools[place] = PairTakenError("another battle of this moment shows this prompt and pair: ask again")
     for (annotator_id, _), voter in sorted(voters.items(), key=lambda item: item[0]):
         hold_to_limit(conn, voter, annotator_id)
     shown = read_shown(conn, list(rows.values()))

@@ -1,32 +1,33 @@
 """The prompts of battles whose answers lie here: which one each annotator gets, and how many votes are left."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from uuid import UUID
 
 from sqlalchemy import Connection, func, select, text
 
-from app.answers.pool import Pair, Seen
+from app.answers.pool import OfferedPrompt, Pair, Seen
 from app.answers.queries import read_texts
 from app.answers.rendering import RenderedTexts
 from app.battles.queries import BattleRow
 from app.database.tables import annotators, battles
-from app.errors import ConflictError, GoneError
+from app.errors import ConflictError, GoneError, UnavailableError
 from app.invitations.voters import Voter
 
-_SEEN = text(
-    """
-    SELECT annotator_id, prompt_id, least(left_id, right_id), greatest(left_id, right_id)
-    FROM battles WHERE annotator_id = ANY(:annotators) AND prompt_id IS NOT NULL
-    """
-)
+_SEEN = """
+SELECT b.annotator_id, b.prompt_id, least(b.left_id, b.right_id), greatest(b.left_id, b.right_id)
+FROM unnest(%(annotators)b::int[], %(prompts)b::int[]) AS wanted(annotator_id, prompt_id)
+JOIN battles AS b ON b.annotator_id = wanted.annotator_id AND b.prompt_id = wanted.prompt_id
+"""
 # The newest battles stay, as many as the annotator may vote on.
 _CLOSE = text(
     """
     UPDATE battles SET expires_at = now() WHERE id IN (
         SELECT id FROM battles
-        WHERE annotator_id = :annotator AND invitation_id = :invitation AND vote_id IS NULL AND expires_at > now()
+        WHERE annotator_id = :annotator AND invitation_id = :invitation AND vote_id IS NULL AND skip_reason IS NULL
+            AND expires_at > now()
         ORDER BY id DESC OFFSET :kept
     )
     """
@@ -40,8 +41,15 @@ class NothingLeftError(ConflictError):
     title = "There is nothing left to show"
 
 
+class PairTakenError(UnavailableError):
+    """Another battle of the same moment shows the annotator this prompt and pair: the next one is drawn anew."""
+
+    code = "pair-taken"
+    title = "Another battle of the same moment shows this"
+
+
 class VotesUsedUpError(GoneError):
-    """The annotator has cast as many votes as the invitation allows."""
+    """The annotator has cast as many votes as the invitation allows, those that were taken back too."""
 
     code = "votes-used-up"
     title = "All votes of the invitation are cast"
@@ -82,13 +90,12 @@ class SeenPairs:
         self.of[annotator_id][prompt_id].add((min(one, other), max(one, other)))
 
 
-def read_seen(conn: Connection, annotator_ids: Collection[int]) -> SeenPairs:
-    """Return what annotators were shown: all their battles, whether they voted or not."""
-    seen = SeenPairs()
-    if annotator_ids:
-        for annotator_id, prompt_id, one, other in conn.execute(_SEEN, {"annotators": list(annotator_ids)}):
-            seen.add(annotator_id, prompt_id, one, other)
-    return seen
+def read_seen(conn: Connection, wanted: Iterable[tuple[int | None, Sequence[OfferedPrompt]]], seen: SeenPairs) -> None:
+    """Add what annotators on record were shown of some prompts: all their battles, with a vote or without."""
+    if pairs := {(number, one.prompt.id) for number, offered in wanted if number is not None for one in offered}:
+        annotators, prompts = zip(*pairs, strict=True)
+        for row in conn.exec_driver_sql(_SEEN, {"annotators": list(annotators), "prompts": list(prompts)}):
+            seen.add(*row)
 
 
 def read_votes_left(conn: Connection, voters: Iterable[tuple[Voter, int | None]]) -> dict[UUID, int]:
@@ -118,7 +125,8 @@ def hold_to_limit(conn: Connection, voter: Voter, annotator_id: int) -> None:
     c = battles.c
     mine = (c.annotator_id == annotator_id, c.invitation_id == voter.invitation_id)
     conn.execute(select(annotators.c.id).where(annotators.c.id == annotator_id).with_for_update(key_share=True))
-    conn.execute(select(c.id).where(*mine, c.vote_id.is_(None)).order_by(c.id).with_for_update())
+    waiting = (c.vote_id.is_(None), c.skip_reason.is_(None), c.expires_at > func.now() - timedelta(minutes=1))
+    conn.execute(select(c.id).where(*mine, *waiting).order_by(c.id).with_for_update())
     cast = conn.execute(select(func.count()).where(*mine, c.vote_id.is_not(None))).scalar_one()
     kept = max(voter.max_votes - cast, 0)
     conn.execute(_CLOSE, {"annotator": annotator_id, "invitation": voter.invitation_id, "kept": kept})

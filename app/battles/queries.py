@@ -45,9 +45,13 @@ WITH added AS (
                 %(left_answer_id)b::bigint[], %(right_answer_id)b::bigint[], %(invitation_id)b::uuid[])
          AS b(id, annotator_id, left_id, right_id, candidate_set_id, tags, drawn_by, propensity, snapshot_id,
               policy_version, api_key_id, prompt_id, left_answer_id, right_answer_id, invitation_id)
-    RETURNING expires_at
+    {unless_seen} RETURNING id, expires_at
 )
-SELECT max(expires_at) FROM added
+SELECT max(expires_at), CASE WHEN count(*) < %(n)s THEN coalesce(array_agg(id), '{}') END FROM added
+"""
+_UNLESS_SEEN = """
+    ON CONFLICT (prompt_id, annotator_id, least(left_id, right_id), greatest(left_id, right_id))
+    WHERE prompt_id IS NOT NULL DO NOTHING
 """
 
 
@@ -93,12 +97,17 @@ def read_histories(
     return conn.exec_driver_sql(_HISTORY, values)
 
 
-def insert_battles(conn: Connection, rows: Sequence[BattleRow], *, seconds: int) -> datetime:
-    """Add battles that wait so many seconds for their votes; return when they expire."""
+def insert_battles(conn: Connection, rows: Sequence[BattleRow], *, seconds: int) -> tuple[datetime | None, set[UUID]]:
+    """Add battles that wait so many seconds for their votes; return when they expire, and those left out.
+
+    A battle is left out if another one shows its annotator the same prompt and pair.
+    """
     fields = zip(BattleRow._fields, zip(*rows, strict=True), strict=True)
     columns: dict[str, list[Any]] = {name: list(values) for name, values in fields}
-    expires_at: datetime = conn.exec_driver_sql(_INSERT, {**columns, "seconds": seconds}).scalar_one()
-    return expires_at
+    statement = _INSERT.replace("{unless_seen}", _UNLESS_SEEN if any(columns["prompt_id"]) else "")
+    values = {**columns, "seconds": seconds, "n": len(rows)}
+    expires_at, added = conn.exec_driver_sql(statement, values).one()
+    return expires_at, set() if added is None else set(columns["id"]).difference(added)
 
 
 def state_of() -> ColumnElement[str]:

@@ -3,7 +3,7 @@ from dataclasses import replace
 from functools import partial
 from random import SystemRandom
 
-from app.answers.pool import AnswerPools, OfferedPrompt, choose_prompt
+from app.answers.pool import AnswerPools, OfferedPrompt, choose_prompt, sample_prompts
 from app.api.group_commit import COMMIT_SIZE, GroupCommit
 from app.battles.drawing import BattleDraws
 from app.battles.histories import Histories
@@ -15,7 +15,7 @@ from app.battles.offering import (
     names_of,
     offer_battles,
 )
-from app.battles.prompts import NothingLeftError, VotesUsedUpError, read_seen, read_votes_left
+from app.battles.prompts import NothingLeftError, SeenPairs, VotesUsedUpError, read_seen, read_votes_left
 from app.battles.roster import Rosters
 from app.database.engine import Database
 from app.errors import StableArenaError
@@ -76,21 +76,28 @@ class BattleQueue(GroupCommit[Submission, BattleReceipt]):
 
     def _choose_prompts(self, asked: Sequence[Submission], prepared: Preparation) -> Preparation:
         """Choose a prompt for each battle that is to show answers."""
-        pool = self._pools.current()
-        known = {number for one in asked if (number := prepared.number(one)) is not None}
-        with self._database.read() as conn:
-            seen = read_seen(conn, known)
-            left = read_votes_left(conn, {(one.voter, prepared.number(one)) for one in asked if one.voter is not None})
+        pool, seen = self._pools.current(), SeenPairs()
         prompts: dict[int, OfferedPrompt | StableArenaError] = {}
+        drawn: list[tuple[Submission, Sequence[OfferedPrompt], Sequence[OfferedPrompt]]] = []
         for one in asked:
             models = prepared.candidates[names_of(one.battle)]
             if isinstance(models, StableArenaError):
                 prompts[id(one)] = models
-            elif one.voter is not None and left.get(one.voter.id, 1) <= 0:
-                prompts[id(one)] = VotesUsedUpError("every vote that this invitation allows is cast")
             else:
-                offered = pool.offer(models, one.battle.category)
-                chosen = choose_prompt(self._random, offered, seen.by(prepared.number(one)))
+                every = pool.offer(models, one.battle.category)
+                drawn.append((one, every, sample_prompts(self._random, every)))
+        with self._database.read() as conn:
+            left = read_votes_left(conn, {(one.voter, prepared.number(one)) for one in asked if one.voter is not None})
+            read_seen(conn, [(prepared.number(one), sample) for one, _, sample in drawn], seen)
+            for one, offered, sample in drawn:
+                number = prepared.number(one)
+                if one.voter is not None and left.get(one.voter.id, 1) <= 0:
+                    prompts[id(one)] = VotesUsedUpError("every vote that this invitation allows is cast")
+                    continue
+                chosen = choose_prompt(self._random, sample, seen.by(number))
+                if chosen is None and sample is not offered:
+                    read_seen(conn, [(number, offered)], seen)
+                    chosen = choose_prompt(self._random, offered, seen.by(number))
                 prompts[id(one)] = chosen or NothingLeftError("every prompt was shown with every pair of its answers")
         return replace(prepared, prompts=prompts, seen=seen, votes_left=left)
 

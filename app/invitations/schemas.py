@@ -23,7 +23,10 @@ class NewInvitation(BaseModel):
     )
     category: Name | None = Field(None, description="Only prompts of this category are shown.")
     max_votes: int | None = Field(
-        None, ge=1, le=MAX_LINK_VOTES, description="Most votes of an annotator; null for no limit."
+        None,
+        ge=1,
+        le=MAX_LINK_VOTES,
+        description="Most votes of an annotator, those that were taken back too; null for no limit.",
     )
     expires_at: StorableTimestamp | None = Field(None, description="When no more battles are drawn; null for no end.")
 

@@ -1,20 +1,37 @@
 """Battles whose answers lie here, by keys and by those who vote: links, the open door, limits, undoing."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from typing import Any
 
+import numpy as np
 import pytest
 from httpx import Client, Response
 from sqlalchemy import text
 
+from app.answers.pool import OfferedPrompt, PooledPrompt, sample_prompts
+from app.battles.offering import BattleReceipt, Submission
+from app.battles.prompts import NothingLeftError, PairTakenError
+from app.battles.queue import BattleQueue
+from app.battles.schemas import NewBattle
 from app.database.engine import Database
+from app.naming.known_names import KnownNames
 
 Ask = Callable[..., Any]
 AssertProblem = Callable[..., dict[str, Any]]
 MODELS, PROMPTS = ("ash", "birch", "cedar"), ("One?", "Two?")
+SEE_ALL_BUT = text(
+    """
+    INSERT INTO battles (id, annotator_id, left_id, right_id, candidate_set_id, drawn_by, propensity, policy_version,
+                         prompt_id, expires_at)
+    SELECT gen_random_uuid(), b.annotator_id, b.left_id, b.right_id, b.candidate_set_id, b.drawn_by, b.propensity,
+           b.policy_version, p.id, b.expires_at
+    FROM battles AS b, prompts AS p WHERE b.id = :first AND p.text <> :one AND p.id <> b.prompt_id
+    """
+)
 PAIRS = {frozenset(pair) for pair in (("ash", "birch"), ("ash", "cedar"), ("birch", "cedar"))}
 
 
@@ -274,3 +291,49 @@ def test_an_order_of_ones_own_after_twenty_votes(
         assert client.get(f"/api/v1/annotators/me/order{query}", headers=shown).status_code == status
     assert_problem(ask("GET", "/annotators/me/order", scope="admin"), 403, "scope-missing")
     assert_problem(ask("GET", "/annotators/me/order", scope=None), 401, "not-authenticated")
+
+
+def test_two_processes_do_not_offer_the_same(database: Database, ask: Ask) -> None:
+    given = [{"prompt": str(p), "model": m, "answer": "x"} for p in range(2) for m in ("a", "b")]
+    ask("POST", "/answers", json={"answers": given})
+
+    async def draw_at_once() -> list[Any]:
+        queues = [BattleQueue(database, token_seconds=60, queue_size=9, names=KnownNames(database)) for _ in range(4)]
+        asked = (queue.submit(Submission(NewBattle(annotator="ann", answers=True), None)) for queue in queues)
+        results = await asyncio.gather(*asked, return_exceptions=True)
+        for queue in queues:
+            await queue.close()
+        return results
+
+    for _ in range(3):  # until both prompts were shown
+        results = asyncio.run(draw_at_once())
+        assert all(isinstance(one, BattleReceipt | PairTakenError | NothingLeftError) for one in results), results
+    with database.read() as conn:
+        shown = Counter(conn.execute(text("SELECT prompt_id FROM battles")).scalars())
+    assert list(shown.values()) == [1, 1]
+
+
+def test_of_two_doors_that_open_at_once_one_stays_open(ask: Ask, database: Database) -> None:
+    with ThreadPoolExecutor(8) as many:
+        assert {
+            one.status_code
+            for one in many.map(lambda _: ask("POST", "/invitations", json={"everyone": True}), range(8))
+        } == {201}
+    states = Counter(one["state"] for one in ask("GET", "/invitations").json()["items"])
+    assert states == {"open": 1, "revoked": 7}
+
+
+def test_what_was_seen_of_many_prompts_is_read_in_part(database: Database, ask: Ask) -> None:
+    """An annotator who has seen all but one of many prompts gets it, and then nothing."""
+    number = 300
+    given = [{"prompt": str(p), "model": m, "answer": "x"} for p in range(number) for m in ("a", "b")]
+    ask("POST", "/answers", json={"answers": given})
+    body = {"annotator": "ann", "answers": True}
+    first = ask("POST", "/battles", scope="ingest", json=body).json()
+    with database.begin() as conn:
+        conn.execute(SEE_ALL_BUT, {"one": "77", "first": first["battle_id"]})
+    if first["prompt"] != "77":
+        assert ask("POST", "/battles", scope="ingest", json=body).json()["prompt"] == "77"
+    assert ask("POST", "/battles", scope="ingest", json=body).status_code == 409
+    offered = [OfferedPrompt(PooledPrompt(p, None, (), {}), (1, 2)) for p in range(number)]
+    assert len(sample_prompts(np.random.default_rng(0), offered)) <= 32

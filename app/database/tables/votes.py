@@ -125,7 +125,16 @@ battles = Table(
     CheckConstraint("vote_id IS NULL OR skip_reason IS NULL", name="ended_once"),
     Index("ix_battles_annotator_id_id", "annotator_id", "id"),
     Index("ix_battles_created_at", "created_at", postgresql_using="brin"),
-    Index("ix_battles_prompt_id", "prompt_id", postgresql_where=text("prompt_id IS NOT NULL")),
+    # No annotator gets a prompt twice with the same pair, also from two processes at the same moment.
+    Index(
+        "uq_battles_prompt_id_annotator_id_pair",
+        "prompt_id",
+        "annotator_id",
+        text("least(left_id, right_id)"),
+        text("greatest(left_id, right_id)"),
+        unique=True,
+        postgresql_where=text("prompt_id IS NOT NULL"),
+    ),
     Index("ix_battles_invitation_id", "invitation_id", postgresql_where=text("invitation_id IS NOT NULL")),
     postgresql_with={"fillfactor": 85},  # room for the row's next version on its page: it names no indexed column
 )
