@@ -6,8 +6,8 @@ The index is built in the migration's transaction: battles wait until it is done
 import sqlalchemy as sa
 from alembic import op
 
-revision: str = "0033"
-down_revision: str | None = "0032"
+revision: str = "0034"
+down_revision: str | None = "0033"
 branch_labels: str | None = None
 depends_on: str | None = None
 
