@@ -60,7 +60,8 @@ def alias_table(weights: Floats) -> AliasTable:
     probability = np.asarray(weights, dtype=np.float64) / np.sum(weights, dtype=np.float64)
     size = len(probability)
     height = probability * size
-    light, heavy = np.flatnonzero(height < 1.0), np.flatnonzero(height >= 1.0)
+    full = min(1.0, height.max())  # equal weights may all come out just below 1
+    light, heavy = np.flatnonzero(height < full), np.flatnonzero(height >= full)
     own, other = height.copy(), np.arange(size)
     # What the light outcomes lack, in all, before each of them and after the last; and what the heavy ones have left.
     lacking, left = np.append(0.0, np.cumsum(1.0 - height[light])), np.cumsum(height[heavy] - 1.0)

@@ -19,6 +19,7 @@ WEIGHTS = PairWeights(
 @given(st.lists(st.one_of(st.just(0.0), st.floats(1e-6, 1e6)), min_size=1, max_size=60).filter(any))
 @example([1.5, 1.5, 1.5, 1.5, 102.5, 102.5])  # the first two light ones take just what the first heavy one has left
 @example([0.0, 1.5, 3.0])  # a weight that is just the mean
+@example([838861.1111381254] * 5)  # equal weights, each a little less than a fifth of their sum
 def test_every_bucket_of_an_alias_table_adds_up(weights: list[float]) -> None:
     table = alias_table(np.array(weights))
     found = np.bincount(np.arange(len(weights)), table.own, len(weights))
