@@ -18,7 +18,8 @@ Seen = Mapping[int, Collection[Pair]]
 _CHECK_SECONDS = 1.0
 _REREAD_SECONDS = 60.0
 _FEWEST = 2
-_SAMPLED = 32
+_TRIES = 20
+_SAMPLED = 8
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class AnswerPool:
 
 
 def sample_prompts(random: Random, offered: Sequence[OfferedPrompt]) -> Sequence[OfferedPrompt]:
-    """Return some of many prompts, so that what an annotator has seen of them is read quickly; few are returned all."""
+    """Return some of the prompts, so that what an annotator has seen of them is read quickly."""
     if len(offered) <= _SAMPLED:
         return offered
     places = {int(random.random() * len(offered)) for _ in range(_SAMPLED)}
@@ -86,6 +87,10 @@ def choose_prompt(random: Random, offered: Sequence[OfferedPrompt], seen: Seen) 
 
     The models' scores and earlier votes have no part in it, so it says nothing about the models.
     """
+    for _ in range(_TRIES if len(seen) * 2 < len(offered) else 0):
+        one = offered[int(random.random() * len(offered))]
+        if one.prompt.id not in seen:
+            return one
     left = [(len(seen.get(one.prompt.id, ())), one) for one in offered]
     left = [(times, one) for times, one in left if not times or one.has_more(seen[one.prompt.id])]
     if not left:

@@ -1,7 +1,7 @@
 """The prompts of battles whose answers lie here: which one each annotator gets, and how many votes are left."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from uuid import UUID
@@ -16,6 +16,14 @@ from app.database.tables import annotators, battles
 from app.errors import ConflictError, GoneError, UnavailableError
 from app.invitations.voters import Voter
 
+_MOST_READ = 100
+_RECENT = """
+SELECT recent.* FROM unnest(%(annotators)b::int[]) AS wanted(annotator_id)
+CROSS JOIN LATERAL (
+    SELECT b.annotator_id, b.prompt_id, least(b.left_id, b.right_id), greatest(b.left_id, b.right_id)
+    FROM battles AS b WHERE b.annotator_id = wanted.annotator_id ORDER BY b.id DESC LIMIT %(most)s
+) AS recent
+"""
 _SEEN = """
 SELECT b.annotator_id, b.prompt_id, least(b.left_id, b.right_id), greatest(b.left_id, b.right_id)
 FROM unnest(%(annotators)b::int[], %(prompts)b::int[]) AS wanted(annotator_id, prompt_id)
@@ -77,8 +85,12 @@ class ShownTexts:
 
 @dataclass
 class SeenPairs:
-    """What annotators were shown, by their numbers; it grows with the battles of a group."""
+    """What annotators were shown, by their numbers; it grows with the battles of a group.
 
+    Of those in `in_part`, only the last battles are known.
+    """
+
+    in_part: frozenset[int] = frozenset()
     of: dict[int, dict[int, set[Pair]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(set)))
 
     def by(self, annotator_id: int | None) -> Seen:
@@ -90,9 +102,20 @@ class SeenPairs:
         self.of[annotator_id][prompt_id].add((min(one, other), max(one, other)))
 
 
+def read_recent(conn: Connection, annotator_ids: Collection[int]) -> SeenPairs:
+    """Return what annotators were shown in their last battles, with a vote or without."""
+    rows = conn.exec_driver_sql(_RECENT, {"annotators": list(annotator_ids), "most": _MOST_READ}).all()
+    battles_of = Counter(row.annotator_id for row in rows)
+    seen = SeenPairs(frozenset(number for number, read in battles_of.items() if read == _MOST_READ))
+    for annotator_id, prompt_id, one, other in rows:
+        if prompt_id is not None:
+            seen.add(annotator_id, prompt_id, one, other)
+    return seen
+
+
 def read_seen(conn: Connection, wanted: Iterable[tuple[int | None, Sequence[OfferedPrompt]]], seen: SeenPairs) -> None:
-    """Add what annotators on record were shown of some prompts: all their battles, with a vote or without."""
-    if pairs := {(number, one.prompt.id) for number, offered in wanted if number is not None for one in offered}:
+    """Add what annotators were shown of some prompts in all their battles, for those of which it is known in part."""
+    if pairs := {(number, one.prompt.id) for number, offered in wanted if number in seen.in_part for one in offered}:
         annotators, prompts = zip(*pairs, strict=True)
         for row in conn.exec_driver_sql(_SEEN, {"annotators": list(annotators), "prompts": list(prompts)}):
             seen.add(*row)

@@ -15,7 +15,7 @@ from app.battles.offering import (
     names_of,
     offer_battles,
 )
-from app.battles.prompts import NothingLeftError, SeenPairs, VotesUsedUpError, read_seen, read_votes_left
+from app.battles.prompts import NothingLeftError, VotesUsedUpError, read_recent, read_seen, read_votes_left
 from app.battles.roster import Rosters
 from app.database.engine import Database
 from app.errors import StableArenaError
@@ -76,21 +76,25 @@ class BattleQueue(GroupCommit[Submission, BattleReceipt]):
 
     def _choose_prompts(self, asked: Sequence[Submission], prepared: Preparation) -> Preparation:
         """Choose a prompt for each battle that is to show answers."""
-        pool, seen = self._pools.current(), SeenPairs()
+        pool = self._pools.current()
         prompts: dict[int, OfferedPrompt | StableArenaError] = {}
-        drawn: list[tuple[Submission, Sequence[OfferedPrompt], Sequence[OfferedPrompt]]] = []
+        offers: list[tuple[Submission, list[OfferedPrompt]]] = []
         for one in asked:
             models = prepared.candidates[names_of(one.battle)]
             if isinstance(models, StableArenaError):
                 prompts[id(one)] = models
             else:
-                every = pool.offer(models, one.battle.category)
-                drawn.append((one, every, sample_prompts(self._random, every)))
+                offers.append((one, pool.offer(models, one.battle.category)))
         with self._database.read() as conn:
             left = read_votes_left(conn, {(one.voter, prepared.number(one)) for one in asked if one.voter is not None})
-            read_seen(conn, [(prepared.number(one), sample) for one, _, sample in drawn], seen)
-            for one, offered, sample in drawn:
-                number = prepared.number(one)
+            numbers = [prepared.number(one) for one, _ in offers]
+            seen = read_recent(conn, {number for number in numbers if number is not None})
+            samples = [
+                sample_prompts(self._random, offered) if number in seen.in_part else offered
+                for number, (_, offered) in zip(numbers, offers, strict=True)
+            ]
+            read_seen(conn, zip(numbers, samples, strict=True), seen)
+            for number, (one, offered), sample in zip(numbers, offers, samples, strict=True):
                 if one.voter is not None and left.get(one.voter.id, 1) <= 0:
                     prompts[id(one)] = VotesUsedUpError("every vote that this invitation allows is cast")
                     continue
