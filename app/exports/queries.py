@@ -97,6 +97,7 @@ def votes_query(
             counts_a.c.name.label("contestant_a"),
             counts_b.c.name.label("contestant_b"),
             v.features,
+            v.criterion,
         )
         .join_from(votes, annotators, annotators.c.id == v.annotator_id)
         .outerjoin(battles, battles.c.id == v.sealed_battle_id)

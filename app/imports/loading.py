@@ -213,15 +213,15 @@ def _receive_left_out(conn: Connection, left_out: Sequence[LeftOut], *, import_i
 
     A retracted vote does not keep its battle. Where the policy says so, earlier votes are replaced.
     """
-    disputed = {(one.battle_id, one.annotator_id) for one in left_out if one.retracted}
-    contradicted = {(one.battle_id, one.annotator_id) for one in left_out if one.contradicts}
+    disputed = {one.key for one in left_out if one.retracted}
+    contradicted = {one.key for one in left_out if one.contradicts}
     if contradicted - disputed and replaces_conflicts(conn):
         disputed |= contradicted
-    others = _as_on_record([one for one in left_out if (one.battle_id, one.annotator_id) not in disputed])
+    others = _as_on_record([one for one in left_out if one.key not in disputed])
     if not disputed:
         return others
     # a later vote is compared with the one that this file has added
-    records = [one.record for one in left_out if (one.battle_id, one.annotator_id) in disputed]
+    records = [one.record for one in left_out if one.key in disputed]
     rows = read_left_out(conn, records)
     receipts = receive_repeated(conn, [row for _, row in rows], import_id=import_id)
     statuses = Counter(receipt.status for receipt in receipts.values())

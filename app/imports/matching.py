@@ -10,23 +10,24 @@ _NONE = pl.DataFrame(schema={"number": pl.Int64, "vote": pl.Int64})
 
 
 def vote_keys(*, annotator: bool = True) -> pl.Expr:
-    """Return annotator, models and verdict of each vote as one number, the same whichever model is model_a.
+    """Return annotator, models, verdict and criterion of each vote as one number, the same whichever model is model_a.
 
-    Of the columns `annotator_id, model_a_id, model_b_id, outcome`; `annotator` False leaves out the first.
+    Of the columns `annotator_id, model_a_id, model_b_id, outcome, criterion`; `annotator` False leaves out the first.
     """
     a, b, outcome = pl.col("model_a_id"), pl.col("model_b_id"), pl.col("outcome")
     mirrored = pl.when((a > b) & (outcome <= 1)).then(1 - outcome).otherwise(outcome)
     parts = [pl.min_horizontal(a, b), pl.max_horizontal(a, b), mirrored]
     parts += [pl.col("annotator_id")] if annotator else []
-    return pl.struct(part.cast(pl.Int64).alias(str(i)) for i, part in enumerate(parts)).hash(seed=0)
+    numbers = [part.cast(pl.Int64).alias(str(i)) for i, part in enumerate(parts)]
+    return pl.struct(*numbers, "criterion").hash(seed=0)
 
 
 def match_votes(given: pl.DataFrame, recorded: pl.DataFrame) -> pl.DataFrame:
     """Pair votes of a file with votes on record that say the same; each vote is in one pair at most.
 
-    Two votes say the same if they have the same annotator, models and verdict, and neither their times nor their
-    battles differ. Times are compared to the second, or as coarsely as one of them is written (12:30:00 may stand for
-    any time in its minute or hour, midnight for any time of its day); a missing time or battle may stand for any.
+    Two votes say the same if they have the same annotator, models, verdict and criterion, and neither their times nor
+    their battles differ. Times are compared to the second, or as coarsely as one of them is written (12:30:00 may stand
+    for any time in its minute or hour, midnight for any time of its day); a missing time or battle may stand for any.
 
     Parameters
     ----------

@@ -13,6 +13,7 @@ from app.database.timestamps import Timestamp
 from app.errors import BadInputError, FieldError
 from app.leaderboard import matchups
 from app.leaderboard.confidence import LeaderboardConfidence, describe_confidence
+from app.leaderboard.criteria import CriteriaAgreement, compare_criteria
 from app.leaderboard.diff.schemas import SnapshotDiff
 from app.leaderboard.diff.service import compare_snapshots
 from app.leaderboard.excerpt import MOST_MODELS, Excerpt, read_fields
@@ -181,6 +182,29 @@ def get_confidence(
     chosen = find_snapshot(conn, snapshot, as_of)
     found = describe_confidence(conn, chosen, k=k, tag=tag or None)
     return _respond(found.model_dump_json().encode(), "json", f"confidence-{chosen.number}")
+
+
+@router.get(
+    "/leaderboard/criteria",
+    dependencies=[revalidated],
+    response_model=CriteriaAgreement,
+    responses={
+        304: {"description": "The answer is still the one that `If-None-Match` names."},
+        **problem_responses(401, 403, 404, 422, 503),
+    },
+)
+def get_criteria(_reader: OptionalReader, conn: ReadView, snapshot: _Snapshot = None, as_of: _AsOf = None) -> Response:
+    """Say how the criteria of votes agree: how many pairs of models each two put into the same order.
+
+    The main leaderboard is `overall`; that of another criterion is in `GET /leaderboard?tag=criterion=NAME`.
+
+    Public, unless the service is set to require scope `read`. Problems: `no-snapshot` before the first publication;
+    `not-found` for an unknown snapshot; `invalid` for an unknown time, or for both `snapshot` and `as_of`.
+    """
+    _refuse_two_choices(snapshot, as_of)
+    chosen = find_snapshot(conn, snapshot, as_of)
+    content = compare_criteria(conn, chosen).model_dump_json().encode()
+    return _respond(content, "json", f"criteria-{chosen.number}")
 
 
 @router.get(

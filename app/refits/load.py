@@ -1,5 +1,5 @@
-from collections.abc import Sequence
-from dataclasses import fields
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import fields, replace
 from typing import Any, get_args
 
 import numpy as np
@@ -10,7 +10,7 @@ from app.annotators.queries import last_actions
 from app.annotators.service import OVERRIDES
 from app.annotators.standings import read_standings
 from app.errors import ConflictError, StableArenaError
-from app.models.contestants import read_contestants, read_unoffered_ids
+from app.models.contestants import Contestants, read_contestants, read_unoffered_ids
 from app.models.queries import read_model_ids
 from app.policy.schemas import Policy, PolicyVersion
 from app.policy.service import current_policy, past_policy
@@ -20,9 +20,10 @@ from app.refits.fit.interface import FitInput, Ids
 from app.snapshots.queries import list_leaderboards, read_held, read_past_judges
 from app.snapshots.schemas import Snapshot
 from app.snapshots.vote_sets import contestants_of, count_retracted, holds_foreign_rows, read_vote_set
-from app.votes.arrays import NO_DAY, VoteArrays, VoteDates, read_votes
+from app.votes.arrays import NO_DAY, VoteArrays, VoteDates, read_criteria, read_votes
 from app.votes.kept import KeptVotes, ReadVotes
 from app.votes.queries import any_sealed_vote, most_voted_tags
+from app.votes.rules import criterion_tag
 
 
 class DanglingVotesError(StableArenaError):
@@ -67,6 +68,9 @@ def load_fit_input(conn: Connection, settings: Policy | None = None, kept: KeptV
         judges=read_judges(conn),
         vote_set=vote_set,
         read=_read_all(conn, policy.settings, kept),
+        criteria=read_criteria(
+            conn, dated=policy.settings.max_votes_per_day is not None, contestants=read_contestants(conn)
+        ),
     )
 
 
@@ -86,6 +90,9 @@ def load_past_fit_input(conn: Connection, snapshot: Snapshot) -> FitInput:
     # Of the earlier flags only those that the release margin kept are stored. No other standing depended on them.
     held = read_held(conn, snapshot.id)
     policy = past_policy(conn, snapshot.policy_version)
+    dated = policy.settings.max_votes_per_day is not None
+    contestants = contestants_of(conn, snapshot.vote_set)
+    criteria = read_criteria(conn, dated=dated, vote_set=snapshot.vote_set, contestants=contestants)
     return _load(
         conn,
         policy,
@@ -95,7 +102,8 @@ def load_past_fit_input(conn: Connection, snapshot: Snapshot) -> FitInput:
         rule_standings=[held.get(i, "active") for i in annotator_ids.tolist()],
         judges=read_past_judges(conn, snapshot.id),
         vote_set=snapshot.vote_set,
-        read=_read_past(conn, snapshot, dated=policy.settings.max_votes_per_day is not None),
+        read=_read_past(conn, snapshot, contestants, dated=dated, criteria=criteria),
+        criteria=criteria,
     )
 
 
@@ -136,24 +144,20 @@ def _load(
     judges: Sequence[int],
     vote_set: str,
     read: ReadVotes,
+    criteria: Mapping[str, VoteArrays],
 ) -> FitInput:
     """Pick the votes that count: on two models, sealed if the policy asks for it, within the quota."""
-    per_day = policy.settings.max_votes_per_day
-    votes = read.votes
-    number = len(votes.outcome)
-    one_model = votes.model_a_id == votes.model_b_id
-    if one_model.any():
-        votes = votes.take(~one_model)
+    number = len(read.votes.outcome)
+    votes = _on_two_models(read.votes)
+    same_model = number - len(votes.outcome)
     if policy.settings.sealed_only:
         votes = votes.take(_sealed(votes))
-    same_model = int(one_model.sum())
     unsealed = number - same_model - len(votes.outcome)
-    if per_day is not None and votes.dates is not None:
-        votes = votes.take(~over_quota(votes.annotator_id, votes.dates, per_day))
+    votes = _within_quota(votes, policy.settings)
     annotator = _positions(votes.annotator_id, annotator_ids, "annotator")
     model_ids = _ids(read_model_ids(conn))
     unoffered = _ids(sorted(read_unoffered_ids(conn)))
-    return FitInput(
+    overall = FitInput(
         annotator=annotator,
         model_a=_positions(votes.model_a_id, model_ids, "model"),
         model_b=_positions(votes.model_b_id, model_ids, "model"),
@@ -180,6 +184,32 @@ def _load(
         leaderboard_of=policy.settings.leaderboard_of,
         min_board_annotators=policy.settings.min_board_annotators,
     )
+    if not criteria or policy.settings.sealed_only:  # no vote by another criterion is sealed
+        return overall
+    counted = {name: _within_quota(_on_two_models(own), policy.settings) for name, own in criteria.items()}
+    inputs = {
+        name: replace(
+            overall,
+            annotator=_positions(own.annotator_id, annotator_ids, "annotator"),
+            model_a=_positions(own.model_a_id, model_ids, "model"),
+            model_b=_positions(own.model_b_id, model_ids, "model"),
+            outcome=OUTCOME_VALUES[own.outcome],
+            tags=(), tag_bits=None,
+        )
+        for name, own in counted.items()
+    }  # fmt: skip
+    return replace(overall, criteria=inputs)
+
+
+def _on_two_models(votes: VoteArrays) -> VoteArrays:
+    one_model = votes.model_a_id == votes.model_b_id
+    return votes.take(~one_model) if one_model.any() else votes
+
+
+def _within_quota(votes: VoteArrays, settings: Policy) -> VoteArrays:
+    if settings.max_votes_per_day is None or votes.dates is None:
+        return votes
+    return votes.take(~over_quota(votes.annotator_id, votes.dates, settings.max_votes_per_day))
 
 
 def _read_all(conn: Connection, settings: Policy, kept: KeptVotes | None) -> ReadVotes:
@@ -197,14 +227,17 @@ def _read_all(conn: Connection, settings: Policy, kept: KeptVotes | None) -> Rea
     return ReadVotes(votes, tags, retracted)
 
 
-def _read_past(conn: Connection, snapshot: Snapshot, *, dated: bool) -> ReadVotes:
-    """Read the votes that the snapshot's refit read."""
+def _read_past(
+    conn: Connection, snapshot: Snapshot, contestants: Contestants, *, dated: bool, criteria: Collection[str]
+) -> ReadVotes:
+    """Read the overall votes that the snapshot's refit read."""
     vote_set = snapshot.vote_set
-    tags = sorted({tag for _, tag in list_leaderboards(conn, snapshot.id) if tag})
+    no_tags = {"", *map(criterion_tag, criteria)}
+    tags = sorted({tag for _, tag in list_leaderboards(conn, snapshot.id)} - no_tags)
     retracted = count_retracted(conn, vote_set)
     votes = read_votes(
         conn, dated=dated, sealed=any_sealed_vote(conn), tags=tags, vote_set=vote_set, any_retracted=retracted > 0,
-        contestants=contestants_of(conn, vote_set),
+        contestants=contestants,
     )  # fmt: skip
     return ReadVotes(votes, tags, retracted)
 

@@ -57,9 +57,9 @@ def list_votes(
 ) -> Sequence[RowMapping]:
     """Return the annotator's votes, the one recorded last first, those with an id below `before`.
 
-    `id, battle_id, model_a_id, model_b_id, model_a, model_b, outcome, voted_at, received_at, imported, retracted,
-    replaced`, with the models' current names, and the numbers of the models for which the votes count. Never the
-    metadata, which may name a person.
+    `id, battle_id, criterion, model_a_id, model_b_id, model_a, model_b, outcome, voted_at, received_at, imported,
+    retracted, replaced`, with the models' current names, and the numbers of the models for which the votes count.
+    Never the metadata, which may name a person.
     """
     model_a, model_b = models.alias("model_a"), models.alias("model_b")
     c = votes.c
@@ -69,8 +69,8 @@ def list_votes(
     )
     statement = (
         select(
-            c.id, battle_of(), counts_a.label("model_a_id"), counts_b.label("model_b_id"), c.outcome, c.voted_at,
-            c.received_at,
+            c.id, battle_of(), c.criterion, counts_a.label("model_a_id"), counts_b.label("model_b_id"), c.outcome,
+            c.voted_at, c.received_at,
             model_a.c.name.label("model_a"),
             model_b.c.name.label("model_b"),
             c.import_id.is_not(None).label("imported"),
@@ -89,7 +89,7 @@ def list_votes(
 
 
 def read_votes(conn: Connection, annotator_id: int, *, most: int, contestants: Contestants) -> Sequence[Row[Any]]:
-    """Return the annotator's votes that are not retracted, the last `most` on record, from one index.
+    """Return the annotator's overall votes that are not retracted, the last `most` on record, from one index.
 
     `id, model_a_id, model_b_id, outcome, voted, received`: the models for which the vote counts; when it was cast, as
     its sender said, and when a live vote arrived, in seconds since 1970; null where unknown.
@@ -102,7 +102,7 @@ def read_votes(conn: Connection, annotator_id: int, *, most: int, contestants: C
             _seconds(c.voted_at).label("voted"),
             case((c.import_id.is_(None), _seconds(c.received_at))).label("received"),
         )
-        .where(c.annotator_id == annotator_id, ~is_retracted(c.id))
+        .where(c.annotator_id == annotator_id, c.criterion.is_(None), ~is_retracted(c.id))
         .order_by(c.id.desc())
         .limit(most)
     )  # fmt: skip

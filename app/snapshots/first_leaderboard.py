@@ -56,7 +56,7 @@ def read_first_leaderboard_needs(conn: Connection, policy: Policy) -> FirstLeade
     each = (
         select(func.count().label("n"))
         .select_from(votes)
-        .where(not_(is_retracted(c.id)))
+        .where(c.criterion.is_(None), not_(is_retracted(c.id)))
         .group_by(c.annotator_id)
         .subquery()
     )

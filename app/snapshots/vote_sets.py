@@ -193,7 +193,8 @@ def seconds_with_more_votes_than(conn: Connection, votes_wanted: int, *, annotat
     Reads and sorts every vote.
     """
     order = func.row_number().over(partition_by=votes.c.annotator_id, order_by=votes.c.received_at).label("number")
-    counted = select(votes.c.received_at, order).where(not_(is_retracted(votes.c.id))).subquery()
+    overall = votes.c.criterion.is_(None)
+    counted = select(votes.c.received_at, order).where(overall, not_(is_retracted(votes.c.id))).subquery()
     ago = func.extract("epoch", func.now() - counted.c.received_at)
     statement = select(ago).where(counted.c.number == votes_wanted + 1).order_by(counted.c.received_at)
     found = conn.execute(statement.offset(annotators - 1).limit(1)).scalar_one_or_none()
@@ -201,10 +202,11 @@ def seconds_with_more_votes_than(conn: Connection, votes_wanted: int, *, annotat
 
 
 def count_retracted(conn: Connection, vote_set: str | None = None) -> int:
-    """Count the votes on record that are retracted, or those that were when `vote_set` was read."""
+    """Count the overall votes on record that are retracted, or those that were when `vote_set` was read."""
     causes = _causes_in_force(vote_set).subquery()
     counted = func.count(distinct(causes.c.vote_id))
     statement = select(counted).select_from(causes.join(votes, votes.c.id == causes.c.vote_id))
+    statement = statement.where(votes.c.criterion.is_(None))
     if vote_set is not None:
         statement = statement.where(seen_by(votes.c.recorded_in, vote_set))
     return conn.execute(statement).scalar_one()

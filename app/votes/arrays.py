@@ -23,7 +23,7 @@ SELECT count(*), string_agg(
     {sealed} {tags} {dates}, ''
 )
 FROM votes AS v
-WHERE v.ctid >= CAST(%(since)s AS tid) AND v.ctid < CAST(%(until)s AS tid) {conditions}
+WHERE v.ctid >= CAST(%(since)s AS tid) AND v.ctid < CAST(%(until)s AS tid) AND v.criterion {conditions}
 """
 # The date of a live vote is when it was received: its client could state any other. The date of an imported vote is the
 # one in its file: when it was received says nothing about when it was cast.
@@ -40,6 +40,13 @@ _FIRST_BLOCK = f"""
 SELECT (min(v.ctid)::text::point)[0]::bigint FROM votes AS v
 WHERE v.recorded_in >= pg_snapshot_xmin(CAST(%(vote_set)s AS pg_snapshot)) AND NOT {_NAMED}
 """  # noqa: S608  only this module's own words
+
+_CRITERIA = """
+SELECT v.criterion FROM votes AS v WHERE v.criterion IS NOT NULL {conditions}
+GROUP BY v.criterion ORDER BY count(*) DESC, v.criterion COLLATE "C" LIMIT %(most)s
+"""
+MOST_CRITERIA = 20
+"""That have a leaderboard: those with the most votes."""
 
 # What the functions of PostgreSQL whose names end in `send` return: big-endian, without gaps.
 _COLUMNS = (("annotator_id", ">i4"), ("model_a_id", ">i4"), ("model_b_id", ">i4"), ("outcome", ">i2"))
@@ -116,8 +123,9 @@ def read_votes(
     vote_set: str | None = None,
     any_retracted: bool = True,
     contestants: Contestants = AS_RECORDED,
+    criterion: str | None = None,
 ) -> VoteArrays:
-    """Read the votes that `conn` sees and that are not retracted.
+    """Read the votes by one criterion, None for overall, that `conn` sees and that are not retracted.
 
     Parameters
     ----------
@@ -133,7 +141,9 @@ def read_votes(
     if len(tags) > MOST_TAGS:
         raise ValueError(f"at most {MOST_TAGS} tags can be read, not {len(tags)}")
     values = {f"tag_{bit}": tag for bit, tag in enumerate(tags)}
-    conditions = ""
+    conditions = "IS NULL"
+    if criterion is not None:
+        conditions, values["criterion"] = "= %(criterion)s", criterion
     if vote_set is not None:
         conditions += f" AND {_NAMED}"
         values["vote_set"] = vote_set
@@ -159,8 +169,22 @@ def read_votes(
     )
 
 
+def read_criteria(
+    conn: Connection, *, dated: bool, vote_set: str | None = None, contestants: Contestants = AS_RECORDED
+) -> dict[str, VoteArrays]:
+    """Read the votes by each criterion but overall, as `read_votes` does; the one with the most votes first."""
+    values, conditions = {"most": MOST_CRITERIA, "vote_set": vote_set}, "" if vote_set is None else f"AND {_NAMED}"
+    names = conn.exec_driver_sql(_CRITERIA.format(conditions=conditions), values).scalars().all()
+    return {
+        name: read_votes(conn, dated=dated, vote_set=vote_set, contestants=contestants, criterion=name)
+        for name in names
+    }
+
+
 def read_recorded(conn: Connection, contestants: Contestants, unseen_by: str | None) -> dict[str, NDArray[Any]]:
-    """Read all columns of the votes that a vote set did not see, or of all votes; retracted ones are among them.
+    """Read all columns of the votes that a vote set did not see, or of all; those by other criteria are not read.
+
+    Retracted votes are among them.
 
     Returns
     -------
@@ -168,10 +192,10 @@ def read_recorded(conn: Connection, contestants: Contestants, unseen_by: str | N
     tags, in the order in which it has them; 0 without tags.
     """
     model_a, model_b = contestants.sides_sql("v")
-    since, values, conditions = 0, dict[str, str](), ""
+    since, values, conditions = 0, dict[str, str](), "IS NULL"
     if unseen_by is not None:
         # By the table's blocks, not by the index of `recorded_in`: each part would go through it from the start.
-        values, conditions = {"vote_set": unseen_by}, f"AND NOT {_NAMED}"
+        values, conditions = {"vote_set": unseen_by}, f"IS NULL AND NOT {_NAMED}"
         driver = cast("psycopg.Connection", conn.connection.driver_connection)
         with driver.cursor() as cursor:
             found = cursor.execute(_FIRST_BLOCK, values, prepare=False).fetchone()

@@ -13,18 +13,18 @@ from sqlalchemy import Connection, text
 
 from app.database.copying import copy_into
 from app.snapshots.vote_sets import is_retracted_sql
-from app.votes.queries import VoteRow
+from app.votes.queries import VoteKey, VoteRow
 
 COLUMNS = (
     "id", "record", "annotator_id", "model_a_id", "model_b_id", "outcome", "battle_id", "voted_at", "tags", "metadata",
-    "features",
+    "features", "criterion",
 )  # fmt: skip
 
 _CREATE = text(
     """
     CREATE TEMPORARY TABLE loading (
         id uuid, record bigint, annotator_id integer, model_a_id integer, model_b_id integer, outcome smallint,
-        battle_id text, voted_at timestamptz, tags text[], metadata jsonb, features jsonb
+        battle_id text, voted_at timestamptz, tags text[], metadata jsonb, features jsonb, criterion text
     ) ON COMMIT DROP
     """
 )
@@ -32,17 +32,18 @@ _DIRECT = (*(name for name in COLUMNS if name != "record"), "import_id")
 _INSERT = text(
     """
     INSERT INTO votes (
-        id, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, tags, metadata, features, import_id
+        id, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, tags, metadata, features, criterion,
+        import_id
     )
     SELECT id, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, coalesce(tags, '{}'), metadata,
-           features, :import_id
-    FROM loading ORDER BY battle_id COLLATE "C", annotator_id, record
-    ON CONFLICT (battle_id, annotator_id, version) WHERE battle_id IS NOT NULL DO NOTHING
+           features, criterion, :import_id
+    FROM loading ORDER BY battle_id COLLATE "C", annotator_id, criterion COLLATE "C" NULLS FIRST, record
+    ON CONFLICT (battle_id, annotator_id, criterion, version) WHERE battle_id IS NOT NULL DO NOTHING
     """
 )
 _LEFT_OUT = text(
     """
-    SELECT l.record, l.battle_id, l.annotator_id, earlier.id,
+    SELECT l.record, l.battle_id, l.annotator_id, l.criterion, earlier.id,
            (l.model_a_id, l.model_b_id) IN (
                (earlier.model_a_id, earlier.model_b_id), (earlier.model_b_id, earlier.model_a_id)
            ) AS same_models,
@@ -52,7 +53,9 @@ _LEFT_OUT = text(
     FROM loading AS l
     CROSS JOIN LATERAL (
         SELECT v.id, v.model_a_id, v.model_b_id, v.outcome, {retracted} AS retracted FROM votes AS v
-        WHERE v.battle_id = l.battle_id AND v.annotator_id = l.annotator_id ORDER BY retracted, v.version DESC LIMIT 1
+        WHERE v.battle_id = l.battle_id AND v.annotator_id = l.annotator_id
+              AND v.criterion IS NOT DISTINCT FROM l.criterion
+        ORDER BY retracted, v.version DESC LIMIT 1
     ) AS earlier
     WHERE NOT EXISTS (SELECT FROM votes AS v WHERE v.id = l.id)
     ORDER BY l.record
@@ -61,7 +64,7 @@ _LEFT_OUT = text(
 _READ_AGAIN = text(
     """
     SELECT record, id, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, coalesce(tags, '{}'),
-           metadata::text, features::text
+           metadata::text, features::text, NULL, criterion
     FROM loading WHERE record = ANY(:records) ORDER BY record
     """
 )
@@ -69,7 +72,7 @@ _READ_AGAIN = text(
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A vote that was not added, because its annotator has voted on its battle before.
+    """A vote that was not added, because its annotator has voted on its battle by its criterion before.
 
     Attributes
     ----------
@@ -81,10 +84,16 @@ class LeftOut:
     record: int
     battle_id: str
     annotator_id: int
+    criterion: str | None
     vote_id: UUID
     same_models: bool
     same_outcome: bool
     retracted: bool
+
+    @property
+    def key(self) -> VoteKey:
+        """What the annotator answers once."""
+        return self.battle_id, self.annotator_id, self.criterion
 
     @property
     def contradicts(self) -> bool:
@@ -100,15 +109,15 @@ def load_votes(
     Parameters
     ----------
     votes : columns `record, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, tags, metadata,
-        features`. Tags are lists of text, the last two are JSON text. The last five may be null.
+        features, criterion`. Tags are lists of text, metadata and features JSON text. The last six may be null.
     expect_new : assume first that no battle is on record, which is twice as fast if it is true.
 
     Needs a READ COMMITTED transaction, and may be called once in it.
     """
     votes = votes.with_columns(pl.Series("id", _new_ids(votes.height), pl.String))
     # All writers insert battles in this order (see `record_votes`), so that they wait for each other instead of
-    # deadlocking. Of two records for one battle and annotator the earlier one comes first and is added.
-    votes = votes.sort("battle_id", "annotator_id", "record") if votes["battle_id"].count() else votes
+    # deadlocking. Of two records with one key the earlier one comes first and is added.
+    votes = votes.sort("battle_id", "annotator_id", "criterion", "record") if votes["battle_id"].count() else votes
     if (expect_new or not votes["battle_id"].count()) and _add_new(conn, votes, import_id):
         return votes.height, []
     conn.execute(_CREATE)

@@ -21,6 +21,7 @@ _COLUMNS = {
     "voted_at": pl.Int64,
     "has_battle": pl.String,
     "import_id": pl.String,
+    "criterion": pl.String,
 }
 _MANY = 500
 """Of more annotators the votes are read in the order of the table. PostgreSQL takes those of a subquery for 200, and
@@ -28,7 +29,7 @@ would read one after the other, which takes ten times as long; it has no index o
 _OF_ANNOTATORS = """
 COPY (
     SELECT v.id, v.annotator_id, v.model_a_id, v.model_b_id, v.outcome,
-           (extract(epoch FROM v.voted_at) * 1000000)::bigint, v.battle_id IS NOT NULL, v.import_id
+           (extract(epoch FROM v.voted_at) * 1000000)::bigint, v.battle_id IS NOT NULL, v.import_id, v.criterion
     FROM votes AS v
     WHERE v.annotator_id{apart} IN (SELECT unnest(%(annotators)s::integer[]))
       AND (v.import_id IS NULL OR v.import_id <> ALL(%(without)s::uuid[]))
@@ -38,7 +39,7 @@ COPY (
 """
 _BY_ID = text(
     """
-    SELECT v.id::text AS vote_id, v.model_a_id, v.model_b_id, v.outcome,
+    SELECT v.id::text AS vote_id, v.model_a_id, v.model_b_id, v.outcome, v.criterion,
            {retracted} AS retracted
     FROM votes AS v WHERE v.id = ANY(CAST(:ids AS uuid[]))
     """.replace("{retracted}", is_retracted_sql("v.id"))
@@ -63,7 +64,8 @@ def votes_of_annotators(
     """Yield the votes of these annotators, retracted ones too, without those of some imports, in pieces.
 
     `one_in` picks the votes of every n-th combination of annotator and models, as `in_sample` does. Columns `vote_id,
-    annotator_id, model_a_id, model_b_id, outcome, voted_at, has_battle, import_id`.
+    annotator_id, model_a_id, model_b_id, outcome, voted_at, has_battle, import_id,
+    criterion`.
     """
     driver = cast("psycopg.Connection", conn.connection.driver_connection)
     values = {"annotators": list(annotators), "without": list(without_imports), "one_in": one_in}
@@ -80,9 +82,9 @@ def votes_of_annotators(
 
 
 def votes_by_id(conn: Connection, vote_ids: Sequence[str]) -> pl.DataFrame:
-    """Return those of these votes that are on record: `vote_id, model_a_id, model_b_id, outcome, retracted`."""
+    """Return those that are on record: `vote_id, model_a_id, model_b_id, outcome, criterion, retracted`."""
     rows = conn.execute(_BY_ID, {"ids": list(vote_ids)}).all()
-    schema = {name: _COLUMNS[name] for name in ("vote_id", "model_a_id", "model_b_id", "outcome")}
+    schema = {name: _COLUMNS[name] for name in ("vote_id", "model_a_id", "model_b_id", "outcome", "criterion")}
     return pl.DataFrame(rows, {**schema, "retracted": pl.Boolean}, orient="row")
 
 

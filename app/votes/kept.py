@@ -88,7 +88,7 @@ class ReadVotes:
 
     Attributes
     ----------
-    votes : those that are not retracted
+    votes : the overall ones that are not retracted
     tags : those with the most of these votes, the most first
     retracted : how many votes on record are retracted
     """

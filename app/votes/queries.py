@@ -25,44 +25,47 @@ from app.database.tables import (
 )
 from app.snapshots.vote_sets import is_retracted, is_retracted_sql
 
-Pair = tuple[str, int]
-"""A battle, and the number of an annotator who voted on it."""
+VoteKey = tuple[str, int, str | None]
+"""What an annotator answers once: the battle, the annotator's number, and the criterion, None for overall."""
 
 # %b sends the arrays in PostgreSQL's binary form, which is about half as long as text.
 _INSERT = """
 INSERT INTO votes (id, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, tags, metadata, features,
-                   api_key_id, version, import_id)
+                   api_key_id, criterion, version, import_id)
 SELECT v.id, v.annotator_id, v.model_a_id, v.model_b_id, v.outcome, v.battle_id, v.voted_at, v.tags::text[],
-       v.metadata::jsonb, v.features::jsonb, v.api_key_id, v.version, %(import_id)b::uuid
+       v.metadata::jsonb, v.features::jsonb, v.api_key_id, v.criterion, v.version, %(import_id)b::uuid
 FROM unnest(%(id)b::uuid[], %(annotator_id)b::int[], %(model_a_id)b::int[], %(model_b_id)b::int[],
             %(outcome)b::smallint[], %(battle_id)b::text[], %(voted_at)b::timestamptz[], %(tags)b::text[],
-            %(metadata)b::text[], %(features)b::text[], %(api_key_id)b::uuid[], %(version)b::smallint[])
+            %(metadata)b::text[], %(features)b::text[], %(api_key_id)b::uuid[], %(criterion)b::text[],
+            %(version)b::smallint[])
      AS v(id, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, tags, metadata, features, api_key_id,
-          version)
-ON CONFLICT (battle_id, annotator_id, version) WHERE battle_id IS NOT NULL DO NOTHING
+          criterion, version)
+ON CONFLICT (battle_id, annotator_id, criterion, version) WHERE battle_id IS NOT NULL DO NOTHING
 """
 _LEFT_OUT = """
 SELECT wanted.id FROM unnest(%(ids)b::uuid[]) AS wanted(id)
 WHERE NOT EXISTS (SELECT FROM votes WHERE votes.id = wanted.id)
 """
-_FIND = """
-SELECT DISTINCT ON (v.battle_id, v.annotator_id)
-       v.battle_id, v.annotator_id, v.id, v.model_a_id, v.model_b_id, v.outcome,
-       max(v.version) OVER (PARTITION BY v.battle_id, v.annotator_id), v.retracted
-FROM (
-    SELECT v.*, {retracted} AS retracted
-    FROM unnest(%(battles)b::text[], %(annotators)b::int[]) AS wanted(battle_id, annotator_id)
+_WANTED = """
+    unnest(%(battles)b::text[], %(annotators)b::int[], %(criteria)b::text[])
+        AS wanted(battle_id, annotator_id, criterion)
     JOIN votes AS v ON v.battle_id = wanted.battle_id AND v.annotator_id = wanted.annotator_id
-) AS v
-ORDER BY v.battle_id, v.annotator_id, v.retracted, v.version DESC
-""".replace("{retracted}", is_retracted_sql("v.id"))
+         AND v.criterion IS NOT DISTINCT FROM wanted.criterion
+"""
+_FIND = """
+SELECT DISTINCT ON (v.battle_id, v.annotator_id, v.criterion)
+       v.battle_id, v.annotator_id, v.criterion, v.id, v.model_a_id, v.model_b_id, v.outcome,
+       max(v.version) OVER (PARTITION BY v.battle_id, v.annotator_id, v.criterion), v.retracted
+FROM (SELECT v.*, {retracted} AS retracted FROM {wanted}) AS v
+ORDER BY v.battle_id, v.annotator_id, v.criterion, v.retracted, v.version DESC
+""".replace("{retracted}", is_retracted_sql("v.id")).replace("{wanted}", _WANTED)
 
 
 class VoteRow(NamedTuple):
     """A vote as the table stores it. `metadata` and `features` are JSON text.
 
-    `version` counts the annotator's earlier votes on the battle: 1 for a vote that follows the first one, which was
-    replaced or retracted.
+    `version` counts the annotator's earlier votes with the same `key`: 1 for a vote that follows the first one,
+    which was replaced or retracted.
     """
 
     id: UUID
@@ -76,12 +79,19 @@ class VoteRow(NamedTuple):
     metadata: str | None = None
     features: str | None = None
     api_key_id: UUID | None = None
+    criterion: str | None = None
     version: int = 0
+
+    @property
+    def key(self) -> VoteKey:
+        """What the annotator answers once; for a vote on a battle."""
+        assert self.battle_id is not None  # noqa: S101  a vote without a battle is always added
+        return self.battle_id, self.annotator_id, self.criterion
 
 
 @dataclass(frozen=True)
 class RecordedVote:
-    """The vote of an annotator on a battle: the one that counts, or the last one if all are retracted."""
+    """The vote on record for a key: the one that counts, or the last one if all are retracted."""
 
     id: UUID
     model_a_id: int
@@ -92,9 +102,9 @@ class RecordedVote:
 
 
 def insert_votes(conn: Connection, rows: Sequence[VoteRow], *, import_id: UUID | None = None) -> set[UUID]:
-    """Add the votes whose (battle, annotator, version) is free, and return the ids of the others.
+    """Add the votes whose (battle, annotator, criterion, version) is free, and return the ids of the others.
 
-    Of two rows with the same (battle, annotator, version) the first is added. A vote without a battle is always added.
+    Of two rows with the same four the first is added. A vote without a battle is always added.
     `import_id` names the file that all of them come from.
     """
     fields = zip(VoteRow._fields, zip(*rows, strict=True), strict=True)
@@ -106,14 +116,17 @@ def insert_votes(conn: Connection, rows: Sequence[VoteRow], *, import_id: UUID |
     return set(conn.exec_driver_sql(_LEFT_OUT, {"ids": columns["id"]}).scalars())
 
 
-def find_votes(conn: Connection, pairs: Iterable[Pair]) -> dict[Pair, RecordedVote]:
-    """Return the vote on record for each (battle, annotator) pair.
+def find_votes(conn: Connection, keys: Iterable[VoteKey]) -> dict[VoteKey, RecordedVote]:
+    """Return the vote on record for each key.
 
     In a READ COMMITTED transaction this includes votes of transactions that `insert_votes` has just waited for.
     """
-    battles, annotators = zip(*pairs, strict=True)
-    rows = conn.exec_driver_sql(_FIND, {"battles": list(battles), "annotators": list(annotators)})
-    return {(battle, annotator): RecordedVote(*vote) for battle, annotator, *vote in rows}
+    rows = conn.exec_driver_sql(_FIND, _columns_of(keys))
+    return {(battle, annotator, criterion): RecordedVote(*vote) for battle, annotator, criterion, *vote in rows}
+
+
+def _columns_of(keys: Iterable[VoteKey]) -> dict[str, list[Any]]:
+    return dict(zip(("battles", "annotators", "criteria"), map(list, zip(*keys, strict=True)), strict=True))
 
 
 def any_vote(conn: Connection, meant: ColumnElement[bool]) -> bool:
@@ -127,33 +140,32 @@ def any_sealed_vote(conn: Connection) -> bool:
 
 
 def most_voted_tags(conn: Connection, limit: int) -> list[str]:
-    """Return the tags with the most votes that are not retracted, in that order; tags with equal numbers by name."""
+    """Return the tags with the most overall votes that are not retracted; tags with equal numbers by name."""
     if limit == 0:
         return []
     tagged = (
-        select(func.unnest(votes.c.tags).label("tag"), votes.c.id).where(func.cardinality(votes.c.tags) > 0).subquery()
+        select(func.unnest(votes.c.tags).label("tag"), votes.c.id)
+        .where(func.cardinality(votes.c.tags) > 0, votes.c.criterion.is_(None))
+        .subquery()
     )
     statement = select(tagged.c.tag).where(~is_retracted(tagged.c.id)).group_by(tagged.c.tag)
     statement = statement.order_by(func.count().desc(), tagged.c.tag.collate("C")).limit(limit)
     return list(conn.execute(statement).scalars())
 
 
-# Locks a pair by the annotator's first vote on the battle, which is never deleted. FOR NO KEY UPDATE changes nothing.
-_LOCK = """
-SELECT 1 FROM votes AS v
-JOIN unnest(%(battles)b::text[], %(annotators)b::int[]) AS wanted(battle_id, annotator_id)
-  ON v.battle_id = wanted.battle_id AND v.annotator_id = wanted.annotator_id AND v.version = 0
-ORDER BY v.battle_id, v.annotator_id FOR NO KEY UPDATE OF v
-"""
+# Locks a key by its first vote, which is never deleted. FOR NO KEY UPDATE changes nothing.
+_LOCK = f"""
+SELECT 1 FROM {_WANTED} AND v.version = 0
+ORDER BY v.battle_id, v.annotator_id, v.criterion FOR NO KEY UPDATE OF v
+"""  # noqa: S608  only this module's own words
 _RETRACT = """
 INSERT INTO retracted_votes (vote_id, replaced_by) SELECT * FROM unnest(%(earlier)b::uuid[], %(later)b::uuid[])
 """
 
 
-def lock_pairs(conn: Connection, pairs: Iterable[Pair]) -> None:
-    """Lock (battle, annotator) pairs that have a vote until the transaction ends."""
-    battles, annotators = zip(*pairs, strict=True)
-    conn.exec_driver_sql(_LOCK, {"battles": list(battles), "annotators": list(annotators)})
+def lock_keys(conn: Connection, keys: Iterable[VoteKey]) -> None:
+    """Lock keys that have a vote until the transaction ends."""
+    conn.exec_driver_sql(_LOCK, _columns_of(keys))
 
 
 def retract_replaced(conn: Connection, replaced: Sequence[tuple[UUID, UUID]]) -> None:

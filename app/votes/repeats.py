@@ -6,7 +6,7 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from app.policy.service import current_policy
-from app.votes.queries import Pair, RecordedVote, VoteRow, find_votes, insert_votes, lock_pairs, retract_replaced
+from app.votes.queries import RecordedVote, VoteRow, find_votes, insert_votes, lock_keys, retract_replaced
 from app.votes.schemas import VoteReceipt
 
 MAX_REPLACEMENTS = 1_000
@@ -23,14 +23,14 @@ def receive_repeated(
     is added instead, and the vote on record is retracted. Where no earlier vote counts, because all were retracted, the
     vote is added. The rows are handled in order. `import_id` names the file that all rows come from.
     """
-    pairs = {_pair(row) for row in rows}
-    on_record = find_votes(conn, pairs)
-    receipts = {row.id: _compare(row, on_record[_pair(row)]) for row in rows}
-    open_to = {_pair(row) for row in rows if receipts[row.id].status == "conflict"}
+    keys = {row.key for row in rows}
+    on_record = find_votes(conn, keys)
+    receipts = {row.id: _compare(row, on_record[row.key]) for row in rows}
+    open_to = {row.key for row in rows if receipts[row.id].status == "conflict"}
     if open_to:
         replacing = replaces_conflicts(conn)
-        open_to = open_to if replacing else {pair for pair in open_to if on_record[pair].retracted}
-        later = [row for row in rows if _pair(row) in open_to]
+        open_to = open_to if replacing else {key for key in open_to if on_record[key].retracted}
+        later = [row for row in rows if row.key in open_to]
         receipts |= _add_versions(conn, later, import_id, replacing=replacing)
     return receipts
 
@@ -46,15 +46,15 @@ def _add_versions(
     """Add votes beside the earlier ones, where those are retracted or `replacing` allows it."""
     if not rows:
         return {}
-    pairs = {_pair(row) for row in rows}
-    lock_pairs(conn, pairs)
+    keys = {row.key for row in rows}
+    lock_keys(conn, keys)
     # Read again after locking: another transaction may have added a vote in the meantime.
-    latest = find_votes(conn, pairs)
+    latest = find_votes(conn, keys)
     receipts: dict[UUID, VoteReceipt] = {}
     added: list[VoteRow] = []
     replaced: list[tuple[UUID, UUID]] = []
     for row in rows:
-        earlier = latest[_pair(row)]
+        earlier = latest[row.key]
         receipt = _compare(row, earlier)
         allowed = (replacing or earlier.retracted) and earlier.last_version < MAX_REPLACEMENTS
         if receipt.status == "conflict" and allowed:
@@ -62,7 +62,7 @@ def _add_versions(
             added.append(later)
             if not earlier.retracted:
                 replaced.append((earlier.id, row.id))
-            latest[_pair(row)] = RecordedVote(row.id, row.model_a_id, row.model_b_id, row.outcome, later.version)
+            latest[row.key] = RecordedVote(row.id, row.model_a_id, row.model_b_id, row.outcome, later.version)
             receipt = VoteReceipt("created", row.id, replaces=None if earlier.retracted else earlier.id)
         receipts[row.id] = receipt
     if added:
@@ -90,8 +90,3 @@ def _canonical(vote: VoteRow | RecordedVote) -> tuple[int, int, int]:
         return vote.model_a_id, vote.model_b_id, vote.outcome
     swapped = {0: 1, 1: 0}.get(vote.outcome, vote.outcome)
     return vote.model_b_id, vote.model_a_id, swapped
-
-
-def _pair(row: VoteRow) -> Pair:
-    assert row.battle_id is not None  # noqa: S101  a vote without a battle is always added
-    return row.battle_id, row.annotator_id

@@ -31,6 +31,10 @@ MAX_CLOCK_SKEW = timedelta(minutes=5)
 """How far a sender's clock may be ahead of the service's: a vote that was cast later than that is refused."""
 IN_FUTURE = f"must not lie in the future, by more than {MAX_CLOCK_SKEW.seconds // 60} minutes"
 
+OVERALL = "overall"
+"""The criterion of votes that state none: which answer is better."""
+MAX_CRITERION_LENGTH = 100
+_CRITERION_TAG = "criterion="
 MAX_TAGS = 50
 MAX_METADATA_LENGTH = 16_000
 MAX_METADATA_VALUES = 100
@@ -55,6 +59,16 @@ Features = Annotated[dict[Name, tuple[Measure, Measure]], Field(max_length=MAX_F
 _CHARACTER = 12  # bytes that JSON may take for one: two escapes
 MAX_VOTE_BYTES = _CHARACTER * ((MAX_TAGS + MAX_FEATURES + 5) * MAX_NAME_LENGTH + MAX_METADATA_LENGTH)
 """Length of the longest vote as JSON, names and values escaped in full."""
+
+
+def criterion_tag(criterion: str) -> str:
+    """Return what names the leaderboard of a criterion among those by tag."""
+    return f"{_CRITERION_TAG}{criterion}"
+
+
+def criterion_of(tag: str) -> str | None:
+    """Return the criterion whose leaderboard a tag names; None for that of other tags."""
+    return tag.removeprefix(_CRITERION_TAG) if tag.startswith(_CRITERION_TAG) else None
 
 
 def tag_errors(tags: Sequence[str]) -> list[FieldError]:

@@ -24,10 +24,12 @@ from app.errors import FieldError
 from app.votes.rules import (
     IN_FUTURE,
     MAX_CLOCK_SKEW,
+    MAX_CRITERION_LENGTH,
     MAX_FEATURES,
     MAX_METADATA_LENGTH,
     MAX_METADATA_VALUES,
     MAX_TAGS,
+    OVERALL,
     Features,
     Name,
     SaidWinner,
@@ -49,6 +51,10 @@ def _storable(metadata: dict[str, Any]) -> dict[str, Any]:
     if (error := metadata_error(metadata)) is not None:
         raise ValueError(error)
     return metadata
+
+
+def _unless_overall(criterion: str) -> str | None:
+    return None if criterion == OVERALL else criterion
 
 
 def _cast_by_now(time: datetime) -> datetime:
@@ -84,7 +90,14 @@ class Vote(BaseModel):
     annotator_kind: Kind | None = Field(
         None, description="human, or judge: an LLM. The first vote that says it holds; another kind is refused later."
     )
-    battle_id: Name | None = Field(None, description="The pairing that was judged; an annotator judges it once.")
+    battle_id: Name | None = Field(
+        None, description="The pairing that was judged; an annotator judges it once by each criterion."
+    )
+    criterion: Annotated[Name, Field(max_length=MAX_CRITERION_LENGTH), AfterValidator(_unless_overall)] | None = Field(
+        None,
+        description="The question that the vote answers, such as `accuracy`; by default `overall`, the one question of "
+        "the main leaderboard. Each other criterion has a leaderboard of its own, `criterion=accuracy`.",
+    )
     voted_at: Annotated[StorableTimestamp, AfterValidator(_cast_by_now)] | None = Field(
         None,
         validation_alias=AliasChoices("voted_at", "timestamp"),

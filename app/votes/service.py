@@ -91,8 +91,8 @@ def look_up_names(names: KnownNames, votes: Sequence[Vote], annotators: Abstract
 def record_votes(conn: Connection, sent: Sequence[Sent], known: Known) -> list[VoteReceipt]:
     """Record votes and return what became of each, in order.
 
-    An annotator votes once on a battle. The same verdict again, sides swapped or not, is a duplicate. Another verdict
-    is a conflict, or it replaces the vote on record if the policy says so.
+    An annotator votes once on a battle by each criterion. The same verdict again, sides swapped or not, is a duplicate.
+    Another verdict is a conflict, or it replaces the vote on record if the policy says so.
 
     Needs a READ COMMITTED transaction. A name that is not in `known` is read here, and added if it is new.
     """
@@ -107,7 +107,9 @@ def record_votes(conn: Connection, sent: Sequence[Sent], known: Known) -> list[V
         return [receipts[i] for i in range(len(sent))]
     rows = [_row(*sent[i], pair, annotators) for i, pair in pairs.items()]
     # Writers that insert the same battles in the same order wait for each other instead of deadlocking.
-    left_out = insert_votes(conn, sorted(rows, key=lambda row: (row.battle_id or "", row.annotator_id)))
+    left_out = insert_votes(
+        conn, sorted(rows, key=lambda row: (row.battle_id or "", row.annotator_id, row.criterion or ""))
+    )
     repeated = receive_repeated(conn, [row for row in rows if row.id in left_out]) if left_out else {}
     for i, row in zip(pairs, rows, strict=True):
         receipts[i] = repeated.get(row.id) or VoteReceipt("created", row.id)
@@ -179,4 +181,5 @@ def _row(vote: Vote, caller: Caller, models: tuple[int, int], annotators: Mappin
         json.dumps(vote.metadata, ensure_ascii=False) if vote.metadata else None,
         json.dumps(vote.features, ensure_ascii=False) if vote.features else None,
         caller.key_id,
+        vote.criterion,
     )

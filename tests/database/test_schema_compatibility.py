@@ -78,11 +78,15 @@ def test_where_it_is_promised_rows_are_told_apart_as_before(empty_database_url: 
 
 def test_why_the_release_before_is_not_promised_anything(empty_database_url: str) -> None:
     assert EARLIER not in schema.WORKS_WITH
+    criteria = "battle_id, annotator_id, criterion, version"
     assert other_keys(empty_database_url, EARLIER) == {
         ("snapshot_models", "USING btree (snapshot_id, method, model_id)"),
         ("snapshot_models", "USING btree (snapshot_id, method, tag, model_id)"),
         ("retracted_votes", "USING btree (vote_id)"),
         ("retracted_votes", "USING btree (vote_id, retraction_id, replaced_by) NULLS NOT DISTINCT"),
+        # It writes no votes by other criteria, and its statements would not find the key.
+        ("votes", "USING btree (battle_id, annotator_id, version) WHERE (battle_id IS NOT NULL)"),
+        ("votes", f"USING btree ({criteria}) NULLS NOT DISTINCT WHERE (battle_id IS NOT NULL)"),
         # It writes no sealed votes.
         ("votes", "USING btree (sealed_battle_id, version) WHERE (sealed_battle_id IS NOT NULL)"),
     }

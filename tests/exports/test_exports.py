@@ -18,7 +18,7 @@ AssertProblem = Callable[..., dict[str, Any]]
 
 COLUMNS = [
     "vote_id", "annotator", "model_a", "model_b", "winner", "battle_id", "timestamp", "tags", "metadata", "received_at",
-    "sealed", "propensity", "contestant_a", "contestant_b", "features",
+    "sealed", "propensity", "contestant_a", "contestant_b", "features", "criterion",
 ]  # fmt: skip
 VOTES = [
     {"annotator": "=k", "model_a": "-a", "model_b": "b%b", "winner": "model_a", "battle_id": "'1"},

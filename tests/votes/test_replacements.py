@@ -61,9 +61,10 @@ def test_other_models_replace_too(ask: Ask) -> None:
     assert ask("POST", "/votes", json={**VOTE, "model_b": "c"}).json()["replaces"] == first
 
 
-def test_a_race_leaves_one_chain(ask: Ask, database: Database) -> None:
+@pytest.mark.parametrize("criterion", [None, "accuracy"])
+def test_a_race_leaves_one_chain(ask: Ask, database: Database, criterion: str | None) -> None:
     def send(i: int) -> Any:
-        vote = VOTE if i % 2 else OTHER
+        vote = {**(VOTE if i % 2 else OTHER), "criterion": criterion}
         if i % 3:
             return ask("POST", "/votes", json=vote).json()
         return ask("POST", "/votes/batch", json={"votes": [vote]}).json()["results"][0]

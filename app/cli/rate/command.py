@@ -31,6 +31,7 @@ from app.imports.formats import ReadOptions, VoteFile, join_vote_files, read_vot
 from app.leaderboard.row_files import ROW_FILES
 from app.rating.errors import counted
 from app.rating.settings import DEFINITIONS, FlagRule, Interval, LoopSettings, SettingError, check_settings
+from app.votes.rules import OVERALL
 
 if TYPE_CHECKING:
     from app.cli.rate.offline import OfflineRating
@@ -118,6 +119,9 @@ def rate(
     annotator_prefix: PrefixOption = "",
     dates: DatesOption = None,
     verdict: VerdictOption = None,
+    criterion: Annotated[
+        str, typer.Option(metavar="NAME", help="Rate by the votes on this question, of the column criterion.")
+    ] = OVERALL,
     skip_invalid: Annotated[
         bool,
         typer.Option("--skip-invalid", help="Leave out invalid votes and count them, instead of refusing the file."),
@@ -167,6 +171,7 @@ def rate(
         annotator_prefix,
         dates,
         tuple(verdict or ()),
+        criterion=criterion,
         features=features,
     )
     with given_files(files) as given, showing_stages() as stages:

@@ -238,6 +238,7 @@ def _echo(settings: OfflineSettings, file: VoteFile) -> dict[str, Any]:
         "seed": settings.seed,
         "inverse_propensity": settings.inverse_propensity,
         "pool_annotators": file.pooled,
+        "criterion": file.criterion,
         "schema": file.schema,
         "annotator_column": file.annotator_column,
     }

@@ -166,15 +166,18 @@ votes = Table(
     Column("api_key_id", Uuid),
     Column("import_id", Uuid),
     Column("version", SmallInteger, nullable=False, server_default="0"),
+    Column("criterion", Text),  # the question that the vote answers; null: which answer is better overall
     Column("sealed_battle_id", Uuid),  # the battle whose token cast the vote; null for a vote that names its models
     CheckConstraint("model_a_id <> model_b_id", name="two_models"),
     CheckConstraint("outcome BETWEEN 0 AND 3", name="outcome_known"),
     Index(
-        "uq_votes_battle_id_annotator_id_version",
+        "uq_votes_battle_id_annotator_id_criterion_version",
         "battle_id",
         "annotator_id",
+        "criterion",
         "version",
         unique=True,
+        postgresql_nulls_not_distinct=True,
         postgresql_where=text("battle_id IS NOT NULL"),
     ),
     Index(
@@ -185,6 +188,7 @@ votes = Table(
         postgresql_where=text("sealed_battle_id IS NOT NULL"),
     ),
     Index("ix_votes_annotator_id", "annotator_id"),
+    Index("ix_votes_criterion", "criterion", postgresql_where=text("criterion IS NOT NULL")),
     Index("ix_votes_recorded_in", "recorded_in"),
 )
 

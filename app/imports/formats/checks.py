@@ -15,9 +15,9 @@ from app.imports.formats.sources import RawBatch
 from app.imports.formats.timestamps import TIMESTAMP, DayOrder, parse_timestamps, timestamp_fault
 from app.imports.formats.values import parse_features, parse_metadata, parse_tags
 from app.naming.names import name_error
-from app.votes.rules import IN_FUTURE, MAX_CLOCK_SKEW
+from app.votes.rules import IN_FUTURE, MAX_CLOCK_SKEW, MAX_CRITERION_LENGTH, OVERALL
 
-NAMES: tuple[Input, ...] = ("annotator", "model_a", "model_b", "battle_id")
+NAMES: tuple[Input, ...] = ("annotator", "model_a", "model_b", "battle_id", "criterion")
 OPTIONAL = (
     "battle_id",
     "voted_at",
@@ -27,6 +27,7 @@ OPTIONAL = (
     "vote_id",
     "annotator_kind",
     "features",
+    "criterion",
     *OF_JUDGES,
     "annotator",
     "model_a",
@@ -51,6 +52,7 @@ VOTE_COLUMNS: pl.Schema = pl.Schema(
         "propensity": pl.String(),
         "vote_id": pl.String(),
         "annotator_kind": pl.String(),
+        "criterion": pl.String(),
         "question": pl.String(),
         "cost": pl.String(),
         "features": pl.String(),
@@ -143,6 +145,7 @@ def check_batch(
         "propensity",
         pl.when(pl.col("vote_id").str.contains(_UUID)).then("vote_id"),
         pl.when(pl.col("annotator_kind") != "").then("annotator_kind"),
+        pl.when(~pl.col("criterion").is_in(["", OVERALL])).then("criterion"),
         "question", "cost", measures,
         "row",
         *(() if form.kept else form.measures),
@@ -186,6 +189,11 @@ def _broken_rules(
             _is_given(frame["annotator_kind"]) & ~frame["annotator_kind"].is_in(KINDS),
             lambda row: f"must be human or judge, is {_shown(frame['annotator_kind'][row])}",
         ),
+        _Broken(
+            "criterion",
+            (frame["criterion"].str.len_chars() > MAX_CRITERION_LENGTH).fill_null(value=False),
+            lambda row: f"must have at most {MAX_CRITERION_LENGTH} characters, is {_shown(frame['criterion'][row])}",
+        ),
         _Broken("winner", outcome.is_null(), lambda row: _winner_fault(frame["winner"][row], schema)),
         _Broken(
             "voted_at",
@@ -225,8 +233,8 @@ def _at(why: dict[int, str], height: int) -> pl.Series:
 
 
 def _bad_names(values: pl.Series, name: Input) -> _Broken:
-    """Find invalid names; only battle_id may be missing."""
-    optional = name == "battle_id"
+    """Find invalid names; only battle_id and criterion may be missing."""
+    optional = name in ("battle_id", "criterion")
     suspects = values.filter(~values.str.contains(_PLAIN_NAME).fill_null(value=False)).unique()
     bad = {text: fault for text in suspects if (fault := name_error(text or ""))}
     if optional:

@@ -35,6 +35,7 @@ from app.imports.formats.timestamps import (
     has_slashed,
 )
 from app.imports.formats.xlsx import XlsxSource
+from app.votes.rules import OVERALL
 
 _TEXTS: dict[str, Callable[[Path], VoteSource]] = {
     ".csv": CsvSource, ".tsv": CsvSource, ".json": JsonlSource, ".jsonl": JsonlSource,
@@ -63,6 +64,7 @@ class ReadOptions:
     dates : the order of day and month in dates such as 03/25/2026; by default what the file shows.
     verdict : what outcome words of the file mean, such as `gauche=left`; see `read_verdicts`.
     judged : read what judges are compared by too, and keep both votes on a battle with the sides exchanged.
+    criterion : only votes by this criterion make a `VoteFile`.
     features : names of what is read of both answers too, such as `length`; see `find_measures`.
     keep_features : read what the file has of LMArena's measures, as the service keeps them with a vote.
     """
@@ -75,6 +77,7 @@ class ReadOptions:
     dates: DayOrder | None = None
     verdict: tuple[str, ...] = ()
     judged: bool = False
+    criterion: str = OVERALL
     features: tuple[str, ...] = ()
     keep_features: bool = False
 

@@ -8,17 +8,19 @@ import polars as pl
 
 from app.errors import BadInputError, FieldError
 from app.imports.formats.checks import Checked
+from app.imports.formats.errors import NoVotesError
 from app.imports.formats.reading import ReadOptions, VoteReader
-from app.votes.rules import WINNERS
+from app.votes.rules import OVERALL, WINNERS
 
 MAX_FAULTS = 1_000
+_MOST_NAMED = 50
 
 
 @dataclass(frozen=True)
 class VoteFile:
     """The votes of a file, and its other records.
 
-    An annotator votes on a battle once: of several votes with the same battle_id the first counts, as in the service.
+    An annotator votes on a battle once by a criterion: of several such votes the first counts, as in the service.
 
     Attributes
     ----------
@@ -26,8 +28,8 @@ class VoteFile:
     schema : name of its format.
     annotator_column : the column with the annotator; None for pooled votes.
     frame : one row for each vote, in file order: annotator, model_a, model_b (text), outcome (0 model_a, 1 model_b,
-        2 tie, 3 tie (bothbad)), battle_id, voted_at (UTC), tags (list of text), metadata (JSON text), each of
-        these four null where not given, and row, the record's number in the file from 0.
+        2 tie, 3 tie (bothbad)), battle_id, voted_at (UTC), tags (list of text), metadata (JSON text), criterion, each
+        of these five null where not given, and row, the record's number in the file from 0.
     rows_read : records in the file, including skipped and invalid ones, without blank lines.
     skipped : records without a vote.
     rejected : invalid records.
@@ -37,6 +39,7 @@ class VoteFile:
     pooled : whether all votes count as those of one annotator, named "pooled".
     notes : what was assumed about the times in the file.
     unknown_words : the outcome words that the format does not know, as the end of a sentence; empty without any.
+    criterion : of all these votes.
     judged : whether the votes keep their sides: one more vote on a battle counts if the sides are exchanged, and frame
         has annotator_kind, question and cost, null where not given.
     """
@@ -54,6 +57,7 @@ class VoteFile:
     notes: list[str] = field(default_factory=list)
     unknown_words: str = ""
     judged: bool = False
+    criterion: str = OVERALL
 
     @property
     def table(self) -> pl.DataFrame:
@@ -101,6 +105,8 @@ def read_vote_file(
             progress(min(1.0, read / max(1, total)))
     votes = pl.concat([batch.votes for batch in batches])
     frame = _without_repeats(votes, judged=options.judged)
+    duplicates = votes.height - frame.height
+    frame = _by_criterion(frame, options.criterion, path)
     return VoteFile(
         path=path,
         schema=reader.form.schema.name,
@@ -109,12 +115,13 @@ def read_vote_file(
         rows_read=read,
         skipped=sum(batch.skipped for batch in batches),
         rejected=sum(batch.rejected for batch in batches),
-        duplicates=votes.height - frame.height,
+        duplicates=duplicates,
         faults=reader.placed([fault for batch in batches for fault in batch.faults]),
         pooled=options.pool_annotators,
         notes=reader.notes,
         unknown_words=reader.unknown_words,
         judged=options.judged,
+        criterion=options.criterion,
     )
 
 
@@ -141,8 +148,26 @@ def join_vote_files(files: Sequence[VoteFile]) -> VoteFile:
     )
 
 
+def _by_criterion(votes: pl.DataFrame, criterion: str, path: Path) -> pl.DataFrame:
+    """Return the votes by one criterion.
+
+    Raises
+    ------
+    NoVotesError
+        There are votes, and none of them is by this criterion.
+    """
+    if criterion == OVERALL and not votes["criterion"].count():
+        return votes
+    said = votes["criterion"].fill_null(OVERALL)
+    chosen = votes.filter(said == criterion)
+    if chosen.is_empty() and not votes.is_empty():
+        criteria = ", ".join(said.unique().sort()[:_MOST_NAMED])
+        raise NoVotesError(f"{path} has no vote by the criterion {criterion!r}; --criterion may name {criteria}")
+    return chosen
+
+
 def _without_repeats(votes: pl.DataFrame, *, judged: bool) -> pl.DataFrame:
-    key = votes.select("battle_id", "annotator", *(("model_a", "model_b") if judged else ()))
+    key = votes.select("battle_id", "annotator", "criterion", *(("model_a", "model_b") if judged else ()))
     votes = votes.filter(key["battle_id"].is_null() | key.to_struct().is_first_distinct())
     named = votes["vote_id"]
     return votes.filter(named.is_null() | named.is_first_distinct()) if named.count() else votes

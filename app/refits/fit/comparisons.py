@@ -19,6 +19,7 @@ from app.rating.votes.cells import Cells
 from app.rating.votes.compact import pool_annotators
 from app.rating.votes.indexed import IndexedVotes
 from app.refits.fit.interface import FitInput, LeaderboardName, Whose
+from app.votes.rules import criterion_tag
 
 ELO_UPDATES = 10_000_000
 """How many votes Elo plays in all its shuffles together: about a second."""
@@ -109,6 +110,24 @@ def fit_tags(fit_input: FitInput, fitted: Rating) -> tuple[dict[str, Rating], tu
                 "vote at random"
             )
             notices.append(RatingNotice("tag-scores-missing", detail))
+    return found, tuple(notices)
+
+
+def fit_criteria(fit_input: FitInput) -> tuple[dict[str, Rating], tuple[RatingNotice, ...]]:
+    """Fit a leaderboard for every criterion by its own votes alone, abilities too, as the main one is; by its tag.
+
+    A criterion without a fit is left out: its votes must not hold up the main leaderboard. A notice says so.
+    """
+    found, notices = dict[str, Rating](), list[RatingNotice]()
+    for criterion, own in fit_input.criteria.items():
+        try:
+            found[criterion_tag(criterion)] = run_round(
+                own.cells(), own.settings, keep_always=own.keep_always, keep_never=fit_input.keep_never,
+                weigher=own.weigher(own.settings.evidence_tests),
+            )  # fmt: skip
+        except RatingError as error:
+            detail = f"there is no leaderboard of the criterion {criterion!r}: {error}"
+            notices.append(RatingNotice("criterion-board-omitted", detail))
     return found, tuple(notices)
 
 

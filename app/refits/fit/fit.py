@@ -18,7 +18,7 @@ from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells
 from app.rating.votes.compact import pool_annotators
-from app.refits.fit.comparisons import fit_kinds, fit_other_methods, fit_tags
+from app.refits.fit.comparisons import fit_criteria, fit_kinds, fit_other_methods, fit_tags
 from app.refits.fit.interface import FitInput, FitOutput, Ids, LeaderboardName, MatchupTable
 
 MOST_PREDICTED = 200
@@ -69,6 +69,8 @@ def fit_snapshot(fit_input: FitInput, *, comparisons: bool = True) -> FitOutput:
         ratings, notices = {"": fitted}, tuple[RatingNotice, ...]()
         if comparisons:
             tags, notices = fit_tags(fit_input, fitted)
+            criteria, of_criteria = fit_criteria(fit_input)
+            tags, notices = tags | criteria, notices + of_criteria
             leaderboards |= fit_other_methods(fit_input, cells, fitted)
             leaderboards |= fit_kinds(fit_input, cells, fitted)
             leaderboards |= {LeaderboardName(settings.method, tag): found.models for tag, found in tags.items()}

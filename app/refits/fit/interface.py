@@ -1,5 +1,6 @@
 """What goes into the fit of a refit, and what comes out. Both cross a process boundary."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -48,6 +49,7 @@ class FitInput:
     unoffered : ids of the models that battles no longer show
     sampling : how the pairs of battles are chosen
     verdict_rule : what the verdict on the leaderboard asks for
+    criteria : the votes by each criterion but overall, none of which is among the votes here
     """
 
     annotator: Ids
@@ -75,6 +77,7 @@ class FitInput:
     judges: Mask = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
     leaderboard_of: Whose = "people"
     min_board_annotators: int = 1
+    criteria: "Mapping[str, FitInput]" = field(default_factory=dict)
 
     def cells(self, votes: Mask | None = None) -> Cells:
         """Return the votes as cells: all of them, or those that a mask of shape (n_votes,) picks."""

@@ -111,7 +111,9 @@ def list_annotator_votes(
         pairs = np.array([(row["model_a_id"], row["model_b_id"], row["outcome"]) for row in rows], dtype=np.int64)
         chances = _chances(scores, read_annotator_votes(conn, annotator, scores), pairs)
     return [
-        ListedVote.model_validate({**row, "winner": WINNERS[row["outcome"]], "chance": chance})
+        ListedVote.model_validate(
+            {**row, "winner": WINNERS[row["outcome"]], "chance": None if row["criterion"] else chance}
+        )
         for row, chance in zip(rows, chances, strict=True)
     ]
 

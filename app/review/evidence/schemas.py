@@ -191,7 +191,9 @@ class Chance(BaseModel):
 class ListedVote(OwnVote):
     """One vote of an annotator, without its metadata, under the models' current names."""
 
-    chance: Chance | None = Field(description="Null where a model has no score on the newest leaderboard.")
+    chance: Chance | None = Field(
+        description="Null where a model has no score on the newest leaderboard, and by another criterion."
+    )
 
 
 class SurprisingVote(BaseModel):

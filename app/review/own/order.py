@@ -55,7 +55,7 @@ def order_of(conn: Connection, annotator_id: int | None) -> OwnOrder:
         else list_votes(conn, annotator_id, limit=_MOST_VOTES, before=None, contestants=contestants)
     )
     rows = [row for row in rows if not row["retracted"] and not row["replaced"]]
-    rows = [row for row in rows if row["model_a_id"] != row["model_b_id"]]
+    rows = [row for row in rows if row["model_a_id"] != row["model_b_id"] and row["criterion"] is None]
     snapshot = newest_snapshot(conn)
     useful = 0 if snapshot is None or annotator_id is None else _counted(conn, snapshot["id"], annotator_id)
     needed = max(0, ENOUGH_VOTES - len(rows))

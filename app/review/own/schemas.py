@@ -41,6 +41,7 @@ class OwnVote(BaseModel):
 
     id: UUID
     battle_id: str | None
+    criterion: str | None = Field(None, description="The question that the vote answers; null means overall.")
     model_a: str
     model_b: str
     winner: Winner

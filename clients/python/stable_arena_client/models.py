@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description 61ba1a6af30496fd: make docs.
+# Written by clients/python/generate.py from the OpenAPI description 6f0fd668236376a3: make docs.
 
 from __future__ import annotations
 
@@ -249,6 +249,10 @@ class OwnVote(BaseModel):
 
     id: UUID
     battle_id: str | None
+    criterion: Annotated[
+        str | None,
+        Field(description="The question that the vote answers; null means overall."),
+    ] = None
     model_a: str
     model_b: str
     winner: Literal["model_a", "model_b", "tie", "tie (bothbad)"]
@@ -777,7 +781,13 @@ class Vote(BaseModel):
     ] = None
     battle_id: Annotated[
         str | None,
-        Field(description="The pairing that was judged; an annotator judges it once."),
+        Field(description="The pairing that was judged; an annotator judges it once by each criterion."),
+    ] = None
+    criterion: Annotated[
+        str | None,
+        Field(
+            description="The question that the vote answers, such as `accuracy`; by default `overall`, the one question of the main leaderboard. Each other criterion has a leaderboard of its own, `criterion=accuracy`."
+        ),
     ] = None
     voted_at: Annotated[
         AwareDatetime | None,

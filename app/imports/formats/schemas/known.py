@@ -10,7 +10,8 @@ _VOTE: dict[Input, str] = {**_SIDES, "winner": "winner"}
 _OURS: Mapping[Input, str] = {
     "battle_id": "battle_id", "voted_at": "timestamp", "tags": "tags", "metadata": "metadata",
     "propensity": "propensity", "vote_id": "vote_id",
-    "annotator_kind": "annotator_kind", "question": "question", "cost": "cost", "features": "features",
+    "annotator_kind": "annotator_kind", "criterion": "criterion", "question": "question", "cost": "cost",
+    "features": "features",
 }  # fmt: skip
 _MISSING = frozenset({""})
 

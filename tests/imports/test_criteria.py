@@ -1,0 +1,50 @@
+"""Files with votes by several criteria."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from app.database.engine import Database
+from app.imports.runner import ImportRunner
+
+Ask = Callable[..., Any]
+HEADER = "annotator,model_a,model_b,winner,battle_id,criterion\n"
+FILE = HEADER + "ann,x,y,model_a,1,\nann,x,y,model_b,1,accuracy\nann,x,y,tie,1,style\nbob,x,y,tie,1,overall\n"
+
+
+@pytest.fixture
+def run(post: Ask, ask: Ask, import_runner: ImportRunner) -> Ask:
+    """Import a file, and return how it ended."""
+
+    def run(content: str, **params: Any) -> Any:
+        body = post(content, **params).json()
+        import_runner.run_next()
+        return ask("GET", f"/imports/{body['id']}", scope="ingest").json()
+
+    return run
+
+
+def test_a_file_has_a_vote_for_each_criterion(run: Ask, database: Database) -> None:
+    assert run(FILE)["counts"]["created"] == 4
+    with database.read() as conn:
+        kept = conn.execute(text("SELECT criterion, outcome FROM votes ORDER BY outcome, criterion")).all()
+    assert kept == [(None, 0), ("accuracy", 1), ("style", 2), (None, 2)]
+    later = HEADER + "ann,x,y,model_b,1,accuracy\nann,x,y,model_a,1,accuracy\nann,x,y,model_a,1,fluency\n"
+    counts = run(later)["counts"]
+    assert (counts["created"], counts["duplicates"], counts["conflicts"]) == (1, 1, 1)
+
+
+def test_the_same_verdict_by_another_criterion_is_another_vote(run: Ask) -> None:
+    rows = [f"ann,x,m{i},model_a,{{}}\n" for i in range(30)]
+    plain = "annotator,model_a,model_b,winner,criterion\n"
+    assert run(plain + "".join(row.format("") for row in rows))["counts"]["created"] == 30
+    assert run(plain + "".join(row.format("accuracy") for row in rows))["counts"]["created"] == 30
+    again = run(plain + "ann,y,x,tie,accuracy\n" + "".join(row.format("accuracy") for row in rows))
+    assert again["state"] == "failed"
+
+
+def test_an_invalid_criterion_is_rejected(run: Ask) -> None:
+    done = run(HEADER + f"ann,x,y,tie,1,{'x' * 101}\nann,x,y,tie,2,\nann,x,y,tie,3, a\n")
+    assert done["counts"]["rejected"] == 2
