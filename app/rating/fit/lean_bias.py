@@ -48,11 +48,27 @@ def sum_skewness(
 
 
 @compiled
+def add_shrinkage(V: Floats, precision: Floats, drawn: Floats, spread: Floats, bent: Floats) -> None:
+    """Add to `spread` the part −V P b of the error δ; set `bent` to E δδᵀ + E bδᵀ + E δbᵀ, which bends p."""
+    size = len(V)
+    for i in range(size):
+        for j in range(size):
+            for m in range(1, size):
+                spread[i, j] += V[i, m] * precision[m] ** 2 * drawn[m] * V[j, m]
+    for i in range(size):
+        for j in range(size):
+            bent[i, j] = spread[i, j] - V[i, j] * precision[j] * drawn[j] - V[j, i] * precision[i] * drawn[i]
+
+
+@compiled
 def add_own_bias(
-    first: int, last: int, cells: CellArrays, d: Floats, z: Floats, at: Floats, V: Floats, beta: Floats,
-    gradient: Floats,
+    first: int, last: int, cells: CellArrays, d: Floats, z: Floats, at: Floats, V: Floats, precision: Floats,
+    drawn: Floats, beta: Floats, gradient: Floats,
 ) -> None:  # fmt: skip
     """Add the mean gradient by scores and features that errors of (θ_k, b_k) cause; see `app.rating.fit.bias`.
+
+    The prior draws b, which has the variance `drawn` (n_features,) over the crowd, to 0: with P its `precision`
+    (n_annotators, n_features), b errs by −V P b too, which goes with b and so with x.
 
     V (n_annotators, size, size): inverse curvature of (θ, b). Sets beta (n_annotators, size) to their own bias, at most
     half a standard error each.
@@ -60,6 +76,8 @@ def add_own_bias(
     starts, model_a, model_b, n, s, ties = cells.starts, cells.model_a, cells.model_b, cells.n, cells.s, cells.ties
     size, n_models = at.shape[1], len(gradient) - z.shape[1]
     v, J, cubes, moved = np.empty(size), np.empty((size, size)), np.empty(size), np.empty(size)
+    bent, own_precision, own_variance = np.empty((size, size)), np.zeros(size), np.zeros(size)
+    own_variance[1:] = drawn
     for k in range(first, last):
         J[:] = 0.0
         for cell in range(starts[k], starts[k + 1]):
@@ -69,7 +87,9 @@ def add_own_bias(
                 for j in range(size):
                     J[i, j] += squared * v[i] * v[j]
         spread = V[k] @ J @ V[k]
-        add_skewness(k, cells, d, z, at[k], spread, v, cubes)
+        own_precision[1:] = precision[k]
+        add_shrinkage(V[k], own_precision, own_variance, spread, bent)
+        add_skewness(k, cells, d, z, at[k], bent, v, cubes)
         moved[:] = -0.5 * (V[k] @ cubes)
         for i in range(size):
             most = 0.5 * math.sqrt(max(spread[i, i], 0.0))
@@ -77,7 +97,8 @@ def add_own_bias(
         for cell in range(starts[k], starts[k + 1]):
             p, variance, skew = _moments(at[k], d, z, cell, v)
             squared = squared_residual(p, n[cell], s[cell], ties[cell])
-            around = multiply(spread, v, cubes)
+            around = multiply(bent, v, cubes)
+            multiply(spread, v, cubes)
             own, shift = 0.0, 0.0
             for i in range(size):
                 own += V[k, 0, i] * v[i]

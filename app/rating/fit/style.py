@@ -14,7 +14,7 @@ from app.rating.fit.partitions import Partitions
 from app.rating.fit.result import FitResult
 from app.rating.fit.scale import find_scale
 from app.rating.fit.sqp import ENOUGH, minimise
-from app.rating.fit.weights import scale_votes
+from app.rating.fit.weights import LEAST_MEDIAN, Weighted, scale_votes, weigh_abilities
 from app.rating.threads import map_parts
 from app.rating.votes.cells import Cells
 
@@ -70,6 +70,7 @@ def fit_style(
     bound = np.inf if cap is None else cap
     R, theta = np.concatenate([plain.R, np.zeros(size)]), np.minimum(plain.theta, bound)
     history, phi = votes.votes_by_annotator() >= HISTORY, _dispersion(plain)
+    weighted = plain.weighted
     spread, leans = np.full(size, FIRST_SD), np.zeros((cells.n_annotators, size))
     for last in (False, True):
         precision = np.where(history[:, None], phi / spread**2, NO_LEAN)
@@ -84,10 +85,25 @@ def fit_style(
             own = np.column_stack([theta, leans])
             likelihood.own(R, own, fixed=True)
             leans, spread = own[:, 1:].copy(), estimate_lean_spread(likelihood, R, own, votes, phi)
+            cells, weighted = _weigh_again(cells, weighted, theta)
     fit, point = finish(optimum, theta, likelihood, bound)
-    fit = replace(fit, prior_sd=sd, prior=plain.prior, weighted=plain.weighted and replace(plain.weighted, cells=cells))
+    fit = replace(fit, prior_sd=sd, prior=plain.prior, weighted=weighted)
     observed = observe(cells, fit, label, prior_sd=sd, point=point)
     return _correct(fit, observed, likelihood, votes, spread, bound, bias_correction=bias_correction)
+
+
+def _weigh_again(cells: Cells, weighted: Weighted | None, theta: Floats) -> tuple[Cells, Weighted | None]:
+    """Weigh votes by abilities beside leans, as `app.rating.fit.weights` does by those without.
+
+    A lean of one's own on top of the crowd's looks like a low ability where it is not known: these votes would weigh
+    more than those of annotators whose leans make up for the crowd's, and γ would come out too large.
+    """
+    if weighted is None or weighted.by_ability.min(initial=1.0) >= 1.0:
+        return cells, weighted and replace(weighted, cells=cells)
+    by_ability = weigh_abilities(theta / max(float(np.median(theta)), LEAST_MEDIAN))
+    again = (by_ability / weighted.by_ability)[cells.annotator]
+    cells = replace(cells, n=again * cells.n, s=again * cells.s, ties=again * cells.ties)
+    return cells, Weighted(cells, by_ability)
 
 
 def estimate_lean_spread(likelihood: FeatureLikelihood, R: Floats, own: Floats, votes: Cells, phi: float) -> Floats:
@@ -138,34 +154,34 @@ def _correct(
     at = np.column_stack([fit.theta, likelihood.leans])
     if bias_correction:
         H = likelihood.own(R, at, fixed=True)
-        gradient, _ = _own_bias(likelihood, R, at, _inverse(H, fit.held))
+        gradient, _ = _own_bias(likelihood, R, at, _inverse(H, fit.held), spread)
         R = R - shift_scores(observed, gradient)
     trusted = None if votes.trust is None else scale_votes(votes, votes.trust, np.ones(votes.n_annotators))
     wide = FeatureLikelihood(votes if trusted is None else trusted.cells, sd, precision)
     alone = at.copy()
     H = wide.own(R, alone, fixed=False, precision=WIDE**-2)
     V = invert(H)
-    bias = _own_bias(wide, R, alone, V)[1] if bias_correction else np.zeros_like(at)
+    bias = _own_bias(wide, R, alone, V, spread)[1] if bias_correction else np.zeros_like(at)
     able = np.column_stack([np.ones(len(at)), alone[:, 1:]])
     D = 1.0 / invert(wide.own(R, able, fixed=True, precision=sd**-2))[:, 0, 0]
     own = extrapolate((alone - bias)[:, 0], V[:, 0, 0], D, sd)
     whole = FeatureLikelihood(votes, sd, precision)
     H = whole.own(R, at, fixed=False)
     if bias_correction:
-        at = at - _own_bias(whole, R, at, invert(H))[1]
+        at = at - _own_bias(whole, R, at, invert(H), spread)[1]
     theta = np.minimum(np.where(fit.undecided, 1.0, at[:, 0]), cap)
     at[:, 0], whole.leans = theta, at[:, 1:]
     corrected = (R, theta) if bias_correction else None
     return StyleFit(replace(fit, corrected=corrected, own=own), observed, at, H, whole, spread)
 
 
-def _own_bias(likelihood: FeatureLikelihood, R: Floats, at: Floats, V: Floats) -> tuple[Floats, Floats]:
+def _own_bias(likelihood: FeatureLikelihood, R: Floats, at: Floats, V: Floats, spread: Floats) -> tuple[Floats, Floats]:
     """Return the mean gradient by scores and γ, and the bias of each annotator's (θ, b)."""
     c, d, beta = likelihood.cells, likelihood.distances(R), np.zeros_like(at)
 
     def accumulate(part: tuple[int, int]) -> Floats:
         gradient = np.zeros(len(R))
-        add_own_bias(*part, c.arrays, d, likelihood.z, at, V, beta, gradient)
+        add_own_bias(*part, c.arrays, d, likelihood.z, at, V, likelihood.lean_precision, spread**2, beta, gradient)
         return gradient
 
     first, *others = map_parts(accumulate, likelihood.rows.parts)

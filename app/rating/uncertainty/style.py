@@ -10,7 +10,6 @@ from app.rating.fit.style import StyleFit, invert
 from app.rating.fit.unit import Unit
 from app.rating.threads import map_parts
 from app.rating.uncertainty.covariance import Covariance, covariance, critical_values
-from app.rating.votes.cells import Cells
 
 TINY = 1e-300
 
@@ -43,19 +42,18 @@ class StyleEstimates:
     own_se: Floats
 
 
-def style_covariance(found: StyleFit, cells: Cells, component: Indices, unit: Unit) -> Covariance:
+def style_covariance(found: StyleFit, component: Indices, unit: Unit) -> Covariance:
     """Return the clustered covariance of scores and γ, in natural units of the mean annotator.
 
     Parameters
     ----------
-    cells : of the fit, weighted
     component : of each model
     unit : published
     """
     label = np.concatenate([component, np.full(len(found.spread), -1)])
     return covariance(
-        cells, found.fit, label, kind="clustered", prior_sd=found.fit.prior_sd, abilities=True,
-        observed=found.observed, unit=unit,
+        found.observed.likelihood.cells, found.fit, label, kind="clustered", prior_sd=found.fit.prior_sd,
+        abilities=True, observed=found.observed, unit=unit,
     )  # fmt: skip
 
 

@@ -131,7 +131,7 @@ def control_style(rating: Rating, votes: IndexedVotes, features: Features) -> St
     unit = mean_unit(found.fit, find_scale(weighted), rating.published_unit.weight > 0.0)
     spread = None
     if rating.settings.interval != "none":
-        spread = style_covariance(found, weighted, component, unit)
+        spread = style_covariance(found, component, unit)
     style = estimate_style(
         found, spread, unit.of_most, features.names, small.annotators, rating.cells.n_annotators,
         rating.settings.confidence,

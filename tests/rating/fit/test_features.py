@@ -72,7 +72,7 @@ def test_the_fit_is_stationary_in_every_parameter(world: StyledWorld, rating: Ra
     found = fit_style(cells, votes, rating.fit, np.zeros(5, dtype=np.int64), cap=None, bias_correction=False)
     likelihood, fit = found.observed.likelihood, found.fit
     assert isinstance(likelihood, FeatureLikelihood)
-    z, b, R, gamma = likelihood.z, likelihood.leans, fit.R[:5], fit.R[5:]
+    z, b, R, gamma, cells = likelihood.z, likelihood.leans, fit.R[:5], fit.R[5:], likelihood.cells
     k, d = cells.annotator, fit.R[cells.model_a] - fit.R[cells.model_b] + z @ gamma
     x = fit.theta[k] * d + (z * b[k]).sum(axis=1)
     residual = cells.s - cells.n / (1 + np.exp(-x))
@@ -86,6 +86,21 @@ def test_the_fit_is_stationary_in_every_parameter(world: StyledWorld, rating: Ra
     of_leans = np.array([np.bincount(k, residual * column, 12) for column in z.T]).T
     assert of_leans == pytest.approx(likelihood.lean_precision * b, abs=1e-6)
     assert R.sum() == pytest.approx(0)
+
+
+def test_votes_are_weighed_by_abilities_beside_leans(world: StyledWorld, rating: Rating) -> None:
+    component = np.zeros(5, dtype=np.int64)
+    cells, votes = cells_of(world, rating)
+    found = fit_style(cells, votes, rating.fit, component, cap=None, bias_correction=False)
+    before, after = rating.fit.weighted, found.fit.weighted
+    assert before is not None
+    assert after is not None
+    again = after.by_ability
+    assert not np.allclose(again, before.by_ability)
+    assert after.cells.n / cells.n == pytest.approx((again / before.by_ability)[cells.annotator])
+    plain = run_round(world.votes.aggregate(), replace(SETTINGS, influence_limit=None))
+    alike = fit_style(*cells_of(world, plain), plain.fit, component, cap=None, bias_correction=False)
+    assert alike.fit.weighted is None
 
 
 def test_sides_and_the_numbering_of_models_do_not_matter(world: StyledWorld, rating: Rating) -> None:
