@@ -1,7 +1,9 @@
 """The command `stable-arena judges`: which judges of a vote file follow the people, without a database."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
@@ -25,6 +27,7 @@ from app.cli.progress import showing_stages
 from app.cli.tables import leaderboard_table, make_table, number
 from app.errors import BadInputError
 from app.imports.formats import ReadOptions, join_vote_files, read_vote_file
+from app.imports.formats.measures import ARENA
 from app.rating.errors import counted
 from app.rating.settings import DEFINITIONS, LoopSettings, SettingError, check_settings
 
@@ -59,6 +62,16 @@ def judges(
         ),
     ] = DEFAULTS.min_votes,
     confidence: Annotated[float, typer.Option(help=DEFINITIONS["confidence"].text)] = DEFAULTS.confidence,
+    style: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FEATURE,…",
+            help="What judges may like: length for length_a and length_b. By default length, headers, lists and bold.",
+        ),
+    ] = None,
+    by: Annotated[
+        str, typer.Option(metavar="COLUMN", help="The column with the category of a vote; without it, the tags.")
+    ] = "category",
     output_format: Annotated[
         Format | None, typer.Option("--format", help="By default what --output ends in, else table.")
     ] = None,
@@ -84,9 +97,11 @@ def judges(
     form: Format = choose_format(output_format, output, get_args(Format))
     from app.cli.judges.report import compare_judges  # noqa: PLC0415  the solver takes most of a second to import
 
+    features = tuple(name for part in (style or "").split(",") if (name := part.strip()))
     reading = ReadOptions(
-        schema, annotator_column, False, columns, annotator_prefix, dates, tuple(verdict or ()), judged=True
-    )
+        schema, annotator_column, False, columns, annotator_prefix, dates, tuple(verdict or ()), judged=True,
+        features=features or tuple(ARENA), by="" if by == "tags" else by,
+    )  # fmt: skip
     with given_files(files) as given, showing_stages() as stages:
         stages.stage("reading")
         votes = join_vote_files(
@@ -98,11 +113,14 @@ def judges(
             ]
         )
         votes.require_valid()
+        if by not in ("category", "tags") and "category" not in votes.frame.columns:
+            raise BadInputError(f"--by names no column: {by}")
         report = compare_judges(
             votes,
             people=[name for name in (people or "").split(",") if name],
             families=_families(family or []),
             settings=settings,
+            style=features,
             stage=stages.stage,
         )
     for note in votes.notes:
@@ -138,13 +156,42 @@ def _tables(report: "JudgesReport") -> Rows:
     table.add_row("people", "1", "", "", *agree, "", f"{people['votes']:,.0f}", *("" for _ in more))
     by = "the same battles" if people["agreement_by"] == "battle" else "the same pairs of models"
     footer = [
-        f"Ability: 1 follows the people's order as they do. Lean and own family: Elo points. Agrees: on {by}.",
+        f"Ability: 1 follows the people's order as they do. Lean, own family, likes: Elo points. Agrees: on {by}.",
         *_panel_lines(report),
     ]
     warnings = [
         Text(f"warning: {one['board']}: {one['detail']} ({one['code']})", style="yellow") for one in report.warnings
     ]
-    return [table, "", "The judges' own leaderboard", leaderboard_table(report.models), "", *footer, *warnings]
+    parts = [table, "", *_breakdowns(report)]
+    return [*parts, "The judges' own leaderboard", leaderboard_table(report.models), "", *footer, *warnings]
+
+
+def _breakdowns(report: "JudgesReport") -> Rows:
+    """Return a table each of agreement by the gap between the models, of categories, and of style."""
+    rows, parts = [*report.judges, {**report.people, "annotator": "people"}], list[RenderableType]()
+    ends = [one["from"] for one in report.people["by_gap"]]
+    gaps = [*(f"{low:.0f} to {high:.0f}" for low, high in pairwise(ends)), f"from {ends[-1]:.0f}"]
+    by_gap = [[row["annotator"], *(_percent(one["agreement"]) for one in row["by_gap"])] for row in rows]
+    parts += _table_of(["Agrees by gap"], gaps, by_gap)
+    by_category = [
+        [one["category"], row["annotator"], _with_ends(one, "ability", 2), _percent(one["agreement"])]
+        for row in rows
+        for one in row["by_category"]
+    ]
+    parts += _table_of(["Category", "Judge"], ["Ability", "Agrees"], sorted(by_category, key=itemgetter(0)))
+    features = [one["feature"] for one in max((row["style"] for row in rows), key=len)]
+    by_style = [
+        [row["annotator"], *(_with_ends(liked.get(name, {}), "points", 0) for name in features)]
+        for row in rows
+        for liked in [{one["feature"]: one for one in row["style"]}]
+    ]
+    return [*parts, *_table_of(["Likes"], features, by_style)]
+
+
+def _table_of(words: Sequence[str], numbers: Sequence[str], rows: Sequence[Sequence[str]]) -> Rows:
+    """Return a table of the rows that have a figure, and an empty line; nothing without such a row."""
+    known = [row for row in rows if any(text != "–" for text in row[len(words) :])]
+    return [make_table(*words, *numbers, rows=known, words=words), ""] if known else []
 
 
 def _panel_lines(report: "JudgesReport") -> list[str]:
@@ -168,7 +215,7 @@ def _percent(share: float | None) -> str:
 
 
 def _with_ends(row: Mapping[str, Any], name: str, digits: int) -> str:
-    value, lower, upper = (row[f"{name}{end}"] for end in ("", "_lower", "_upper"))
+    value, lower, upper = (row.get(f"{name}{end}") for end in ("", "_lower", "_upper"))
     if value is None:
         return "–"
     return f"{number(value, digits)} ({number(lower, digits)} to {number(upper, digits)})"

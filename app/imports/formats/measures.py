@@ -98,16 +98,33 @@ def read_features(frame: pl.DataFrame, names: Sequence[str]) -> Features | None:
     return measure_features(names, columns, frame.height)
 
 
-def _measures(frame: pl.DataFrame, name: str, side: int) -> Floats:
+def read_known_features(frame: pl.DataFrame, names: Sequence[str]) -> Features | None:
+    """Return those of these features that some votes have and differ in, NaN in other votes; None without any."""
+    columns = {name: tuple(_numbers(_texts(frame, name, side)).fill_null(np.nan).to_numpy() for side in (0, 1))
+               for name in names}  # fmt: skip
+    read = {name: both for name, both in columns.items() if np.isfinite(both[0] - both[1]).any()}
+    whole = np.isfinite(np.sum([a - b for a, b in read.values()], axis=0)) & (len(read) > 0)
+    kept = {name: (a[whole], b[whole]) for name, (a, b) in read.items() if (a != b)[whole].any()}
+    if not kept:
+        return None
+    values = np.full((frame.height, len(kept)), np.nan)
+    values[whole] = measure_features(tuple(kept), kept, int(whole.sum())).values
+    return Features(tuple(kept), values)
+
+
+def _texts(frame: pl.DataFrame, name: str, side: int) -> pl.Series:
     column = f"{name}_{'ab'[side]}"
     if column in frame.columns:
-        texts = frame[column]
-    else:
-        texts = frame["features"].str.json_path_match(f"$[{json.dumps(name)}][{side}]").alias(column)
+        return frame[column]
+    return frame["features"].str.json_path_match(f"$[{json.dumps(name)}][{side}]").alias(column)
+
+
+def _measures(frame: pl.DataFrame, name: str, side: int) -> Floats:
+    texts = _texts(frame, name, side)
     found = _numbers(texts).fill_null(np.nan).to_numpy()
     unknown = int(np.count_nonzero(~np.isfinite(found)))
     if unknown:
-        raise BadInputError(f"{column} is no number in {counted(unknown, 'vote')} of {len(found):,}")
+        raise BadInputError(f"{texts.name} is no number in {counted(unknown, 'vote')} of {len(found):,}")
     return found
 
 

@@ -65,8 +65,10 @@ class ReadOptions:
     verdict : what outcome words of the file mean, such as `gauche=left`; see `read_verdicts`.
     judged : read what judges are compared by too, and keep both votes on a battle with the sides exchanged.
     criterion : only votes by this criterion make a `VoteFile`.
-    features : names of what is read of both answers too, such as `length`; see `find_measures`.
+    features : names of what is read of both answers too, such as `length`; see `find_measures`. With `judged` the file
+        may lack them.
     keep_features : read what the file has of LMArena's measures, as the service keeps them with a vote.
+    by : the column with the category of a vote, with `judged`.
     """
 
     schema: str | None = None
@@ -80,6 +82,7 @@ class ReadOptions:
     criterion: str = OVERALL
     features: tuple[str, ...] = ()
     keep_features: bool = False
+    by: str = ""
 
 
 class VoteReader:
@@ -120,8 +123,10 @@ class VoteReader:
         except BadInputError as error:
             raise BadInputError(f"{path}: {error.detail}") from error
         schema = with_verdicts(self._form.schema, read_verdicts(options.verdict))
-        named, kept = options.features, options.keep_features
-        measures = find_measures(ARENA if kept else named, self._form, self._source.has, required=not kept)
+        named, kept, has = options.features, options.keep_features, self._source.has
+        measures = find_measures(ARENA if kept else named, self._form, has, required=not (kept or options.judged))
+        if options.by and has(options.by):
+            measures["category"] = options.by
         self._form = replace(
             self._form, schema=schema, annotator_prefix=options.annotator_prefix, judged=options.judged,
             measures=measures, kept=kept,

@@ -130,7 +130,7 @@ def join_vote_files(files: Sequence[VoteFile]) -> VoteFile:
     first = files[0]
     if len(files) == 1:
         return first
-    votes = pl.concat([file.frame for file in files])
+    votes = pl.concat([file.frame for file in files], how="diagonal")
     frame = _without_repeats(votes, judged=first.judged)
     faults = [FieldError(f"{file.path.name}, {fault.pointer}", fault.detail) for file in files for fault in file.faults]
     return replace(

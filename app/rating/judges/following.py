@@ -7,10 +7,10 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from app.rating.arrays import Floats, Indices, Mask, sum_by
-from app.rating.detection.habits import ABILITY, KNOWN, LEAN
+from app.rating.detection.habits import ABILITY, KNOWN, LEAN, OUTLIER_SD
 from app.rating.fit.likelihood import laplacian
 from app.rating.judges.ballots import Ballots
-from app.rating.judges.leaning import find_own_habits, tell_leans
+from app.rating.judges.leaning import ABILITY_SD, find_own_habits, tell_leans
 from app.rating.judges.people import PeoplesScores
 from app.rating.uncertainty.covariance import NORMAL, TINY
 
@@ -18,6 +18,8 @@ ROUNDS = 4  # of the abilities that flatten uncertain differences: the last move
 FITTED = 2.0  # ability and lean, of the models' degrees of freedom
 TASTE_ROUNDS = 2  # tastes flatten the odds as uncertain scores do: the second knows them
 TASTE = 7  # its place among the figures
+FEWEST = 20  # votes from which a judge's liking for a style is looked for
+LIKING_ROUNDS = 8  # of Newton, from no liking
 FLATTEN = np.pi / 8.0  # σ averaged over N(x, v) is about σ(x/√(1 + π v/8))
 
 
@@ -74,16 +76,12 @@ def follow_people(ballots: Ballots, known: PeoplesScores, own_family: Mask | Non
     V + τ² I) Kᵀ, K what a judge's own shift of a model moves (a, λ) by, V the covariance of the people's scores, τ² the
     judge's tastes: what the gradients by model vary by beyond all that, by moments.
     """
-    size, place = len(ballots.votes.annotators), np.full(len(ballots.votes.models), -1)
-    place[known.models] = np.arange(len(known.models))
+    size, place = len(ballots.votes.annotators), known.places(len(ballots.votes.models))
     kept = ballots.where((place[ballots.votes.model_a] >= 0) & (place[ballots.votes.model_b] >= 0))
     sided, score = kept.sided(), np.zeros(len(place))
     score[known.models] = known.score
-    told = tell_leans(sided)
-    variance = np.diag(known.covariance)
-    spread = variance[:, None] + variance - 2.0 * known.covariance
-    at, H = np.tile([1.0, 0.0, 0.0], (size, 1)), np.zeros((size, 3, 3))
-    cells = sided.cells
+    told, spread = tell_leans(sided), known.doubt()
+    at, cells = np.tile([1.0, 0.0, 0.0], (size, 1)), sided.cells
     d, doubt = score[cells.model_a] - score[cells.model_b], spread[place[cells.model_a], place[cells.model_b]]
     found, side = np.full((10, size), np.nan), sided.side * told[cells.annotator]
     families = np.zeros((size, len(known.models))) if own_family is None else own_family[:, known.models].astype(float)
@@ -91,10 +89,10 @@ def follow_people(ballots: Ballots, known: PeoplesScores, own_family: Mask | Non
         taste = np.nan_to_num(found[TASTE]) ** 2
         for _ in range(ROUNDS):
             flat = flatten(at[cells.annotator, ABILITY] ** 2 * doubt + 2.0 * taste[cells.annotator])
-            H = find_own_habits(sided, flat * d, flat * side, at, free_ability=True)
+            find_own_habits(sided, flat * d, flat * side, at, free_ability=True)
         for k in np.flatnonzero(np.diff(cells.starts)):
-            doubts = at[k, ABILITY] ** 2 * spread + 2.0 * taste[k]
-            judge = _Judge.of(kept, int(k), place, known, flatten(doubts), at[k], H[k], leans=bool(told[k]))
+            flats, one = flatten(at[k, ABILITY] ** 2 * spread + 2.0 * taste[k]), kept.where(kept.votes.annotator == k)
+            judge = _Judge.of(one, place, known, flats, at[k, [ABILITY, LEAN]], leans=bool(told[k]))
             found[:, k] = judge.figures(known, families[k])
     found[3:5, ~told] = np.nan
     return Followers(cells.votes_by_annotator(), *found)
@@ -106,17 +104,46 @@ def flatten(variance: Floats) -> Floats:
     return flat
 
 
+def find_liking(ballots: Ballots, known: PeoplesScores, taste_sd: Floats, style: Floats) -> tuple[Floats, Floats]:
+    """Maximise every judge's ℓ_k(a, λ, b), P(left wins) = σ(a_k (S_left − S_right) + λ_k + xᵀb_k), as `follow_people`.
+
+    Parameters
+    ----------
+    taste_sd : as in `Followers`
+    style : x of each vote, NaN where the vote has no measures, shape (n_votes, n_features)
+
+    Returns
+    -------
+    b and its error, log odds; NaN for a judge with fewer than 20 such votes, shape (n_annotators, n_features) each
+    """
+    place, doubt = known.places(len(ballots.votes.models)), known.doubt()
+    measured = (
+        (place[ballots.votes.model_a] >= 0) & (place[ballots.votes.model_b] >= 0) & np.isfinite(style).all(axis=1)
+    )
+    kept, x = ballots.where(measured), style[measured]
+    told, found = tell_leans(kept.sided()), np.full((2, len(ballots.votes.annotators), x.shape[1]), np.nan)
+    for k in np.flatnonzero(np.bincount(kept.votes.annotator, minlength=len(told)) >= FEWEST):
+        here, taste, at = kept.votes.annotator == k, float(np.nan_to_num(taste_sd[k])) ** 2, np.eye(2 + x.shape[1])[0]
+        one = kept.where(here)
+        for _ in range(LIKING_ROUNDS):
+            flats = flatten(at[0] ** 2 * doubt + 2.0 * taste)
+            judge = _Judge.of(one, place, known, flats, at, leans=bool(told[k]), style=x[here])
+            at = at + judge.step()
+        found[:, k] = at[2:], np.sqrt(judge.errors(known, taste).sum(axis=0))[2:]
+    return found[0], found[1]
+
+
 class _Judge(NamedTuple):
     """One judge's votes at the maximum, as sums over battles.
 
     Attributes
     ----------
-    at : ability and lean
-    bread : H⁻¹, shape (2, 2)
-    mixed : Σ w h (e_left − e_right)ᵀ, h the derivatives of the log odds by ability and lean, shape (2, n_models)
+    at : ability, lean, and what each feature of style is worth
+    bread : H⁻¹, priors in it, shape (n_own, n_own)
+    mixed : Σ w h (e_left − e_right)ᵀ, h the derivatives of the log odds by `at`, shape (n_own, n_models)
     information : Σ w (e_left − e_right)(e_left − e_right)ᵀ, shape (n_models, n_models)
-    gradient : Σ of each battle's gradient by the scores, shape (n_models,)
-    noise : Σ g gᵀ over battles, g the gradient by ability, lean and scores, shape (2 + n_models,) twice
+    gradient : Σ of each battle's gradient by `at` and by the scores, shape (n_own + n_models,)
+    noise : Σ g gᵀ over battles, g this gradient of one
     """
 
     at: Floats
@@ -128,47 +155,63 @@ class _Judge(NamedTuple):
 
     @classmethod
     def of(
-        cls, ballots: Ballots, k: int, place: Indices, known: PeoplesScores, flats: Floats, at: Floats, H: Floats,
-        *, leans: bool,
+        cls, one: Ballots, place: Indices, known: PeoplesScores, flats: Floats, at: Floats, *, leans: bool,
+        style: Floats | None = None,
     ) -> "_Judge":  # fmt: skip
-        """Sum a judge's votes."""
-        one, size = ballots.where(ballots.votes.annotator == k), len(known.models)
-        v, number = one.votes, one.ballot
+        """Sum a judge's votes; `style` are the features of each, shape (n_votes, n_features)."""
+        v, number, size = one.votes, one.ballot, len(known.models)
         left, right = place[v.model_a], place[v.model_b]
         flat = flats[left, right]
-        h = np.stack([flat * (known.score[left] - known.score[right]), flat * leans])
-        p = 1.0 / (1.0 + np.exp(-(at[ABILITY] * h[0] + at[LEAN] * h[1])))
+        own = [
+            known.score[left] - known.score[right],
+            np.full(len(left), float(leans)),
+            *(() if style is None else style.T),
+        ]
+        h = flat * np.stack(own)
+        p = 1.0 / (1.0 + np.exp(-(at @ h)))
         w, rest = one.weight * p * (1.0 - p), one.weight * (v.outcome - p)
         mixed = np.stack([sum_by(left, w * flat * x, size) - sum_by(right, w * flat * x, size) for x in h])
         information = laplacian(sum_by(left * size + right, w * flat**2, size * size), size)
-        columns = np.concatenate([np.zeros(len(left), int), np.ones(len(left), int), 2 + left, 2 + right])
-        entries = np.concatenate([rest * h[0], rest * h[1], rest * flat, -rest * flat])
-        by_battle = csr_array((entries, (np.tile(number, 4), columns)), shape=(int(number.max()) + 1, 2 + size))
-        kept = [ABILITY, LEAN]
-        bread: Floats = np.linalg.inv(H[np.ix_(kept, kept)]).astype(np.float64)
-        gradient: Floats = np.asarray(by_battle.sum(axis=0), dtype=np.float64)[2:]
-        return cls(at[kept], bread, mixed, information, gradient, (by_battle.T @ by_battle).toarray())
+        columns = np.concatenate([np.repeat(np.arange(len(h)), len(left)), len(h) + left, len(h) + right])
+        entries = np.concatenate([(rest * h).ravel(), rest * flat, -rest * flat])
+        shape = int(number.max()) + 1, len(h) + size
+        by_battle = csr_array((entries, (np.tile(number, len(h) + 2), columns)), shape=shape)
+        bread: Floats = np.linalg.inv((w * h) @ h.T + np.diag(_precision(at))).astype(np.float64)
+        gradient: Floats = np.asarray(by_battle.sum(axis=0), dtype=np.float64)
+        return cls(at, bread, mixed, information, gradient, (by_battle.T @ by_battle).toarray())
+
+    def step(self) -> Floats:
+        """Return Newton's step from `at`."""
+        mean = np.eye(len(self.at))[0]
+        step: Floats = self.bread @ (self.gradient[: len(self.at)] - _precision(self.at) * (self.at - mean))
+        return step
+
+    def errors(self, known: PeoplesScores, taste: float) -> Floats:
+        """Return the variance of `at` by cause, shape (3, n_own): the judge's battles, the people's scores, tastes."""
+        ability, own = self.at[0], len(self.at)
+        moves = self.bread @ self.mixed  # what a shift of a model's score moves `at` by, with a = 1
+        of_people = ability**2 * moves @ known.covariance @ moves.T
+        of_people[0, 0] += (ability * known.scale_se) ** 2
+        of_battles, tastes = self.bread @ self.noise[:own, :own] @ self.bread, taste * moves @ moves.T
+        return np.stack([np.diag(x) for x in (of_battles, of_people, tastes)])
 
     def figures(self, known: PeoplesScores, family: Floats) -> tuple[float, ...]:
         """Return the figures of `Followers` but for the votes; `family` is 1 for models of the judge's own.
 
         The preference is a Newton step from none, beside ability and lean.
         """
-        ability, size = self.at[ABILITY], len(known.models)
-        moves = self.bread @ self.mixed  # what a shift of a model's score moves ability and lean by, with a = 1
-        of_people = ability**2 * moves @ known.covariance @ moves.T
-        of_people[0, 0] += (ability * known.scale_se) ** 2
+        ability, size, gradient = self.at[0], len(known.models), self.gradient[len(self.at) :]
+        moves = self.bread @ self.mixed
         left = self.information - self.mixed.T @ moves
         profile = np.hstack([-moves.T, np.eye(size)])
         noise = profile @ self.noise @ profile.T + ability**2 * left @ known.covariance @ left
-        excess = float(self.gradient @ self.gradient) - float(np.trace(noise))
+        excess = float(gradient @ gradient) - float(np.trace(noise))
         taste = max(excess, 0.0) / max(float((left**2).sum()), TINY)
-        own, tastes = self.bread @ self.noise[:2, :2] @ self.bread, taste * moves @ moves.T
-        parts = np.stack([np.diag(x) for x in (own, of_people, tastes)])
+        parts = self.errors(known, taste)
         told = float(family @ left @ family)
         preference = preference_se = np.nan
         if told > KNOWN:
-            preference = float(family @ self.gradient) / told
+            preference = float(family @ gradient) / told
             preference_se = np.sqrt(family @ (noise + taste * left @ left) @ family) / told
         variance = parts.sum(axis=0)
         known_to = np.array([np.inf, known.freedom, max(size - FITTED, 1.0)])
@@ -177,14 +220,13 @@ class _Judge(NamedTuple):
         )
         (ability_se, lean_se), people_se = np.sqrt(variance), np.sqrt(parts[1, 0])
         found = (
-            ability,
-            ability_se,
-            people_se,
-            self.at[1],
-            lean_se,
-            *freedom,
-            np.sqrt(taste),
-            preference,
-            preference_se,
-        )
+            ability, ability_se, people_se, self.at[1], lean_se, *freedom, np.sqrt(taste), preference, preference_se,
+        )  # fmt: skip
         return tuple(float(x) for x in found)
+
+
+def _precision(at: Floats) -> Floats:
+    """Return the priors' precisions."""
+    precision = np.full(len(at), OUTLIER_SD**-2)
+    precision[0] = ABILITY_SD**-2
+    return precision

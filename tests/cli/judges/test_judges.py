@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
+from app.imports.formats import ReadOptions, read_vote_file
 from app.rating.judges.ballots import Ballots
 from tests.fixtures.judged_votes import Voter, judge_votes
 
@@ -17,7 +18,7 @@ RunCli = Callable[..., Result]
 WORDS = {1.0: "model_a", 0.5: "tie", 0.0: "model_b"}
 VOTERS = [
     Voter("people", 4000, ties=0.2),
-    Voter("left-judge", 4000, ability=0.4, lean=1.8),
+    Voter("left-judge", 4000, ability=0.4, lean=1.8, liking=0.6),
     Voter("good-judge", 4000, ability=1.0, lean=0.2),
     Voter("copied-judge", 2000, ability=0.8),
 ]
@@ -33,18 +34,23 @@ def rows_of(ballots: Ballots) -> Iterable[list[str]]:
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Four voters on the same battles; the last also saw them with the sides exchanged, and says the left both times.
 
-    With kinds, and with costs of two of the judges.
+    With kinds, costs of two of the judges, lengths of the judges' answers, and two categories.
     """
-    ballots = judge_votes(7, VOTERS, n_models=8, shared=0.5).ballots
+    judged = judge_votes(7, VOTERS, n_models=8, shared=0.5)
     path = tmp_path_factory.mktemp("judges") / "votes.csv"
     with path.open("w", newline="", encoding="utf-8") as out:
         write = csv.writer(out)
-        write.writerow(["annotator", "model_a", "model_b", "winner", "battle_id", "annotator_kind", "cost"])
-        for annotator, left, right, winner, battle in rows_of(ballots):
+        write.writerow(["annotator", "model_a", "model_b", "winner", "battle_id", "annotator_kind", "cost",
+                        "length_a", "length_b", "category"])  # fmt: skip
+        for (annotator, left, right, winner, battle), longer in zip(
+            rows_of(judged.ballots), judged.longer, strict=True
+        ):
             kind, cost = "human" if annotator == "people" else "judge", "0.01" if annotator != "people" else ""
-            write.writerow([annotator, left, right, winner, battle, kind, cost])
+            lengths = [f"{100 * (1 + sign * longer):.3f}" if cost else "" for sign in (1, -1)]
+            category = "even" if battle[-1] in "02468" else "odd"
+            write.writerow([annotator, left, right, winner, battle, kind, cost, *lengths, category])
             if annotator == "copied-judge":
-                write.writerow([annotator, right, left, "model_a", battle, kind, cost])
+                write.writerow([annotator, right, left, "model_a", battle, kind, cost, *lengths[::-1], category])
     return path
 
 
@@ -81,6 +87,33 @@ def test_every_judge_has_its_figures(report: dict[str, Any]) -> None:
     assert judges["left-judge"]["own_family"] is None
 
 
+def test_a_judge_is_known_by_gap_category_and_style(report: dict[str, Any]) -> None:
+    judges = {row["annotator"]: row for row in report["judges"]}
+    for row in judges.values():
+        assert [one["from"] for one in row["by_gap"]] == [0, 50, 100, 200]
+        assert row["by_gap"][-1]["to"] is None
+        assert sum(one["compared"] for one in row["by_gap"]) == row["compared"]
+        assert [one["category"] for one in row["by_category"]] == ["even", "odd"]
+        assert sum(one["votes"] for one in row["by_category"]) == row["votes"]
+        assert all(one["ability_lower"] < row["ability"] < one["ability_upper"] for one in row["by_category"])
+    good = judges["good-judge"]["by_gap"]
+    assert good[0]["agreement"] < report["judges"][0]["agreement"] < good[3]["agreement"]
+    (liked,), (not_liked,) = judges["left-judge"]["style"], judges["good-judge"]["style"]
+    assert liked["feature"] == "length"
+    assert liked["points"] == pytest.approx(400 / np.log(10) * 0.6, abs=25)
+    assert not_liked["points_lower"] < 0.0 < not_liked["points_upper"]
+    assert report["people"]["style"] == [], "their lengths are not known"
+    assert [one["votes"] for one in report["people"]["by_category"]] == [2000, 2000]
+
+
+def test_a_question_alone_names_the_battle(file: Path, tmp_path: Path) -> None:
+    other = tmp_path / "votes.csv"
+    other.write_text(file.read_text().replace("battle_id", "question_id", 1))
+    named, asked = (read_vote_file(one, ReadOptions(judged=True)).frame for one in (file, other))
+    assert asked["question"].to_list() == named["battle_id"].to_list()
+    assert not named["question"].count()
+
+
 def test_swapped_copies_are_kept_and_are_one_battle(report: dict[str, Any]) -> None:
     row = next(row for row in report["judges"] if row["annotator"] == "copied-judge")
     assert (row["votes"], row["battles"], row["swapped_battles"]) == (4000, 2000, 2000)
@@ -115,7 +148,16 @@ def test_the_table_shows_judges_models_and_panels(file: Path, run_cli: RunCli, t
     shown = run_cli("judges", file, "--output", tmp_path / "judges.txt")
     assert shown.exit_code == 0, shown.stderr
     text = (tmp_path / "judges.txt").read_text(encoding="utf-8")
-    for part in ("left-judge", "The judges' own leaderboard", "Enough judges:", "the same battles"):
+    assert all(len(line) <= 100 for line in text.partition("The judges' own")[0].splitlines())
+    for part in (
+        "Agrees by gap",
+        "Category",
+        "Likes",
+        "left-judge",
+        "The judges' own leaderboard",
+        "Enough judges:",
+        "the same battles",
+    ):
         assert part in text
 
 
@@ -126,6 +168,8 @@ def test_the_table_shows_judges_models_and_panels(file: Path, run_cli: RunCli, t
         (("--people", "*"), "no judges"),
         (("--family", "x"), "--family"),
         (("--confidence", "2"), "--confidence"),
+        (("--style", "bold"), "bold_a"),
+        (("--by", "dataset"), "dataset"),
         (("--format", "json", "--columns", "annotator_kind=winner"), "human or judge"),
     ],
 )
@@ -154,16 +198,21 @@ def test_unknown_kinds_are_refused(tmp_path: Path, run_cli: RunCli) -> None:
 
 def test_a_baseline_always_on_the_left_tells_no_lean(data_folder: Path, run_cli: RunCli) -> None:
     """Six set-ups of judges; the one with most votes stands for the people."""
-    result = run_cli(
-        "judges", data_folder / "alpaca_eval_judges.csv", "--people", "weighted_alpaca_eval_gpt4_turbo",
-        "--columns", "question=prompt", "--format", "json",
-    )  # fmt: skip
+    file = data_folder / "alpaca_eval_judges.csv"
+    result = run_cli("judges", file, "--people", "weighted_alpaca_eval_gpt4_turbo", "--format", "json")
     assert result.exit_code == 0, result.stderr
     judges = {row["annotator"]: row for row in json.loads(result.stdout)["judges"]}
     assert all(row["side_lean"] is None for row in judges.values())
     assert judges["alpaca_eval_cot_gpt4_turbo_fn"]["agreement"] > 0.9
     assert judges["alpaca_eval_cot_gpt4_turbo_fn"]["ability_lower"] < 1.1
     assert judges["bedrock_claude"]["ability"] is None, "no model in common"
+    cot, prompts = judges["alpaca_eval_cot_gpt4_turbo_fn"], ["helpful_base", "koala", "oasst", "selfinstruct", "vicuna"]
+    assert [one["category"] for one in cot["by_category"]] == prompts
+    liked, peoples = (
+        {one["feature"]: one for one in row["style"]} for row in (cot, json.loads(result.stdout)["people"])
+    )
+    assert liked["length"]["points_lower"] > peoples["length"]["points_upper"] > 0.0, "it likes length still more"
+    assert liked["headers"]["points_lower"] < peoples["headers"]["points"] < liked["headers"]["points_upper"]
 
 
 def test_three_people_agree_alike(data_folder: Path, run_cli: RunCli) -> None:

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 from app.rating.errors import VotesError
-from app.rating.judges.following import Followers, follow_people
+from app.rating.judges.ballots import Ballots
+from app.rating.judges.following import Followers, find_liking, follow_people
 from app.rating.judges.panels import try_panels
 from app.rating.judges.people import learn_scores, rate_people
 from app.rating.settings import LoopSettings
 from app.rating.uncertainty.covariance import critical_values
+from app.rating.votes.indexed import IndexedVotes
 from tests.fixtures.judged_votes import Judged, Voter, judge_votes
 
 JUDGES = [
@@ -124,3 +126,25 @@ def test_the_intervals_cover_abilities_and_leans(people: int, votes: int, taste:
         hits.append(np.abs(value - truth) < critical_values(freedom, 0.95) * se)
     covered = np.mean(hits, axis=(0, 2))
     assert ((covered >= 0.92) & (covered <= 0.98)).all(), covered
+
+
+def test_likings_are_found_again_beside_few_people() -> None:
+    """Twice the same votes are no more votes."""
+    crowd = [Voter(f"p{k}", 200) for k in range(8)]
+    likings = {"a": 0.5, "b": 0.0, "c": -0.3}
+    judged = judge_votes(4, [*crowd, *(replace(one, liking=likings[one.name]) for one in JUDGES)], shared=0.0)
+    known = learn_scores(rate_people(judged.ballots.of_annotators(judged.people), LoopSettings()))
+    size, style = len(judged.people), judged.longer[:, None] / (0.8 / np.sqrt(3.0))
+    b, se = find_liking(judged.ballots, known, np.zeros(size), style)
+    for k, liking in enumerate(likings.values(), start=len(crowd)):
+        assert abs(b[k, 0] - liking) < 2.5 * se[k, 0]
+        assert 0.0 < se[k, 0] < 0.15
+    v = judged.ballots.votes
+    columns = (v.annotator, v.model_a, v.model_b, v.outcome)
+    doubled = IndexedVotes(v.annotators, v.models, *(np.concatenate([one, one]) for one in columns))
+    twice = Ballots(doubled, np.concatenate([judged.ballots.battle] * 2), shared=True)
+    again = find_liking(twice, known, np.zeros(size), np.concatenate([style, style]))
+    assert again[0][8:] == pytest.approx(b[8:], abs=1e-6)
+    assert again[1][8:] == pytest.approx(se[8:], rel=1e-6)
+    few = find_liking(judged.ballots, known, np.zeros(size), np.where(np.arange(len(style)) < 19, style.T, np.nan).T)
+    assert np.isnan(few[0]).all(), "fewer than 20 votes with measures"

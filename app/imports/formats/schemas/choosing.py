@@ -17,8 +17,15 @@ ANNOTATOR_COLUMNS = (
 )  # fmt: skip
 """Columns that name a person or a judge, by preference; a session or an address is not one unless the user says so."""
 
+QUESTION_COLUMNS = (
+    "question", "question_id", "prompt_id", "pair_id", "uid", "segmentId", "instruction", "input", "prompt",
+)  # fmt: skip
+"""Columns that say what was asked, by preference: judges are compared on the same questions."""
+
 _PATHS = {path for one in SCHEMAS for path in (*one.required.values(), *one.optional.values(), *one.marks)}
-KNOWN_COLUMNS = frozenset(ANNOTATOR_COLUMNS) | _PATHS | {path.partition(".")[0] for path in _PATHS}
+KNOWN_COLUMNS = (
+    frozenset(ANNOTATOR_COLUMNS) | frozenset(QUESTION_COLUMNS) | _PATHS | {path.partition(".")[0] for path in _PATHS}
+)
 """The columns of all formats; none of them is the name of a person."""
 
 FIELDS: Mapping[str, Input] = {
@@ -148,6 +155,9 @@ def choose_form(
             "): name the column with the annotator (--annotator-column; a session is not a person), or treat all votes "
             f"as those of one annotator (--pool-annotators){hint}",
         )
+    question = next((column for column in QUESTION_COLUMNS if has(column)), None)
+    if question is not None:
+        schema = replace(schema, optional={"question": question, **schema.optional})
     return Form(schema, None if pooled else annotator)
 
 

@@ -10,8 +10,7 @@ _VOTE: dict[Input, str] = {**_SIDES, "winner": "winner"}
 _OURS: Mapping[Input, str] = {
     "battle_id": "battle_id", "voted_at": "timestamp", "tags": "tags", "metadata": "metadata",
     "propensity": "propensity", "vote_id": "vote_id",
-    "annotator_kind": "annotator_kind", "criterion": "criterion", "question": "question", "cost": "cost",
-    "features": "features",
+    "annotator_kind": "annotator_kind", "criterion": "criterion", "cost": "cost", "features": "features",
 }  # fmt: skip
 _MISSING = frozenset({""})
 
@@ -24,7 +23,7 @@ SCHEMAS: tuple[Schema, ...] = (
         required={
             "model_a": "model", "model_b": "baseline", "first_score": "games.0.score", "second_score": "games.1.score",
         },
-        optional={"battle_id": "uid", "question": "uid"},
+        optional={"battle_id": "uid"},
         winners={
             **dict.fromkeys(("A>B", "A>>B", "B<A", "B<<A"), A),
             **dict.fromkeys(("B>A", "B>>A", "A<B", "A<<B"), B),
@@ -37,7 +36,7 @@ SCHEMAS: tuple[Schema, ...] = (
     Schema(
         "judge-bench",
         required={"label": "label", "first_score": "judgments.0.decision"},
-        optional={"second_score": "judgments.1.decision", "question": "pair_id"},
+        optional={"second_score": "judgments.1.decision"},
         winners={"A>B": A, "B>A": B, "A=B": TIE},
         no_vote=_MISSING,
         derive=derive.from_judge_bench,
@@ -48,7 +47,6 @@ SCHEMAS: tuple[Schema, ...] = (
             "label": "label", "first_score": "results.0.swap = False.winner",
             "second_score": "results.0.swap = True.winner",
         },
-        optional={"question": "input"},
         winners={"A>B": A, "B>A": B},
         no_vote=_MISSING,
         annotator="judge",
@@ -60,7 +58,7 @@ SCHEMAS: tuple[Schema, ...] = (
         required={
             "model_a": "system1Id", "model_b": "system2Id", "first_score": "system1rank", "second_score": "system2rank",
         },
-        optional={"question": "segmentId", "battle_id": "rankingID"},
+        optional={"battle_id": "rankingID"},
         winners={"first": A, "second": B, "equal": TIE},
         no_vote=_MISSING,
         derive=derive.from_ranks,
@@ -69,7 +67,7 @@ SCHEMAS: tuple[Schema, ...] = (
     Schema(
         "alpaca-eval",
         required={"model_a": "generator_1", "model_b": "generator_2", "preference": "preference"},
-        optional={"question": "instruction", "cost": "price_per_example"},
+        optional={"cost": "price_per_example"},
         winners={"output_1": A, "output_2": B, "draw": TIE},
         no_vote=_MISSING,
         derive=derive.from_preference,
@@ -160,7 +158,7 @@ SCHEMAS: tuple[Schema, ...] = (
     Schema(
         "mt-bench",
         required=_VOTE,
-        optional={"question": "question_id", "turn": "turn"},
+        optional={"turn": "turn"},
         marks=frozenset({"question_id", "turn"}),
         derive=derive.with_turn,
     ),

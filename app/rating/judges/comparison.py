@@ -1,0 +1,250 @@
+"""Judges beside people: what is known of each judge, of the people, and of panels, as rows."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from app.rating.arrays import Mask, sum_by
+from app.rating.errors import VotesError
+from app.rating.fit.scale import ELO_PER_NATURAL
+from app.rating.judges.agreement import Agreement, agree, agree_with_swapped
+from app.rating.judges.ballots import Ballots
+from app.rating.judges.board import rate_judges
+from app.rating.judges.following import Followers, find_liking, follow_people
+from app.rating.judges.panels import NO_PANELS, Panel, Panels, try_panels
+from app.rating.judges.people import NO_SCORES, PeoplesScores, learn_scores, rate_people
+from app.rating.settings import LoopSettings
+from app.rating.uncertainty.covariance import critical_values
+from app.rating.verdict.rows import count, finite, model_rows
+from app.rating.votes.features import Features
+
+CLOSE = 100.0  # Elo points between two models, below which the better one wins at most 64 %
+BANDS = (0.0, 50.0, 100.0, 200.0, np.inf)  # of such gaps
+KNOWN_TO = 0.1  # half the width of an ability's interval that counts as calibrated
+FEWEST_IN_CATEGORY = 30  # votes of a judge
+Row = dict[str, Any]
+
+
+class Comparison(NamedTuple):
+    """The judges beside the people.
+
+    Attributes
+    ----------
+    people : how many, how they were rated, and how they agree with each other
+    judges : the most able first
+    models : the judges' own leaderboard
+    panels : of judges, the best order first; `enough` is the smallest that is as good within the error
+    """
+
+    people: Row
+    judges: list[Row]
+    models: Sequence[Mapping[str, Any]]
+    panels: Row
+    warnings: list[Row]
+
+
+def compare(
+    ballots: Ballots, human: Mask, settings: LoopSettings, *,
+    own_family: Mask | None = None, categories: Mapping[str, Mask] | None = None, style: Features | None = None,
+    stage: Callable[[str], None] = lambda _: None,
+) -> Comparison:  # fmt: skip
+    """Compare judges with people.
+
+    Parameters
+    ----------
+    human : which annotators are people, shape (n_annotators,)
+    settings : of the people's leaderboard; `confidence` of every interval
+    own_family : as for `follow_people`
+    categories : name → votes of the category, shape (n_votes,)
+    style : what the answers differ in, NaN where that is not known
+
+    Raises
+    ------
+    RatingError
+        The votes have no answer.
+    """
+    names = ballots.votes.annotators
+    stage("rating the people")
+    peoples = rate_people(ballots.of_annotators(human), settings)
+    stage("comparing the judges")
+    judged = ballots.of_annotators(~human)
+    board = rate_judges(judged, confidence=settings.confidence, base=settings.base)
+    unknown, panels = list[Row](), NO_PANELS
+    try:
+        known = learn_scores(peoples)
+    except VotesError as error:
+        known, followers = NO_SCORES, Followers.unknown(board.lean, board.lean_se)
+        unknown.append({"board": "people", "code": "no-order", "detail": str(error), "models": []})
+    else:
+        followers = follow_people(judged, known, own_family)
+        stage("trying panels")
+        able = np.argsort(-np.nan_to_num(followers.ability, nan=-np.inf), kind="stable")
+        panels = try_panels(judged, [int(k) for k in able if not human[k]], known)
+    compared = _Compared(ballots, human, known, followers, settings.confidence)
+    rows = {int(k): compared.row(int(k), names[k]) for k in np.flatnonzero(~human)}
+    people = compared.people_row() | {
+        "method": peoples.settings.method, "order_certainty": finite(panels.certainty),
+        "votes": count(float(peoples.cells.n_votes)), "models": len(known.models),
+    }  # fmt: skip
+    for name, where in (categories or {}).items():
+        compared.add_category(name, where, rows, people)
+    if style is not None and len(known.models):
+        compared.add_style(style, rows, people)
+    notices = [("people", one) for one in peoples.diagnostics.warnings]
+    notices += [("judges", one) for one in board.rating.diagnostics.warnings]
+    return Comparison(
+        people,
+        sorted(rows.values(), key=lambda row: (row["ability"] is None, -(row["ability"] or 0.0), row["annotator"])),
+        model_rows(board.rating, ballots.votes.models),
+        _panel_rows(panels, names),
+        [*unknown, *({"board": whose, **one.named(ballots.votes.models)} for whose, one in notices)],
+    )
+
+
+class _Compared:
+    """The judges beside the people, arrays of shape (n_annotators,)."""
+
+    def __init__(
+        self, ballots: Ballots, human: Mask, known: PeoplesScores, followers: Followers, confidence: float
+    ) -> None:
+        v, size = ballots.votes, len(ballots.votes.annotators)
+        self.ballots, self.human, self.known = ballots, human, known
+        self.followers, self.confidence = followers, confidence
+        score = np.full(len(v.models), np.nan)
+        score[known.models] = ELO_PER_NATURAL * known.score
+        gap, every = np.abs(score[v.model_a] - score[v.model_b]), np.ones(len(v.outcome), dtype=bool)
+        self.pairs = agree(ballots, human, every, by_battle=False)
+        self.agreement, self.by = agree(ballots, human, every, by_battle=True), "battle"
+        if not self.agreement.compared[~human].any():
+            self.agreement, self.by = self.pairs, "pair"
+        self.close, self.far = self._agree(gap < CLOSE), self._agree(gap >= CLOSE)
+        self.bands = [
+            (low, high, self._agree(where := (gap >= low) & (gap < high)), ballots.where(where).left_share())
+            for low, high in pairwise(BANDS)
+        ]
+        self.consistent, self.swapped = agree_with_swapped(ballots)
+        self.left, self.battles = ballots.left_share(), sum_by(v.annotator, ballots.weight, size)
+        self.votes = np.bincount(v.annotator, minlength=size)
+        self.people_votes = float(self.battles[human].sum())
+
+    def row(self, k: int, name: str) -> Row:
+        """Return a judge's row."""
+        f, points = self.followers, ELO_PER_NATURAL
+        return {
+            "annotator": name,
+            **self._interval("ability", f.ability[k], f.ability_se[k], f.freedom[k]),
+            **self._interval("side_lean", points * f.lean[k], points * f.lean_se[k], f.lean_freedom[k]),
+            "left_share": finite(self.left[k]),
+            "agreement": finite(self.agreement.share[k]),
+            "agreement_decided": finite(self.agreement.decided[k]),
+            "agreement_close": finite(self.close.share[k]),
+            "agreement_far": finite(self.far.share[k]),
+            "agreement_by": self.by,
+            "agreement_by_pair": finite(self.pairs.share[k]),
+            "compared": count(self.agreement.compared[k]),
+            "by_gap": [
+                _band(low, high, finite(found.share[k]), found.compared[k]) | {"left_share": finite(left[k])}
+                for low, high, found, left in self.bands
+            ],
+            "by_category": [],
+            "style": [],
+            "swap_consistency": finite(self.consistent[k]),
+            "swapped_battles": count(self.swapped[k]),
+            "taste_sd": finite(points * f.taste_sd[k]),
+            **self._interval("own_family", points * f.preference[k], points * f.preference_se[k], f.freedom[k]),
+            "calibration_votes": self._calibration_votes(k),
+            "votes": int(self.votes[k]),
+            "battles": count(self.battles[k]),
+        }
+
+    def people_row(self) -> Row:
+        """Return what the people reach among themselves."""
+        return {
+            "annotators": int(self.human.sum()),
+            "agreement": self._among_people(self.agreement),
+            "agreement_decided": self._among_people(self.agreement, decided=True),
+            "agreement_close": self._among_people(self.close),
+            "agreement_far": self._among_people(self.far),
+            "agreement_by": self.by,
+            "agreement_by_pair": self._among_people(self.pairs),
+            "by_gap": [
+                _band(low, high, self._among_people(found), float(found.compared[self.human].sum()))
+                for low, high, found, _ in self.bands
+            ],
+            "by_category": [],
+            "style": [],
+        }
+
+    def add_category(self, name: str, where: Mask, rows: Mapping[int, Row], people: Row) -> None:
+        """Add a category to the rows of the people, and of the judges with 30 votes in it."""
+        agreement, inside = self._agree(where), self.ballots.where(where)
+        votes = np.bincount(inside.votes.annotator, minlength=len(self.human))
+        f = Followers.unknown(*np.full((2, len(votes)), np.nan))
+        if len(self.known.models):
+            f = follow_people(inside.of_annotators(~self.human), self.known)
+        for k, row in rows.items():
+            if votes[k] >= FEWEST_IN_CATEGORY:
+                ability = self._interval("ability", f.ability[k], f.ability_se[k], f.freedom[k])
+                share = {"agreement": finite(agreement.share[k]), "compared": count(agreement.compared[k])}
+                row["by_category"].append({"category": name, **ability, **share, "votes": int(votes[k])})
+        share = {"agreement": self._among_people(agreement), "votes": int(votes[self.human].sum())}
+        people["by_category"].append({"category": name, **share})
+
+    def add_style(self, style: Features, rows: Mapping[int, Row], people: Row) -> None:
+        """Add what a standard deviation of each feature is worth to each judge, and to the people together."""
+        v = self.ballots.votes
+        whose = np.where(self.human[v.annotator], len(self.human), v.annotator)  # all people as one more
+        together = replace(self.ballots, votes=replace(v, annotators=[*v.annotators, "people"], annotator=whose))
+        found = find_liking(together, self.known, np.append(self.followers.taste_sd, 0.0), style.values)
+        b, se = (ELO_PER_NATURAL * x for x in found)
+        for k, row in [*rows.items(), (len(self.human), people)]:
+            row["style"] += [
+                {"feature": name, **self._interval("points", b[k, j], se[k, j], np.inf)}
+                for j, name in enumerate(style.names)
+                if np.isfinite(b[k, j])
+            ]
+
+    def _agree(self, where: Mask) -> Agreement:
+        return agree(self.ballots, self.human, where, by_battle=self.by == "battle")
+
+    def _among_people(self, found: Agreement, *, decided: bool = False) -> float | None:
+        share = found.decided if decided else found.share
+        some = self.human & np.isfinite(share)
+        total = float(found.compared[some].sum())
+        return float(found.compared[some] @ share[some]) / total if total else None
+
+    def _reach(self, freedom: float) -> float:
+        """Return the standard errors to either end of an interval."""
+        return float(critical_values(np.array([freedom]), self.confidence)[0])
+
+    def _interval(self, name: str, value: float, se: float, freedom: float) -> dict[str, float | None]:
+        reach = self._reach(freedom)
+        ends = {"": 0.0, "_lower": -reach, "_upper": reach}
+        return {f"{name}{end}": finite(float(value + width * se if width else value)) for end, width in ends.items()}
+
+    def _calibration_votes(self, k: int) -> int | None:
+        """Return how many votes of people would make the ability known to ± .1; None where no number would."""
+        f = self.followers
+        people, rest = f.people_se[k] ** 2, f.ability_se[k] ** 2 - f.people_se[k] ** 2
+        allowed = (KNOWN_TO / self._reach(f.freedom[k])) ** 2 - rest
+        return int(np.ceil(self.people_votes * people / allowed)) if allowed > 0.0 else None
+
+
+def _band(low: float, high: float, agreement: float | None, compared: float) -> Row:
+    return {"from": low, "to": finite(high), "agreement": agreement, "compared": count(compared)}
+
+
+def _panel_rows(panels: Panels, names: Sequence[str]) -> Row:
+    def row(panel: Panel) -> Row:
+        judges = [names[k] for k in panel.judges]
+        return {"judges": judges, "agreement": panel.agreement, "right": panel.right, "reversed": panel.reversed}
+
+    return {
+        "enough": row(panels.enough)["judges"] if panels.enough else None,
+        "pairs": panels.pairs,
+        "error": finite(panels.error),
+        "tried": [row(panel) for panel in panels.tried],
+    }
