@@ -5,7 +5,7 @@ from uuid import UUID
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from app.api.texts import storable
-from app.votes.rules import Name
+from app.naming.names import Name
 
 MAX_TEXT_BYTES = 100_000
 """Most bytes of a prompt, an answer or a reference, in UTF-8."""

@@ -4,8 +4,8 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
-from app.naming.names import MAX_NAME_LENGTH
-from app.votes.rules import MAX_TAGS, Name
+from app.naming.names import MAX_NAME_LENGTH, Name
+from app.votes.rules import MAX_TAGS
 
 MAX_CANDIDATES = 1_000
 MAX_BATTLE_BYTES = 12 * (MAX_CANDIDATES + MAX_TAGS + 2) * MAX_NAME_LENGTH  # JSON may take 12 bytes for a character

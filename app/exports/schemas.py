@@ -5,9 +5,8 @@ from uuid import UUID
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from app.database.timestamps import Timestamp
-from app.naming.names import name_error
+from app.naming.names import Name, name_error
 from app.snapshots.schemas import LeaderboardMethod
-from app.votes.rules import Name
 
 What = Literal["votes", "annotators", "leaderboard", "answers"]
 Format = Literal["csv", "jsonl", "parquet"]

@@ -5,7 +5,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.database.timestamps import StorableTimestamp
-from app.votes.rules import Name
+from app.naming.names import Name
 
 MAX_LINK_VOTES = 100_000
 

@@ -103,11 +103,14 @@ def get_leaderboard(
     By default the newest one, by am-elo, of all votes. `snapshot` or `as_of` choose an earlier one. The `ETag` changes
     with the content, but not with `age_seconds` alone; a request whose `If-None-Match` names it is answered 304.
 
+    With `method=style` each model is `compared` with am-elo, and `diagnostics.style` says what the features are worth.
+
     Public, unless the service is set to require scope `read`. Problems: `no-snapshot` before the first publication;
     `not-found` for an unknown snapshot; `no-such-board` where the snapshot has no leaderboard of the method or tag;
     `invalid` for an unknown method, field or time, or for both `snapshot` and `as_of`.
     """
     _refuse_two_choices(snapshot, as_of)
+    compare = compare or ("am-elo" if method == "style" else None)
     others = cast("tuple[LeaderboardMethod, ...]", tuple(compare.split(","))) if compare else ()
     excerpt = Excerpt(limit, read_fields(fields))
     state = newest_state.find(conn, snapshot, as_of)

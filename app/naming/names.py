@@ -2,6 +2,9 @@
 
 import re
 import unicodedata
+from typing import Annotated
+
+from pydantic import Field
 
 MAX_NAME_LENGTH = 500
 _CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029"
@@ -14,6 +17,7 @@ def _pattern(refused: str) -> str:
 
 NAME_PATTERN = f"^{_pattern(_CONTROL)}$"
 """The rule as a schema states it. JSON cannot hold half of a surrogate pair, so the pattern need not refuse them."""
+Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH, pattern=NAME_PATTERN)]
 
 _NAME = re.compile(_pattern(_CONTROL + _SURROGATES))
 

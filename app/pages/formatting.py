@@ -17,6 +17,7 @@ METHODS: dict[LeaderboardMethod, str] = {
     "people": "people",
     "judges": "judges",
     "all": "people and judges",
+    "style": "style control",
 }
 """What people call the methods, in the order in which pages list them."""
 

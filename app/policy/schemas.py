@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, field_validator, model_validator
 
 from app.api.texts import Reason
+from app.naming.names import Name
 from app.rating.settings import (
     DEFINITIONS,
     EVIDENCE_TESTS,
@@ -15,6 +16,7 @@ from app.rating.settings import (
     SamplingSettings,
     VerdictRule,
 )
+from app.rating.votes.features import MAX_FEATURES
 
 MOST_TAGS = 31
 """How many tags a refit can tell apart: each is a bit of what PostgreSQL calls an integer."""
@@ -139,6 +141,11 @@ class Policy(BaseModel):
         description="Whose votes make the leaderboard where people and judges vote: judges are then rated against it. "
         "Until min_board_annotators of them have more than min_votes votes it is of all.",
     )
+    style_features: Annotated[tuple[Name, ...], Field(max_length=MAX_FEATURES)] = Field(
+        (),
+        description="What the leaderboard style controls for: features of votes, such as length, and side, which every "
+        "vote has. Empty: there is none.",
+    )
     sealed_only: StrictBool = Field(
         False, description="Whether refits count only votes that a battle's token cast, on pairs that the service drew."
     )
@@ -165,6 +172,15 @@ class Policy(BaseModel):
         """Refuse a cap without a prior: nothing fixes the scale of the cap then."""
         if self.ability_cap is not None and self.prior_sd is None:
             raise ValueError("an ability_cap needs a prior_sd")
+        return self
+
+    @model_validator(mode="after")
+    def style_is_possible(self) -> Self:
+        """Refuse a feature given twice, and features without what style control needs."""
+        if len(set(self.style_features)) < len(self.style_features):
+            raise ValueError("style_features must name each feature once")
+        if self.style_features and (self.prior_sd is None or self.interval not in ("clustered", "none")):
+            raise ValueError("style_features need a prior_sd, and the interval clustered or none")
         return self
 
     def verdict_rule(self) -> VerdictRule:

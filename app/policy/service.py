@@ -88,7 +88,7 @@ def stored_policy(settings: Mapping[str, Any]) -> Policy:
         settings.pop("flag_rule", None)
     tests = settings.get("evidence_tests", EVIDENCE_TESTS)
     known = tuple(test for test in EVIDENCE_TESTS if test in tests) or EVIDENCE_TESTS
-    settings = {**settings, "evidence_tests": known}
+    settings = {**settings, "evidence_tests": known, "style_features": tuple(settings.get("style_features", ()))}
     try:
         return Policy.model_validate(settings)
     except ValidationError:

@@ -16,6 +16,7 @@ from app.policy.schemas import Policy, PolicyVersion
 from app.policy.service import current_policy, past_policy
 from app.rating.arrays import OUTCOME_VALUES, TABLE_SIZE, Mask
 from app.rating.settings import EVIDENCE_TESTS, FlagRule, LoopSettings
+from app.rating.votes.features import SIDE
 from app.refits.fit.interface import FitInput, Ids
 from app.snapshots.queries import list_leaderboards, read_held, read_past_judges
 from app.snapshots.schemas import Snapshot
@@ -102,7 +103,7 @@ def load_past_fit_input(conn: Connection, snapshot: Snapshot) -> FitInput:
         rule_standings=[held.get(i, "active") for i in annotator_ids.tolist()],
         judges=read_past_judges(conn, snapshot.id),
         vote_set=snapshot.vote_set,
-        read=_read_past(conn, snapshot, contestants, dated=dated, criteria=criteria),
+        read=_read_past(conn, snapshot, contestants, policy.settings, criteria=criteria),
         criteria=criteria,
     )
 
@@ -183,6 +184,8 @@ def _load(
         judges=np.isin(annotator_ids, judges) if judges else np.zeros(0, dtype=np.bool_),
         leaderboard_of=policy.settings.leaderboard_of,
         min_board_annotators=policy.settings.min_board_annotators,
+        style_features=policy.settings.style_features,
+        measures=votes.measures,
     )
     if not criteria or policy.settings.sealed_only:  # no vote by another criterion is sealed
         return overall
@@ -194,7 +197,7 @@ def _load(
             model_a=_positions(own.model_a_id, model_ids, "model"),
             model_b=_positions(own.model_b_id, model_ids, "model"),
             outcome=OUTCOME_VALUES[own.outcome],
-            tags=(), tag_bits=None,
+            tags=(), tag_bits=None, style_features=(), measures=None,
         )
         for name, own in counted.items()
     }  # fmt: skip
@@ -216,30 +219,36 @@ def _read_all(conn: Connection, settings: Policy, kept: KeptVotes | None) -> Rea
     """Read the votes on record that are not retracted."""
     dated, contestants = settings.max_votes_per_day is not None, read_contestants(conn)
     if kept is not None:
-        read = kept.read(conn, contestants, most_tags=settings.max_tag_boards, dated=dated)
+        read = kept.read(
+            conn, contestants, most_tags=settings.max_tag_boards, dated=dated, features=_measured(settings)
+        )
         if read is not None:
             return read
     tags, retracted = most_voted_tags(conn, settings.max_tag_boards), count_retracted(conn)
     votes = read_votes(
         conn, dated=dated, sealed=any_sealed_vote(conn), tags=tags, any_retracted=retracted > 0,
-        contestants=contestants,
+        contestants=contestants, features=_measured(settings),
     )  # fmt: skip
     return ReadVotes(votes, tags, retracted)
 
 
 def _read_past(
-    conn: Connection, snapshot: Snapshot, contestants: Contestants, *, dated: bool, criteria: Collection[str]
+    conn: Connection, snapshot: Snapshot, contestants: Contestants, settings: Policy, *, criteria: Collection[str]
 ) -> ReadVotes:
     """Read the overall votes that the snapshot's refit read."""
-    vote_set = snapshot.vote_set
+    vote_set, dated = snapshot.vote_set, settings.max_votes_per_day is not None
     no_tags = {"", *map(criterion_tag, criteria)}
     tags = sorted({tag for _, tag in list_leaderboards(conn, snapshot.id)} - no_tags)
     retracted = count_retracted(conn, vote_set)
     votes = read_votes(
         conn, dated=dated, sealed=any_sealed_vote(conn), tags=tags, vote_set=vote_set, any_retracted=retracted > 0,
-        contestants=contestants,
+        contestants=contestants, features=_measured(settings),
     )  # fmt: skip
     return ReadVotes(votes, tags, retracted)
+
+
+def _measured(settings: Policy) -> list[str]:
+    return [name for name in settings.style_features if name != SIDE]
 
 
 def _sealed(votes: VoteArrays) -> Mask:

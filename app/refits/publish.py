@@ -19,6 +19,7 @@ from app.refits.rows import (
     count_rules,
     leaderboard_rows,
     matchup_columns,
+    style_account,
     verdict_rows,
 )
 from app.snapshots.confidence import insert_confidence
@@ -51,6 +52,7 @@ def write_snapshot(
             "alarms": alarms,
             **dict.fromkeys(("fragility", "fragility_of_best")),  # measured later, see `app.leaderboard.fragility`
             "verdicts": verdict_rows(output),
+            **style_account(output),
             "leaderboard_of": fit_input.whose,
             "doors": count_by_door(conn, fit_input.vote_set),
             "audit": audit_head(conn),

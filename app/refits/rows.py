@@ -14,6 +14,7 @@ from app.rating.detection.score_errors import FEW_JUDGES
 from app.rating.settings import TASTE_TESTS
 from app.rating.uncertainty.results import AnnotatorEstimates, ModelEstimates
 from app.rating.verdict.rows import habit_columns
+from app.rating.verdict.style import style_rows
 from app.refits.fit.interface import FitInput, FitOutput, Ids, MatchupTable
 
 WORTH_KEEPING = 1.0
@@ -60,6 +61,15 @@ def verdict_rows(output: FitOutput) -> dict[str, str]:
     if found is None:
         return {}
     return {str(k): found.decide(k).verdict for k in range(1, min(VERDICTS + 1, len(found.joint.score)))}
+
+
+def style_account(output: FitOutput) -> dict[str, Any]:
+    """Return what the features are worth, and how many votes say so; empty where the policy declares none."""
+    style = output.style
+    if style is None:
+        return {}
+    worth = [] if style.found is None else style_rows(style.found.style)
+    return {"style": {"features": worth, "votes": style.votes, "left_out": style.left_out}}
 
 
 def matchup_columns(matchups: MatchupTable, model_ids: Ids) -> dict[str, list[Any]]:

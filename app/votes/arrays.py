@@ -20,7 +20,7 @@ NO_DAY = np.iinfo(np.int32).max
 _JOIN_VOTES = """
 SELECT count(*), string_agg(
     int4send(v.annotator_id) || int4send({model_a}) || int4send({model_b}) || int2send(v.outcome)
-    {sealed} {tags} {dates}, ''
+    {sealed} {tags} {measures} {dates}, ''
 )
 FROM votes AS v
 WHERE v.ctid >= CAST(%(since)s AS tid) AND v.ctid < CAST(%(until)s AS tid) AND v.criterion {conditions}
@@ -35,6 +35,7 @@ _SEALED = "|| boolsend(v.sealed_battle_id IS NOT NULL)"
 _TAGS = "|| int4send(CASE WHEN cardinality(v.tags) = 0 THEN 0 ELSE {bits} END)"
 _TAG_HASH = "|| int8send(CASE WHEN cardinality(v.tags) = 0 THEN 0 ELSE hash_array_extended(v.tags, 0) END)"
 _TAG_BIT = "CASE WHEN %(tag_{bit})s = ANY (v.tags) THEN {worth} ELSE 0 END"
+_MEASURE = "|| float8send(coalesce((v.features -> CAST(%({name})s AS text) ->> {side})::float8, 'NaN'))"
 _NAMED = "pg_visible_in_snapshot(v.recorded_in, CAST(%(vote_set)s AS pg_snapshot))"
 _FIRST_BLOCK = f"""
 SELECT (min(v.ctid)::text::point)[0]::bigint FROM votes AS v
@@ -91,6 +92,8 @@ class VoteArrays:
     sealed : bool array, shape (n_votes,); whether a battle's token cast the vote; None unless requested
     tags : int32 array, shape (n_votes,); bit i is set on votes with the i-th requested tag; None without tags
     dates : None unless requested
+    measures : float64 array, shape (n_votes, 2 n_features): of the answers of model_a and model_b by each requested
+        feature, NaN where not given; None without features
     """
 
     annotator_id: NDArray[np.int32]
@@ -100,6 +103,7 @@ class VoteArrays:
     sealed: NDArray[np.bool_] | None = None
     tags: NDArray[np.int32] | None = None
     dates: VoteDates | None = None
+    measures: NDArray[np.float64] | None = None
 
     def take(self, picked: NDArray[np.bool_]) -> "VoteArrays":
         """Return the votes that a mask of shape (n_votes,) picks."""
@@ -111,6 +115,7 @@ class VoteArrays:
             None if self.sealed is None else self.sealed[picked],
             None if self.tags is None else self.tags[picked],
             None if self.dates is None else self.dates.take(picked),
+            None if self.measures is None else self.measures[picked],
         )
 
 
@@ -124,6 +129,7 @@ def read_votes(
     any_retracted: bool = True,
     contestants: Contestants = AS_RECORDED,
     criterion: str | None = None,
+    features: Sequence[str] = (),
 ) -> VoteArrays:
     """Read the votes by one criterion, None for overall, that `conn` sees and that are not retracted.
 
@@ -137,6 +143,7 @@ def read_votes(
         later are included
     any_retracted : False where no vote of the set is retracted: looking each up takes as long as sending it
     contestants : for which models the votes count. Both models of a vote may then be one
+    features : read what both answers measure in these
     """
     if len(tags) > MOST_TAGS:
         raise ValueError(f"at most {MOST_TAGS} tags can be read, not {len(tags)}")
@@ -155,8 +162,9 @@ def read_votes(
     statement = _JOIN_VOTES.format(
         model_a=model_a, model_b=model_b,
         sealed=_SEALED if sealed else "", tags=tagged, dates=_DATES if dated else "", conditions=conditions,
+        measures=_measures(features, values),
     )  # fmt: skip
-    optional = (_SEALED_COLUMNS if sealed else ()) + (_TAG_COLUMNS if tags else ())
+    optional = (_SEALED_COLUMNS if sealed else ()) + (_TAG_COLUMNS if tags else ()) + _measure_columns(features)
     read = _read_columns(conn, statement, values, _COLUMNS + optional, dated=dated)
     return VoteArrays(
         read["annotator_id"],
@@ -166,6 +174,7 @@ def read_votes(
         read.get("sealed"),
         read.get("tags"),
         VoteDates(read["day"], read["id_high"], read["id_low"]) if dated else None,
+        read.get("measures"),
     )
 
 
@@ -181,7 +190,9 @@ def read_criteria(
     }
 
 
-def read_recorded(conn: Connection, contestants: Contestants, unseen_by: str | None) -> dict[str, NDArray[Any]]:
+def read_recorded(
+    conn: Connection, contestants: Contestants, unseen_by: str | None, features: Sequence[str] = ()
+) -> dict[str, NDArray[Any]]:
     """Read all columns of the votes that a vote set did not see, or of all; those by other criteria are not read.
 
     Retracted votes are among them.
@@ -195,15 +206,28 @@ def read_recorded(conn: Connection, contestants: Contestants, unseen_by: str | N
     since, values, conditions = 0, dict[str, str](), "IS NULL"
     if unseen_by is not None:
         # By the table's blocks, not by the index of `recorded_in`: each part would go through it from the start.
-        values, conditions = {"vote_set": unseen_by}, f"IS NULL AND NOT {_NAMED}"
+        values["vote_set"], conditions = unseen_by, f"IS NULL AND NOT {_NAMED}"
         driver = cast("psycopg.Connection", conn.connection.driver_connection)
         with driver.cursor() as cursor:
             found = cursor.execute(_FIRST_BLOCK, values, prepare=False).fetchone()
         since = _NO_BLOCK if found is None or found[0] is None else int(found[0])
     statement = _JOIN_VOTES.format(
-        model_a=model_a, model_b=model_b, sealed=_SEALED, tags=_TAG_HASH, dates=_DATES, conditions=conditions
-    )
-    return _read_columns(conn, statement, values, _COLUMNS + _SEALED_COLUMNS + _HASH_COLUMNS, dated=True, since=since)
+        model_a=model_a, model_b=model_b, sealed=_SEALED, tags=_TAG_HASH, dates=_DATES, conditions=conditions,
+        measures=_measures(features, values),
+    )  # fmt: skip
+    plain = _COLUMNS + _SEALED_COLUMNS + _HASH_COLUMNS + _measure_columns(features)
+    return _read_columns(conn, statement, values, plain, dated=True, since=since)
+
+
+def _measures(features: Sequence[str], values: dict[str, str]) -> str:
+    """Return the statement's part for these features, whose names go among its values."""
+    names = {f"feature_{place}": feature for place, feature in enumerate(features)}
+    values |= names
+    return " ".join(_MEASURE.format(name=name, side=side) for name in names for side in (0, 1))
+
+
+def _measure_columns(features: Sequence[str]) -> tuple[tuple[str, Any], ...]:
+    return (("measures", np.dtype((">f8", (2 * len(features),)))),) if features else ()
 
 
 def _read_columns(
@@ -255,7 +279,7 @@ def parse_joined_votes(joined: bytes, row: np.dtype[Any], number: int) -> NDArra
 
 def _columns(rows: NDArray[Any], plain: tuple[tuple[str, Any], ...], *, dated: bool) -> list[NDArray[Any]]:
     """Return the columns in this machine's byte order, in the order of the dataclasses' fields."""
-    columns = [rows[name].astype(np.dtype(kind).newbyteorder("=")) for name, kind in plain]
+    columns = [rows[name].astype(np.dtype(kind).base.newbyteorder("=")) for name, kind in plain]
     if dated:
         timestamp = rows["timestamp"].astype(np.int64)
         day = np.where(timestamp == _INFINITY, NO_DAY, timestamp // _DAY).astype(np.int32)

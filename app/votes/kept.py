@@ -48,6 +48,7 @@ _TYPES: dict[str, np.dtype[Any]] = {
     "outcome": np.dtype(np.int16),
     "sealed": np.dtype(np.bool_),
 }
+_MEASURES = "measures"
 _PLACE = text(
     """
     SELECT system_identifier::text || ' ' || (SELECT oid FROM pg_database WHERE datname = current_database())
@@ -69,6 +70,7 @@ class _List:
     snapshot : that was published with the vote set; a database from before it does not have all these votes
     votes : how many; what the files have beyond them is of a refit that published nothing
     checksums : CRC-32 of each column
+    features : whose measures the files have
     tag_sets : the sets of tags that votes have, by number; number 0 has none
     """
 
@@ -80,6 +82,7 @@ class _List:
     votes: int
     checksums: dict[str, int]
     tag_sets: list[list[str]]
+    features: list[str]
 
 
 @dataclass(frozen=True)
@@ -113,9 +116,12 @@ class KeptVotes:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._next: _List | None = None
+        self._features: list[str] = []
         self._given_up = False
 
-    def read(self, conn: Connection, contestants: Contestants, *, most_tags: int, dated: bool) -> ReadVotes | None:
+    def read(
+        self, conn: Connection, contestants: Contestants, *, most_tags: int, dated: bool, features: Sequence[str] = ()
+    ) -> ReadVotes | None:
         """Read what `read_votes` reads: from the files, and what is new from the database.
 
         Without usable files everything is read, and kept. None if the votes cannot be read in this way.
@@ -125,21 +131,23 @@ class KeptVotes:
         conn : in a REPEATABLE READ transaction
         most_tags : how many tags are wanted
         dated : whether the dates are wanted
+        features : whose measures are wanted
         """
-        self._next = None
+        self._next, self._features = None, list(features)
         if self._given_up:
             return None
         place, rules, vote_set = str(conn.execute(_PLACE).scalar_one()), repr(contestants), read_vote_set(conn)
         retracted = read_retracted_ids(conn)
         needed = [*_ALWAYS, *(_IDS if dated or len(retracted) else ()), *(("day",) if dated else ())]
+        needed += [_MEASURES] if features else []
         last: _List | None = None
         try:
             last = found = self._find(conn, place, rules)
-            fresh, tag_sets = _read_fresh(conn, contestants, found)
+            fresh, tag_sets = _read_fresh(conn, contestants, found, features)
             columns = self._load(found, needed, fresh)
         except _UnusableError as error:
             log.info("votes_read_anew", reason=str(error))
-            last, (fresh, tag_sets) = None, _read_fresh(conn, contestants, None)
+            last, (fresh, tag_sets) = None, _read_fresh(conn, contestants, None, features)
             columns = fresh
         if tag_sets is None:
             log.warning("votes_not_kept", reason=f"they have more than {MOST_TAG_SETS:,} different sets of tags")
@@ -150,7 +158,7 @@ class KeptVotes:
         checksums = None if new_votes_since(conn, vote_set) else self._append(last, fresh)
         if checksums is not None:
             votes = len(columns["outcome"])
-            self._next = _List(FORMAT, place, rules, vote_set, "", votes, checksums, tag_sets)
+            self._next = _List(FORMAT, place, rules, vote_set, "", votes, checksums, tag_sets, self._features)
         return _without_retracted({name: columns[name] for name in needed}, retracted, tag_sets, most_tags)
 
     def keep(self, snapshot_id: UUID) -> None:
@@ -166,9 +174,15 @@ class KeptVotes:
 
     def clear(self) -> None:
         """Delete the files."""
-        for name in ("votes.list", *(f"{column}.bin" for column in _TYPES)):
+        for name in ("votes.list", *(f"{column}.bin" for column in (*_TYPES, _MEASURES))):
             with suppress(OSError):
                 (self._folder / name).unlink(missing_ok=True)
+
+    @property
+    def _types(self) -> dict[str, np.dtype[Any]]:
+        """The type of each column."""
+        measures = np.dtype((np.float64, (2 * len(self._features),)))
+        return {**_TYPES, _MEASURES: measures} if self._features else _TYPES
 
     @property
     def _list(self) -> Path:
@@ -191,6 +205,8 @@ class KeptVotes:
             raise _UnusableError("the votes kept are of another database, or of another version")
         if last.contestants != rules:
             raise _UnusableError("votes count for other models now")
+        if last.features != self._features:
+            raise _UnusableError("the policy declares other features now")
         published = conn.execute(select(snapshots.c.vote_set).where(snapshots.c.id == UUID(last.snapshot)))
         if published.scalar_one_or_none() != last.vote_set:
             raise _UnusableError("the database is from before the votes kept")
@@ -205,8 +221,8 @@ class KeptVotes:
         """
 
         def load(name: str) -> NDArray[Any]:
-            column = np.empty(last.votes + len(fresh[name]), _TYPES[name])
-            old, column[last.votes :] = column[: last.votes].data.cast("B"), fresh[name]
+            column = np.empty(last.votes + len(fresh[name]), self._types[name])
+            old, column[last.votes :] = column[: last.votes].reshape(-1).view(np.uint8).data, fresh[name]
             with (self._folder / f"{name}.bin").open("rb") as file:
                 read = file.readinto(old)
             if read != len(old) or zlib.crc32(old) != last.checksums[name]:
@@ -225,20 +241,20 @@ class KeptVotes:
         start = 0 if last is None else last.votes
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            for name, kind in _TYPES.items():
+            for name, kind in self._types.items():
                 path = self._folder / f"{name}.bin"
                 path.touch(mode=0o600)
                 with path.open("rb+") as file:
                     file.truncate(start * kind.itemsize)
                     file.seek(0, 2)
-                    file.write(fresh[name].data.cast("B"))
+                    file.write(fresh[name].reshape(-1).view(np.uint8).data)
         except OSError as error:
             log.warning("votes_not_kept", reason=str(error))
             if last is None:
                 self.clear()  # a full disk needs the space
             return None
-        before = dict.fromkeys(_TYPES, 0) if last is None else last.checksums
-        return {name: zlib.crc32(fresh[name].data, before[name]) for name in _TYPES}
+        before = dict.fromkeys(self._types, 0) if last is None else last.checksums
+        return {name: zlib.crc32(fresh[name].data, before[name]) for name in self._types}
 
 
 def write_list(content: dict[str, Any]) -> bytes:
@@ -263,7 +279,7 @@ def read_list(file: bytes) -> dict[str, Any]:
 
 
 def _read_fresh(
-    conn: Connection, contestants: Contestants, last: _List | None
+    conn: Connection, contestants: Contestants, last: _List | None, features: Sequence[str]
 ) -> tuple[Columns, list[list[str]] | None]:
     """Read the votes that the files do not hold.
 
@@ -271,7 +287,7 @@ def _read_fresh(
     -------
     The votes, and the sets of tags: those of the list, then new ones; None if they are too many to be listed.
     """
-    fresh = read_recorded(conn, contestants, None if last is None else last.vote_set)
+    fresh = read_recorded(conn, contestants, None if last is None else last.vote_set, features)
     tag_sets = [list[str]()] if last is None else last.tag_sets
     hashes = fresh.pop("tag_hash")
     fresh["tag_set"] = np.zeros(len(hashes), dtype=np.int32)
@@ -302,7 +318,7 @@ def _without_retracted(
     dates = VoteDates(*(columns[name] for name in ("day", *_IDS))) if "day" in columns else None
     votes = VoteArrays(
         columns["annotator_id"], columns["model_a_id"], columns["model_b_id"], columns["outcome"], columns["sealed"],
-        bits, dates,
+        bits, dates, columns.get(_MEASURES),
     )  # fmt: skip
     return ReadVotes(votes, tags, int((~counted).sum()))
 

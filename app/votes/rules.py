@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 from pydantic import AfterValidator, Field
 
 from app.errors import FieldError
-from app.naming.names import MAX_NAME_LENGTH, NAME_PATTERN, name_error
-from app.rating.votes.features import SIDE
+from app.naming.names import MAX_NAME_LENGTH, Name, name_error
+from app.rating.votes.features import MAX_FEATURES, SIDE
 
 if TYPE_CHECKING:  # `rate` checks a file by these rules, without a database
     from app.naming.aliases import ModelNames
@@ -41,9 +41,7 @@ MAX_METADATA_VALUES = 100
 """At all levels. A batch of 10,000 such votes takes about a second to parse."""
 MAX_METADATA_DEPTH = 20
 
-MAX_FEATURES = 16
 MAX_MEASURE = 1e15
-Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH, pattern=NAME_PATTERN)]
 Measure = Annotated[float, Field(strict=True, ge=-MAX_MEASURE, le=MAX_MEASURE, allow_inf_nan=False)]
 
 

@@ -21,17 +21,17 @@ from app.annotators.schemas import Kind
 from app.api.problems import ProblemFieldError, validation_error
 from app.database.timestamps import StorableTimestamp
 from app.errors import FieldError
+from app.naming.names import Name
+from app.rating.votes.features import MAX_FEATURES
 from app.votes.rules import (
     IN_FUTURE,
     MAX_CLOCK_SKEW,
     MAX_CRITERION_LENGTH,
-    MAX_FEATURES,
     MAX_METADATA_LENGTH,
     MAX_METADATA_VALUES,
     MAX_TAGS,
     OVERALL,
     Features,
-    Name,
     SaidWinner,
     metadata_error,
 )

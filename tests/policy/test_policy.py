@@ -47,6 +47,7 @@ DEFAULTS = {
     "battle_repeat_gap": 20,
     "calibration_share": 0.2,
     "leaderboard_of": "people",
+    "style_features": [],
     "sealed_only": False,
 }
 
@@ -108,6 +109,8 @@ def test_of_two_who_replace_the_same_version_one_does(ask: Ask) -> None:
         {"settings": {**DEFAULTS, "on_low_ability": "warn"}},
         {"settings": {**DEFAULTS, "flag_rule": "a feeling"}},
         {"settings": {**DEFAULTS, "evidence_tests": ["copy"]}},
+        {"settings": {**DEFAULTS, "style_features": ["side", "side"]}},
+        {"settings": {**DEFAULTS, "style_features": ["side"], "interval": "sandwich"}},
         {"settings": {**DEFAULTS, "evidence_tests": []}},
         {"settings": {**DEFAULTS, "max_tag_boards": 32}},
         {"settings": {**DEFAULTS, "interval": "wide"}},

@@ -4,7 +4,7 @@ import resource
 import secrets
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -62,6 +62,7 @@ VOTES = st.fixed_dictionaries(
         "sealed": st.booleans(),
         "import_id": st.sampled_from([None, *IMPORTS]),
         "voted_at": st.sampled_from([None, "2026-01-01T00:00:00Z", "2026-01-02T23:59:59Z"]),
+        "features": st.sampled_from([None, {"length": [3, 4.5]}, {"length": [1, 2], "bold": [0, 1]}]),
     }
 )
 POLICIES = st.builds(
@@ -69,6 +70,7 @@ POLICIES = st.builds(
     max_votes_per_day=st.sampled_from([None, 1, 3]),
     sealed_only=st.booleans(),
     max_tag_boards=st.integers(0, 3),
+    style_features=st.sampled_from([(), ("length",), ("side", "bold", "length")]),
 )
 
 
@@ -82,7 +84,7 @@ def add_names(conn: Connection) -> None:
 
 def add_vote(conn: Connection, vote: dict[str, Any]) -> None:
     model_a, model_b = vote["pair"]
-    rest = {name: vote[name] for name in ("annotator_id", "outcome", "tags", "import_id", "voted_at")}
+    rest = {name: vote[name] for name in ("annotator_id", "outcome", "tags", "import_id", "voted_at", "features")}
     values = {"id": new_id(), "model_a_id": model_a, "model_b_id": model_b, **rest}
     conn.execute(insert(votes).values(sealed_battle_id=new_id() if vote["sealed"] else None, **values))
 
@@ -90,7 +92,7 @@ def add_vote(conn: Connection, vote: dict[str, Any]) -> None:
 def plain_vote(**changed: Any) -> dict[str, Any]:
     return {
         "annotator_id": 1, "pair": (1, 2), "outcome": 0, "tags": [], "sealed": False, "import_id": None,
-        "voted_at": None, **changed,
+        "voted_at": None, "features": None, **changed,
     }  # fmt: skip
 
 
@@ -113,6 +115,11 @@ def in_order(fit_input: FitInput) -> dict[str, Any]:
     every_vote = ("annotator", "model_a", "model_b", "outcome", "tag_bits")
     columns = [column for name in every_vote if (column := getattr(fit_input, name)) is not None]
     order = np.lexsort(columns)
+    measures = fit_input.measures
+    if measures is not None:
+        fit_input = replace(fit_input, measures=np.nan_to_num(measures, nan=-1.0))
+        every_vote, columns = (*every_vote, "measures"), [*columns, *fit_input.measures.T]
+        order = np.lexsort(columns)
     found = {field.name: getattr(fit_input, field.name) for field in fields(fit_input)}
     found |= {name: None if found[name] is None else found[name][order] for name in every_vote}
     return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in found.items()}

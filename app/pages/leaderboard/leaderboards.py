@@ -23,6 +23,10 @@ _ABOUT: dict[LeaderboardMethod, str] = {
     "m-elo": "Bradley-Terry on the same votes: every annotator weighs the same.",
     "m-elo-all": "Bradley-Terry on every vote, also those of annotators who do not count.",
     "elo": "The classic update after every vote, averaged over random orders of the same votes.",
+    "people": "The votes of people alone.",
+    "judges": "The votes of LLM judges alone, each with a lean to a side.",
+    "all": "The votes of people and of LLM judges together.",
+    "style": "The scores of answers that differ in none of the features that the policy names.",
 }
 """What each method does, in a sentence."""
 
@@ -91,7 +95,7 @@ def show_leaderboard(conn: Connection, version: LeaderboardVersion, group_key: s
     rows = [_row(model, one, axes[one.number], changes, other) for one in groups for model in models[one.number]]
     shown = models[group.number]
     votes = sum(model.votes for model in shown) // 2
-    if len(groups) == 1 and method != "m-elo-all" and not tag:
+    if len(groups) == 1 and method in ("am-elo", "m-elo", "elo") and not tag:
         votes = version.snapshot.votes_used
     more = sum(one.votes_after - one.votes_before for one in map(changes.get, (row.model for row in shown)) if one) // 2
     return ShownLeaderboard(

@@ -12,6 +12,7 @@ from app.rating.votes.compact import Compact
 from app.rating.votes.indexed import IndexedVotes
 
 SIDE = "side"
+MAX_FEATURES = 16  # of a vote, or of a policy
 LEAST_WITHIN = 0.05  # share of a feature's variance that lies within pairs of models, below which scores absorb it
 
 

@@ -1,4 +1,4 @@
-"""Leaderboards to compare the main one with: by other methods, and by tag."""
+"""Leaderboards to compare the main one with: by other methods, with style control, and by tag."""
 
 from dataclasses import replace
 from typing import get_args
@@ -15,10 +15,11 @@ from app.rating.uncertainty.results import ModelEstimates, RatingNotice
 from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import run_round
 from app.rating.verdict.slices import fit_slice, hold_abilities
+from app.rating.verdict.style import control_style
 from app.rating.votes.cells import Cells
 from app.rating.votes.compact import pool_annotators
-from app.rating.votes.indexed import IndexedVotes
-from app.refits.fit.interface import FitInput, LeaderboardName, Whose
+from app.rating.votes.features import SIDE, measure_features
+from app.refits.fit.interface import FitInput, LeaderboardName, StyleBoard, Whose
 from app.votes.rules import criterion_tag
 
 ELO_UPDATES = 10_000_000
@@ -75,13 +76,44 @@ def fit_kinds(fit_input: FitInput, cells: Cells, fitted: Rating) -> dict[Leaderb
 
 
 def _rate_judges(fit_input: FitInput, judges: Mask) -> ModelEstimates:
-    votes = IndexedVotes(
-        [str(number) for number in fit_input.annotator_ids], [str(number) for number in fit_input.model_ids],
-        fit_input.annotator, fit_input.model_a, fit_input.model_b, fit_input.outcome,
-    )  # fmt: skip
     settings = fit_input.settings
-    ballots = Ballots.of(votes, None).of_annotators(judges)
+    ballots = Ballots.of(fit_input.indexed(np.ones(len(fit_input.outcome), dtype=np.bool_)), None).of_annotators(judges)
     return rate_judges(ballots, confidence=settings.confidence, base=settings.base).rating.models
+
+
+def fit_style_board(fit_input: FitInput, fitted: Rating) -> tuple[StyleBoard | None, tuple[RatingNotice, ...]]:
+    """Fit a leaderboard with style control, of the votes that count and have all features of the policy.
+
+    Where some lack one, the others are fitted without features first. A notice says why there is no fit.
+    """
+    names = fit_input.style_features
+    if not names:
+        return None, ()
+    measures = fit_input.measures
+    known: Mask = np.ones(len(fit_input.outcome), dtype=np.bool_)
+    columns = {}
+    if measures is not None:
+        known = np.asarray(np.isfinite(measures).all(axis=1))
+        measured = [name for name in names if name != SIDE]
+        columns = {name: (measures[known, 2 * j], measures[known, 2 * j + 1]) for j, name in enumerate(measured)}
+    counts = fitted.cells.votes_by_annotator() > 0
+    counted = counts[fit_input.annotator]
+    votes, left_out = int((counted & known).sum()), int((counted & ~known).sum())
+    try:
+        if not votes:
+            raise VotesError(f"no vote that counts has all of the features {', '.join(names)}")
+        base = fitted
+        if left_out:
+            unflagged = np.zeros(len(counts), dtype=np.bool_)
+            unflagged[fitted.small.annotators] = fitted.published_unit.weight > 0.0
+            again = fit_input.fit_again(counts, unflagged, votes=known)
+            base = replace(again, settings=fitted.settings)
+        features = measure_features(names, columns, int(known.sum()))
+        found = control_style(base, fit_input.indexed(known), features)
+    except RatingError as error:
+        detail = f"there is no leaderboard with style control: {error}"
+        return StyleBoard(None, votes, left_out), (RatingNotice("style-board-omitted", detail),)
+    return StyleBoard(found, votes, left_out), ()
 
 
 def fit_tags(fit_input: FitInput, fitted: Rating) -> tuple[dict[str, Rating], tuple[RatingNotice, ...]]:

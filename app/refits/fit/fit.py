@@ -18,7 +18,7 @@ from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells
 from app.rating.votes.compact import pool_annotators
-from app.refits.fit.comparisons import fit_criteria, fit_kinds, fit_other_methods, fit_tags
+from app.refits.fit.comparisons import fit_criteria, fit_kinds, fit_other_methods, fit_style_board, fit_tags
 from app.refits.fit.interface import FitInput, FitOutput, Ids, LeaderboardName, MatchupTable
 
 MOST_PREDICTED = 200
@@ -66,13 +66,17 @@ def fit_snapshot(fit_input: FitInput, *, comparisons: bool = True) -> FitOutput:
         )  # fmt: skip
         stages.end("round")
         leaderboards = {LeaderboardName(settings.method): fitted.models}
-        ratings, notices = {"": fitted}, tuple[RatingNotice, ...]()
+        ratings, notices, style = {"": fitted}, tuple[RatingNotice, ...](), None
         if comparisons:
             tags, notices = fit_tags(fit_input, fitted)
             criteria, of_criteria = fit_criteria(fit_input)
             tags, notices = tags | criteria, notices + of_criteria
             leaderboards |= fit_other_methods(fit_input, cells, fitted)
             leaderboards |= fit_kinds(fit_input, cells, fitted)
+            style, of_style = fit_style_board(fit_input, fitted)
+            notices += of_style
+            if style is not None and style.found is not None:
+                leaderboards[LeaderboardName("style")] = style.found.rating.models
             leaderboards |= {LeaderboardName(settings.method, tag): found.models for tag, found in tags.items()}
             ratings |= tags
         matchups = tabulate_matchups(fitted, settings)
@@ -87,7 +91,7 @@ def fit_snapshot(fit_input: FitInput, *, comparisons: bool = True) -> FitOutput:
         seconds["compile"] = compiled[-1]
     return FitOutput(
         leaderboards, fitted.annotators, fitted.evidence, fitted.diagnostics, fitted.votes_used, matchups, confidence,
-        votes_hash, seconds, notices, pair_weights,
+        votes_hash, seconds, notices, pair_weights, style,
     )  # fmt: skip
 
 

@@ -17,7 +17,9 @@ from app.rating.uncertainty.results import AnnotatorEstimates, Diagnostics, Mode
 from app.rating.verdict.confidence import Confidence
 from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import fit_round_again
+from app.rating.verdict.style import Styled
 from app.rating.votes.cells import Cells, aggregate
+from app.rating.votes.indexed import IndexedVotes
 
 Ids = NDArray[np.int32]
 Whose = Literal["people", "judges", "all"]
@@ -37,6 +39,9 @@ class FitInput:
     judges : annotators who are judges, shape (n_annotators,); empty where none is
     leaderboard_of : whose votes make the main leaderboard, if enough of them have votes enough, else all do
     min_board_annotators : how many are enough
+    style_features : what the leaderboard with style control controls for; empty for none
+    measures : float64 array, shape (n_votes, 2 n), of both answers by each of these but the side; NaN where not given.
+        None without
     rule_standings : standings by the rule after the last published refit, shape (n_annotators,)
     settings : of the fit of the main leaderboard
     policy_version : of the policy in force
@@ -78,6 +83,8 @@ class FitInput:
     leaderboard_of: Whose = "people"
     min_board_annotators: int = 1
     criteria: "Mapping[str, FitInput]" = field(default_factory=dict)
+    style_features: tuple[str, ...] = ()
+    measures: Floats | None = None
 
     def cells(self, votes: Mask | None = None) -> Cells:
         """Return the votes as cells: all of them, or those that a mask of shape (n_votes,) picks."""
@@ -87,6 +94,13 @@ class FitInput:
             n_annotators=len(self.annotator_ids), n_models=len(self.model_ids),
         )  # fmt: skip
 
+    def indexed(self, votes: Mask) -> IndexedVotes:
+        """Return the votes that a mask of shape (n_votes,) picks, one by one; names are the ids."""
+        return IndexedVotes(
+            [str(number) for number in self.annotator_ids], [str(number) for number in self.model_ids],
+            self.annotator[votes], self.model_a[votes], self.model_b[votes], self.outcome[votes],
+        )  # fmt: skip
+
     def weigher(self, tests: tuple[str, ...]) -> Weigher:
         """Return what weighs the evidence in all votes by these tests."""
         return weigher_of_votes(
@@ -94,21 +108,25 @@ class FitInput:
             n_annotators=len(self.annotator_ids), n_models=len(self.model_ids), tests=tests,
         )  # fmt: skip
 
-    def fit_again(self, counted: Mask, unflagged: Mask, start: Start | None = None) -> Rating:
+    def fit_again(
+        self, counted: Mask, unflagged: Mask, start: Start | None = None, votes: Mask | None = None
+    ) -> Rating:
         """Fit the main leaderboard again without its rules and intervals.
 
         Parameters
         ----------
         counted : annotators whose votes count, shape (n_annotators,)
         unflagged : of those, the ones whose mean ability is 1
+        votes : which of their votes count, shape (n_votes,); None for all
 
         Raises
         ------
         RatingError
         """
         on_models = tuple(test for test in self.settings.evidence_tests if test in TASTE_TESTS)
+        picked = counted[self.annotator] if votes is None else counted[self.annotator] & votes
         return fit_round_again(
-            self.cells(counted[self.annotator]), replace(self.settings, interval="none"), unflagged & counted,
+            self.cells(picked), replace(self.settings, interval="none"), unflagged & counted,
             spared=self.keep_always, weigher=self.weigher(on_models), start=start,
         )  # fmt: skip
 
@@ -198,6 +216,21 @@ class MatchupTable:
 
 
 @dataclass(frozen=True)
+class StyleBoard:
+    """What the features are worth on the leaderboard with style control.
+
+    Attributes
+    ----------
+    found : None where it has no fit
+    votes, left_out : how many votes of the main leaderboard are in it, and how many lack a feature
+    """
+
+    found: Styled | None
+    votes: int
+    left_out: int
+
+
+@dataclass(frozen=True)
 class FitOutput:
     """Everything that a snapshot publishes of a fit.
 
@@ -212,6 +245,7 @@ class FitOutput:
     seconds : stage → seconds; `compile`, within the others, where kernels had to be compiled
     notices : about the leaderboards by tag; those of the main leaderboard are in the rating
     pair_weights : how likely each pair is to be a battle, by tag; "" for battles without a tag
+    style : None where the policy declares no features
     """
 
     leaderboards: dict[LeaderboardName, ModelEstimates]
@@ -225,6 +259,7 @@ class FitOutput:
     seconds: dict[str, float] = field(default_factory=dict)
     notices: tuple[RatingNotice, ...] = ()
     pair_weights: dict[str, PairWeights] = field(default_factory=dict)
+    style: StyleBoard | None = None
 
     @property
     def models(self) -> ModelEstimates:

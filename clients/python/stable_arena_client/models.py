@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description 6f0fd668236376a3: make docs.
+# Written by clients/python/generate.py from the OpenAPI description 9d74d9fa0dfba715: make docs.
 
 from __future__ import annotations
 
@@ -452,6 +452,12 @@ class Policy(BaseModel):
             description="Whose votes make the leaderboard where people and judges vote: judges are then rated against it. Until min_board_annotators of them have more than min_votes votes it is of all."
         ),
     ] = "people"
+    style_features: Annotated[
+        list[str],
+        Field(
+            description="What the leaderboard style controls for: features of votes, such as length, and side, which every vote has. Empty: there is none."
+        ),
+    ] = []
     sealed_only: Annotated[
         bool,
         Field(
@@ -692,7 +698,7 @@ class SnapshotDetail(BaseModel):
         ),
     ]
     boards: Annotated[
-        list[Literal["am-elo", "m-elo", "m-elo-all", "elo", "people", "judges", "all"]],
+        list[Literal["am-elo", "m-elo", "m-elo-all", "elo", "people", "judges", "all", "style"]],
         Field(description="The methods with a leaderboard of all votes."),
     ]
     tags: Annotated[list[str], Field(description="The tags with an am-elo leaderboard, by name.")]
@@ -1216,7 +1222,7 @@ class Leaderboard(BaseModel):
         ),
     ]
     snapshot: SnapshotHead
-    method: Literal["am-elo", "m-elo", "m-elo-all", "elo", "people", "judges", "all"]
+    method: Literal["am-elo", "m-elo", "m-elo-all", "elo", "people", "judges", "all", "style"]
     tag: Annotated[
         str | None,
         Field(description="The scores use only votes with this tag; null means all votes."),

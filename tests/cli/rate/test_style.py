@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from tests.rating.fit.styled_world import draw_styled
+from tests.rating.fit.styled_world import styled_records
 
 RunCli = Callable[..., Result]
 SETTINGS = ("--min-votes", 0, "--flag-rule", "threshold")
@@ -16,23 +16,7 @@ SETTINGS = ("--min-votes", 0, "--flag-rule", "threshold")
 @pytest.fixture(scope="module")
 def records() -> list[dict[str, object]]:
     """30 annotators with 60 votes each, with the measures of LMArena's files."""
-    world = draw_styled(30, 60, n_models=5)
-    drawn, length = world.votes, world.features.values[:, 1]
-    return [
-        {
-            "annotator": drawn.annotators[drawn.annotator[i]],
-            "model_a": drawn.models[drawn.model_a[i]],
-            "model_b": drawn.models[drawn.model_b[i]],
-            "winner": "model_a" if drawn.outcome[i] else "model_b",
-            "conv_metadata": {
-                "sum_assistant_a_tokens": 100 + round(float(length[i]) * 10),
-                "sum_assistant_b_tokens": 100,
-                "header_count_a": {"h1": i % 3, "h2": 1},
-                "header_count_b": {"h1": 1},
-            },
-        }
-        for i in range(len(length))
-    ]
+    return styled_records()
 
 
 @pytest.fixture(scope="module")

@@ -45,3 +45,24 @@ def draw_styled(
     names = [f"k{i:04}" for i in range(annotators)], [f"m{i:02}" for i in range(n_models)]
     votes = IndexedVotes(*names, k, left, right, outcome)
     return StyledWorld(votes, Features((SIDE, "length"), z), R, GAMMA, ability, leans)
+
+
+def styled_records() -> list[dict[str, object]]:
+    """Return votes of 30 annotators, 60 each, with the measures of LMArena's files."""
+    world = draw_styled(30, 60, n_models=5)
+    drawn, length = world.votes, world.features.values[:, 1]
+    return [
+        {
+            "annotator": drawn.annotators[drawn.annotator[i]],
+            "model_a": drawn.models[drawn.model_a[i]],
+            "model_b": drawn.models[drawn.model_b[i]],
+            "winner": "model_a" if drawn.outcome[i] else "model_b",
+            "conv_metadata": {
+                "sum_assistant_a_tokens": 100 + round(float(length[i]) * 10),
+                "sum_assistant_b_tokens": 100,
+                "header_count_a": {"h1": i % 3, "h2": 1},
+                "header_count_b": {"h1": 1},
+            },
+        }
+        for i in range(len(length))
+    ]

@@ -35,7 +35,7 @@ OTHERS = "Battles and more"
 GivenTexts = Mapping[str, Sequence[str]]
 """What a form has, by the names of its fields."""
 
-Kind = Literal["number", "integer", "flag", "choice", "several", "text"]
+Kind = Literal["number", "integer", "flag", "choice", "several", "names", "text"]
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def show(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list | tuple):
-        return ", ".join(value)
+        return ", ".join(value) or "none"
     return f"{value:,.10g}" if isinstance(value, int | float) else str(value)
 
 
@@ -133,6 +133,8 @@ def _field(name: str, schema: Mapping[str, Any], value: Any) -> PolicyField:
     if part.get("type") == "boolean":
         return replace(base, kind="flag", text="yes" if value else "")
     if part.get("type") == "array":
+        if not schema["default"]:
+            return replace(base, kind="names", text=", ".join(value or ()), optional=True)
         return replace(base, kind="several", chosen=tuple(value or ()), choices=schema["default"])
     if "enum" in part:
         return replace(base, kind="choice", choices=part["enum"])
@@ -143,6 +145,8 @@ def _value(field: PolicyField, text: str) -> Any:
     text = text.strip()
     if field.kind == "flag":
         return bool(text)
+    if field.kind == "names":
+        return [name for part in text.split(",") if (name := part.strip())]
     if not text and field.optional:
         return None
     return _number(text) if field.kind in ("number", "integer") or field.optional else text
