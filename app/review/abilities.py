@@ -1,4 +1,4 @@
-"""The annotators of a snapshot by ability and by votes, and which of them the rule would flag at another ε."""
+"""The annotators of a snapshot by ability and by votes, and where each would stand at another ε and δ."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -56,14 +56,13 @@ class Crowd:
     strength: Floats
     supported: Mask
 
-    @property
-    def shown(self) -> Mask:
-        """Annotators past δ whose ability is known."""
-        shown: Mask = np.isfinite(self.ability) & (self.standing != "pending")
+    def shown(self, standing: Texts) -> Mask:
+        """Return which annotators are past δ, by these standings, and have a known ability."""
+        shown: Mask = np.isfinite(self.ability) & (standing != "pending")
         return shown
 
     def judge(self, policy: Policy) -> Texts:
-        """Return the standings that the rule would give with this ε, at the scores and tests of the refit."""
+        """Return the standings that the rule would give with this ε and δ, at the scores and tests of the refit."""
         by_evidence, epsilon = policy.flag_rule == "evidence", policy.min_ability
         was_low = np.isin(self.rule_standing, ("flagged", "excluded"))
         low = self._low(epsilon, by_evidence=by_evidence)
@@ -75,8 +74,10 @@ class Crowd:
         judged = np.where(low | tested, "flagged", "active")
         if policy.on_low_ability == "exclude":
             judged = np.where(acted, "excluded", judged)
-        ruled = self.shown & (self.standing == self.rule_standing)
-        standing: Texts = np.where(ruled, judged, self.standing)
+        ruled = self.standing == self.rule_standing
+        out = (self.standing == "excluded") & ~ruled
+        judged = np.where(ruled & (np.isfinite(self.ability) | (self.standing == "pending")), judged, self.standing)
+        standing: Texts = np.where((self.votes <= policy.min_votes) & ~out, "pending", judged)
         return standing
 
     def _low(self, epsilon: float, *, by_evidence: bool) -> Mask:
@@ -109,7 +110,7 @@ def read_crowd(conn: Connection, snapshot_id: UUID, *, adjusted: bool) -> Crowd:
 
 def bin_abilities(crowd: Crowd, standing: Texts) -> list[Bin]:
     """Count the annotators past δ by ability, in bins of a tenth, and by these standings."""
-    shown = crowd.shown
+    shown = crowd.shown(standing)
     low = np.clip(np.floor(10.0 * crowd.ability[shown]) / 10.0, _LOWEST, _HIGHEST)
     return list(_count(low, lambda start: start + _WIDTH, standing[shown]))
 
@@ -127,11 +128,9 @@ def count_beyond(crowd: Crowd, standing: Texts, policy: Policy) -> Mapping[str, 
     `flagged_low` counts those of the flagged at or below ε; `low_share` and `few_share` are shares of all votes.
     """
     total = max(int(crowd.votes.sum()), 1)
-    low, few = (
-        crowd.shown & (np.nan_to_num(crowd.ability, nan=np.inf) <= policy.min_ability),
-        crowd.votes <= policy.min_votes,
-    )
-    flagged = crowd.shown & np.isin(standing, ("flagged", "excluded"))
+    shown, few = crowd.shown(standing), crowd.votes <= policy.min_votes
+    low = shown & (np.nan_to_num(crowd.ability, nan=np.inf) <= policy.min_ability)
+    flagged = shown & np.isin(standing, ("flagged", "excluded"))
     return {
         "low": int(low.sum()),
         "low_share": int(crowd.votes[low].sum()) / total,

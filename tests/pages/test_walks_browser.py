@@ -4,9 +4,9 @@ import re
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 
-from tests.fixtures.browser import DESKTOP, NewPage, assert_accessible, assert_fits_phone
+from tests.fixtures.browser import DESKTOP, NewPage, assert_accessible, assert_fits_phone, tab_to
 
 pytestmark = pytest.mark.browser
 
@@ -33,15 +33,6 @@ def reader(request: pytest.FixtureRequest, new_page: NewPage, publish: Publish) 
     page = new_page(**LOOKS[request.param], permissions=["clipboard-read", "clipboard-write"])
     page.goto("/")
     return page
-
-
-def tab_to(page: Page, target: Locator, most: int = 60) -> None:
-    """Press Tab until the element has the focus."""
-    for _ in range(most):
-        if target.evaluate("(element) => element === document.activeElement"):
-            return
-        page.keyboard.press("Tab")
-    pytest.fail(f"{target} is not reached by {most} steps")
 
 
 def test_find_a_model_in_group_9_of_13_and_its_rank_there(reader: Page) -> None:

@@ -1,4 +1,4 @@
-"""Which annotators the rule would flag at another ε."""
+"""Where the rule would put each annotator at another ε and δ."""
 
 from collections.abc import Callable
 from typing import Any
@@ -29,7 +29,7 @@ def test_moving_epsilon_moves_flags_as_the_rule_does(database: Database, arena: 
         standing = crowd.judge(moved)
         flagged[epsilon] = {*np.flatnonzero(standing == "flagged").tolist()}
         counts, drawn = count_beyond(crowd, standing, moved), bin_abilities(crowd, standing)
-        assert sum(one.annotators for one in drawn) == crowd.shown.sum()
+        assert sum(one.annotators for one in drawn) == crowd.shown(standing).sum()
         assert sum(one.annotators for one in drawn if one.high <= epsilon + 1e-9) == counts["low"]
         assert sum(one.annotators for one in bin_votes(crowd, standing)) == len(crowd.votes)
     assert flagged[-5.0] <= flagged[0.2] < flagged[0.9]
@@ -41,5 +41,9 @@ def test_moving_epsilon_moves_flags_as_the_rule_does(database: Database, arena: 
     threshold = crowd.judge(
         policy.model_copy(update={"flag_rule": "threshold", "min_ability": 0.5, "release_margin": 0.0})
     )
-    ruled = crowd.shown & (crowd.standing == crowd.rule_standing)
+    ruled = crowd.shown(threshold) & (crowd.standing == crowd.rule_standing)
     assert np.array_equal((threshold == "flagged")[ruled], (crowd.ability <= 0.5)[ruled])
+    by_decision = crowd.standing == "excluded"
+    for delta in (20, 200):
+        pending = crowd.judge(policy.model_copy(update={"min_votes": delta})) == "pending"
+        assert np.array_equal(pending, (crowd.votes <= delta) & ~by_decision)

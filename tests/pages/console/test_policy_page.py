@@ -109,8 +109,12 @@ def test_moving_the_thresholds_says_who_would_be_flagged(sign_in: SignIn, arena:
     moved = admin.page("/console/abilities?min_ability=0.9&min_votes=200")
     assert moved.texts(".//h2") != usual
     assert moved.texts(".//h2")[1] == "56 annotators with δ = 200 votes or fewer"
-    bars = page.all(".//svg[@class='bars']")[1].findall("rect")
-    assert {bar.get("class") for bar in bars} == {"counts", "flagged", "excluded", "pending"}
+    usual_bars, bars = (one.all(".//svg[@class='bars']")[1].findall("rect") for one in (page, moved))
+    assert {bar.get("class") for bar in usual_bars} == {"counts", "flagged", "excluded", "pending"}
+    pending = [
+        sum(float(bar.get("height", "")) for bar in one if bar.get("class") == "pending") for one in (usual_bars, bars)
+    ]
+    assert pending[1] > pending[0], "δ moves standings too"
     links = [link for link in moved.links if link.startswith("/console/policy?")]
     assert admin.page(links[0]).one(".//input[@name='min_ability']").get("value") == "0.9"
 

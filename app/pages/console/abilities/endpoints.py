@@ -51,7 +51,7 @@ def get_abilities(
         return console.page("abilities/empty.html", min_votes=current.min_votes)
     chosen = moved.within(current)
     crowd = _read_crowd(conn, snapshot["id"], adjusted=chosen.flag_rule == "evidence")
-    same = chosen.min_ability == snapshot["settings"].get("min_ability")
+    same = all(snapshot["settings"].get(name) == getattr(chosen, name) for name in Thresholds.model_fields)
     standing = crowd.standing if same else crowd.judge(chosen)
     return console.page(
         "abilities/page.html",
