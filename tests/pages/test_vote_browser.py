@@ -1,5 +1,6 @@
 """An arena's first day in Chromium: answers are recorded, two are invited and vote, and the leaderboard moves."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from sqlalchemy import text
 
 from app.database.engine import Database
 from app.imports.answers import import_answers
-from tests.fixtures.browser import NewPage, PageProblems, assert_accessible, assert_fits_phone
+from tests.fixtures.browser import DESKTOP, NewPage, PageProblems, assert_accessible, assert_fits_phone, tab_to
 from tests.fixtures.crowds import RANK_EVERYTHING
 
 pytestmark = pytest.mark.browser
@@ -53,14 +54,67 @@ def cast_votes(page: Page, number: int) -> None:
         expect(page.locator("[role=group] button").first).to_have_attribute("aria-disabled", "false")
 
 
-@pytest.mark.usefixtures("pool")
-def test_two_are_invited_and_vote_on_a_phone(
-    new_page: NewPage, invite: Callable[..., str], ask: Ask, refit: Ask, change_policy: Ask, database: Database
-) -> None:
+def press(page: Page, role: Any, name: str, within: str = "main") -> None:
+    """Reach what has this role and name by Tab, and press Enter."""
+    tab_to(page, page.locator(within).get_by_role(role, name=name).first)
+    page.keyboard.press("Enter")
+
+
+def import_in_console(page: Page) -> None:
+    page.goto("/console/answers")
+    tab_to(page, page.get_by_label("JSONL, JSON, CSV or Parquet"))
+    with page.expect_file_chooser() as chooser:
+        page.keyboard.press("Enter")
+    chooser.value.set_files(POOL)
+    press(page, "button", "Try it out")
+    expect(page.get_by_role("status")).to_contain_text("nothing was recorded. New: 20 prompts, 80 answers")
+    assert_accessible(page)
+    page.get_by_label("JSONL, JSON, CSV or Parquet").set_input_files(POOL)
+    press(page, "button", "Record")
+    expect(page.get_by_role("status")).to_contain_text("Recorded. New: 20 prompts, 80 answers")
+
+
+def invite_in_console(page: Page, annotator: str) -> str:
+    page.goto("/console/invitations")
+    tab_to(page, page.get_by_label("Key of the link’s annotator"))
+    page.keyboard.type(annotator)
+    press(page, "button", "Open voting")
+    link = page.get_by_role("status").get_by_text("/vote#sav_").inner_text()
+    assert_accessible(page)
+    return link
+
+
+def exclude_in_console(page: Page, annotator: str) -> None:
+    page.goto("/console/invitations")
+    expect(page.get_by_role("row", name=re.compile(f"^{annotator} open .* 20 "))).to_be_visible()
+    press(page, "link", annotator)
+    tab_to(page, page.get_by_role("radio").first)
+    exclude = page.get_by_role("radio", name=re.compile("^Exclude"))
+    for _ in range(6):
+        if exclude.is_checked():
+            break
+        page.keyboard.press("ArrowDown")
+    tab_to(page, page.get_by_label("Why"))
+    page.keyboard.type("a test")
+    press(page, "button", "Decide")
+    expect(page.get_by_text("Exclude by ")).to_be_visible()
+    assert_accessible(page)
+
+
+@pytest.mark.parametrize("size", [PHONE, DESKTOP], ids=["390 px", "1,280 px"])
+def test_an_arena_in_an_afternoon(
+    size: Any, new_page: NewPage, console: Callable[[Page], None], ask: Ask, refit: Ask, change_policy: Ask,
+    database: Database,
+) -> None:  # fmt: skip
+    """An admin uses the console by keyboard alone: answers in, two invited, one excluded. Both vote on a phone."""
     change_policy(**RANK_EVERYTHING, min_votes=0)
+    admin = new_page(viewport=size)
+    console(admin)
+    import_in_console(admin)
     for annotator in ("ada", "bob"):
+        link = invite_in_console(admin, annotator)
         page = new_page(viewport=PHONE, has_touch=True)
-        page.goto(invite(annotator=annotator))
+        page.goto(link)
         left = page.get_by_role("button", name="Left is better")
         expect(left).to_have_attribute("aria-disabled", "false")
         sealed = page.locator("stable-arena-battle").evaluate("element => element.shadowRoot.innerHTML")
@@ -79,14 +133,18 @@ def test_two_are_invited_and_vote_on_a_phone(
         repeated = f"SELECT count(*) - count(DISTINCT ({columns})) FROM battles"
         assert conn.execute(text(repeated)).scalar_one() == 0
     refit()
-    page = new_page()
-    page.goto("/")
-    expect(page.get_by_text("40 votes came by invitation")).to_be_visible()
-    decided = ask("POST", "/annotators/bob/decisions", scope="review", json={"action": "exclude", "reason": "a test"})
-    assert decided.status_code in (200, 201)
+    admin.goto("/")
+    expect(admin.get_by_text("40 votes came by invitation")).to_be_visible()
+    before = scores(ask)
+    exclude_in_console(admin, "bob")
     refit(accept_exclusions=True)
-    page.goto("/")
-    expect(page.get_by_text("20 of 40 votes")).to_be_visible()
+    admin.goto("/")
+    expect(admin.get_by_text("20 of 40 votes")).to_be_visible()
+    assert scores(ask) != before
+
+
+def scores(ask: Ask) -> dict[str, float]:
+    return {row["model"]: row["score"] for row in ask("GET", "/leaderboard").json()["models"]}
 
 
 @pytest.mark.usefixtures("pool")
@@ -145,6 +203,39 @@ def test_a_vote_that_the_network_lost_is_sent_again_and_counted_once(
     assert lost == [201]
     with database.read() as conn:
         assert conn.execute(text("SELECT count(*) FROM votes")).scalar_one() == 1
+
+
+@pytest.mark.usefixtures("pool")
+def test_after_the_network_was_lost_one_can_try_again(
+    page: Page, page_problems: PageProblems, invite: Callable[..., str]
+) -> None:
+    page_problems.expect("status of 403")
+    page.goto("/method")
+    battles = "**/api/v1/battles"
+    page.route(battles, lambda route: route.fulfill(status=403, json={"detail": "not now"}))
+    page.goto(invite())
+    expect(status(page)).to_contain_text("There is no battle to show: not now")
+    again, left = page.get_by_role("button", name="Try again"), page.get_by_role("button", name="Left is better")
+    again.focus()
+    page.keyboard.press("Enter")
+    expect(status(page)).to_contain_text("There is no battle to show")
+    page.unroute(battles)
+    page.keyboard.press("Enter")
+    expect(left).to_be_focused()
+    expect(again).to_be_hidden()
+    asked: list[Any] = []
+
+    def refuse_the_second(route: Any) -> None:  # the one that is drawn ahead
+        asked.append(route)
+        route.fulfill(status=403, json={"detail": "not now"}) if len(asked) == 2 else route.continue_()
+
+    page.route(battles, refuse_the_second)
+    page.reload()
+    with page.expect_response(battles):
+        expect(left).to_have_attribute("aria-disabled", "false")
+    left.press("Enter")
+    expect(status(page)).to_contain_text("Left was ")
+    expect(left).to_be_focused()
 
 
 def test_what_voters_are_told_at_the_end(

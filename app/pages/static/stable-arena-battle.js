@@ -69,7 +69,7 @@
       kbd { display: none; }
     }`;
   const PAGE = `
-    <div class="said"><p role="status"></p><button type="button" class="undo" hidden>Undo</button></div>
+    <div class="said"><p role="status" tabindex="-1"></p><button type="button" class="undo" hidden>Undo</button><button type="button" class="again" hidden>Try again</button></div>
     <div class="battle" hidden>
       <section class="prompt" part="prompt" aria-labelledby="p"><h2 id="p">Prompt</h2><div class="text" tabindex="0" role="region" aria-labelledby="p"></div></section>
       <div class="answers">
@@ -116,6 +116,7 @@
         group.append(button);
       }
       root.querySelector(".undo").addEventListener("click", () => this.#takeBack());
+      root.querySelector(".again").addEventListener("click", () => { if (!this.#busy) this.#show(); });
       const keys = root.querySelector(".keys");
       keys.checked = !keysAreOff();
       keys.addEventListener("change", () => { try { localStorage.setItem(KEYS_OFF, keys.checked ? "0" : "1"); } catch { /* for this page alone */ } });
@@ -161,6 +162,7 @@
         return;
       }
       const step = { ArrowDown: 60, ArrowUp: -60 }[event.key];
+      if (target instanceof Element && target.closest(".prompt")) return;  // a long prompt scrolls by itself
       const [left, right] = this.#panes();
       const longer = left.scrollHeight >= right.scrollHeight ? left : right;
       if (step && longer.scrollHeight > longer.clientHeight) {
@@ -186,7 +188,7 @@
         } catch (error) {
           if (error instanceof Refusal || attempt === TRIES) throw error;
         }
-        this.#say("The service does not answer. Trying again …");
+        if (this.#busy || path !== "/battles") this.#say("The service does not answer. Trying again …");  // not of a battle drawn ahead
         await wait(Math.min(pause, 30));
       }
     }
@@ -201,18 +203,19 @@
       this.#busy = true;
       this.#mark();
       try {
-        const next = await (this.#next || this.#draw());
+        const next = await (this.#next ? this.#next.catch(() => this.#draw()) : this.#draw());
         const battle = Date.parse(next.expires_at) < Date.now() + 60000 ? await this.#draw() : next;
         if (mine !== this.#drawing) return;
         this.#battle = battle;
         this.#next = null;
         this.#fill(battle);
+        this.#offerAgain(false);
         if (said && this.getBoundingClientRect().top < 0) this.scrollIntoView();
         this.#say(said);
         this.#emit("shown", { battle_id: battle.battle_id });
         if (battle.votes_left === undefined || battle.votes_left > 1) {
           this.#next = this.#draw();  // while the person reads
-          this.#next.catch(() => {});  // told when it is wanted
+          this.#next.catch(() => {});  // it is drawn anew when it is wanted
         }
       } catch (error) {
         if (mine === this.#drawing) this.#stop(error, said);
@@ -233,11 +236,23 @@
 
     #stop(error, said) {
       this.#battle = this.#next = null;
-      this.shadowRoot.querySelector(".battle").hidden = true;
+      const battle = this.shadowRoot.querySelector(".battle");
+      const held = battle.contains(this.shadowRoot.activeElement);
+      battle.hidden = true;
       const finished = { "nothing-left": "You have seen everything there is. Thank you!", "votes-used-up": "All your votes are cast. Thank you!" }[error.code];
       this.#say([said, finished || `There is no battle to show: ${error.message}.`].filter(Boolean).join(" "));
+      this.#offerAgain(!finished);
+      if (held) this.shadowRoot.querySelector(finished ? "[role=status]" : ".again").focus();
       if (finished) this.#emit("finished", { code: error.code });
       else this.#emit("failed", { code: error.code || "network", message: error.message });
+    }
+
+    #offerAgain(failed) {
+      const again = this.shadowRoot.querySelector(".again");
+      if (!failed && this.shadowRoot.activeElement === again) {
+        this.shadowRoot.querySelector(this.#battle ? ".verdicts button" : "[role=status]").focus();
+      }
+      again.hidden = !failed;
     }
 
     async #decide(verdict) {
@@ -252,6 +267,7 @@
         const answer = skipped
           ? await this.#ask(`/battles/${battle.battle_id}/skip`, { reason: "skip", token: battle.token })
           : await this.#ask("/votes", { token: battle.token, winner: verdict });
+        if (battle !== this.#battle) return;  // another token has begun
         if (skipped) this.#emit("skipped", { battle_id: battle.battle_id });
         else {
           said = `Left was ${answer.left}, right was ${answer.right}.`;
@@ -259,6 +275,7 @@
           this.#emit("voted", { battle_id: battle.battle_id, winner: verdict, left: answer.left, right: answer.right });
         }
       } catch (error) {
+        if (battle !== this.#battle) return;
         if (!(error instanceof Refusal) || error.status === 429 || error.status >= 500) {
           this.#busy = false;  // the battle stays, to be sent again
           this.#mark();
@@ -291,7 +308,7 @@
       this.#forget();
       try {
         await this.#ask(`/battles/${battle.battle_id}/undo`, { token: battle.token });
-        this.#say("Your vote was taken back.");
+        this.#say(battle.votes_left === undefined ? "Your vote was taken back." : "Your vote was taken back. It still is one of your number of votes.");
         this.#emit("undone", { battle_id: battle.battle_id });
       } catch (error) {
         this.#say(`Not taken back: ${error.message}.`);
