@@ -28,15 +28,19 @@ def import_file(
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace other answers that the models have here to the same prompts.")
     ] = False,
+    questions: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The prompts of answers that have question_id in place of a prompt."),
+    ] = None,
     output_format: PrintedOption = "table",
 ) -> None:
     """Record the answers of a file, none if one is wrong: a prompt, a model and its answer in each record.
 
     Optional columns are language, category and reference. Outputs of AlpacaEval and answers of Arena-Hard are read as
-    they are. The same file again changes nothing.
+    they are, those of v0.1 and of MT-Bench with --questions. The same file again changes nothing.
     """
     with open_session() as session:
-        done = import_answers(session.database, file, replace=replace, recorded_by=COMMAND_LINE)
+        done = import_answers(session.database, file, replace=replace, recorded_by=COMMAND_LINE, questions=questions)
     said = f"{counted(done.created, 'answer')} recorded, {counted(done.prompts, 'prompt')} new."
     more = [
         (done.duplicate, "were here already."),

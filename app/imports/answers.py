@@ -1,7 +1,8 @@
 """Imports files of answers: CSV, JSON and Parquet, as arenas and benchmarks write them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -29,53 +30,72 @@ _MOST_FAULTS = 100
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "prompt": ("prompt", "instruction", "question", "messages.0.content"),
     "model": ("model", "generator", "model_id"),
-    "answer": ("answer", "output", "response", "messages.1.content.answer", "messages.1.content"),
+    "answer": (
+        "answer", "output", "response", "messages.1.content.answer", "messages.1.content", "choices.0.turns.0.content",
+        "choices.0.turns.0",
+    ),
     "language": ("language",),
     "category": ("category", "dataset"),
     "reference": ("reference",),
-}
+}  # fmt: skip
 """Our names and the columns that have them: the first that a file has. Outputs of AlpacaEval have `instruction`,
-`output` and `generator`; answers of Arena-Hard have `messages`."""
+`output` and `generator`; answers of Arena-Hard have `messages` or, in v0.1 as in MT-Bench, `choices` and the number of
+a question, which another file has."""
 _REQUIRED = ("prompt", "model", "answer")
+_QUESTION = {"question": ("question_id",)}
+_QUESTIONS = {**_QUESTION, "prompt": ("turns.0.content", "turns.0"), "category": ("category",)}
+Questions = Mapping[str | None, Mapping[str, str | None]]
 
 
 @dataclass(frozen=True)
 class AnswersFile:
     """A file of answers that was read once, to its end, and is valid."""
 
-    path: Path
-    source: VoteSource
-    wanted: Mapping[Input, str]
     models: frozenset[str]
     answers: int
-
-    def pieces(self) -> Iterator[list[NewAnswer]]:
-        """Yield the answers in pieces that are recorded at once."""
-        return _pieces(self.path, self.source, self.wanted)
+    pieces: Callable[[], Iterator[list[NewAnswer]]]
+    """Yields the answers in pieces that are recorded at once."""
 
 
-def read_answers(path: Path) -> AnswersFile:
+def read_answers(path: Path, questions: Path | None = None) -> AnswersFile:
     """Read a file to its end, in batches, and check every record.
+
+    Parameters
+    ----------
+    questions : a file with the prompts of answers that have `question_id` in place of a prompt
 
     Raises
     ------
     BadInputError
         It is no file of answers, it is too large, or a record is not valid: the first hundred faults are listed.
     """
+    asked = {} if questions is None else _read_questions(questions)
     source = _open(path)
-    wanted = _choose(path, source)
-    if isinstance(source, ParquetSource):
-        source.check_size(wanted)
+    by_question = not any(source.has(column) for column in COLUMNS["prompt"]) and source.has("question_id")
+    if by_question and questions is None:
+        raise BadInputError(f"{path} has question_id in place of prompts: name the file of questions (--questions)")
+    columns = {**COLUMNS, **_QUESTION} if by_question else COLUMNS
+    wanted = _choose(path, source, columns, ("question", *_REQUIRED[1:]) if by_question else _REQUIRED)
+    pieces = partial(_pieces, path, source, wanted, asked)
     models, answers = set[str](), 0
-    for piece in _pieces(path, source, wanted):
+    for piece in pieces():
         models.update(one.model for one in piece)
         answers += len(piece)
     if not answers:
         raise BadInputError(f"{path} has no answers")
-    return AnswersFile(path, source, wanted, frozenset(models), answers)
+    return AnswersFile(frozenset(models), answers, pieces)
 
 
-def import_answers(database: Database, path: Path, *, replace: bool, recorded_by: str) -> AnswerCounts:
+def _read_questions(path: Path) -> Questions:
+    source = _open(path)
+    wanted = _choose(path, source, _QUESTIONS, ("question", "prompt"))
+    found = (row for raw in source.batches(wanted) for row in raw.frame.iter_rows(named=True))
+    return {row.pop("question"): row for row in found}
+
+
+def import_answers(
+    database: Database, path: Path, *, replace: bool, recorded_by: str, questions: Path | None = None
+) -> AnswerCounts:
     """Record the answers of a file that is valid as a whole. The same file again changes nothing.
 
     New models come first, in a transaction of their own, so that votes on them need not wait. Then each piece is
@@ -86,7 +106,7 @@ def import_answers(database: Database, path: Path, *, replace: bool, recorded_by
     BadInputError
         See `read_answers`. Also for an unknown model, if the settings refuse those.
     """
-    file = read_answers(path)
+    file = read_answers(path, questions)
     with database.begin() as conn:
         names = resolve_models(conn, {(model, None) for model in file.models})
     if unknown := sorted(model for model in file.models if names.number(model, None) is None):
@@ -119,11 +139,11 @@ def try_answers(conn: Connection, path: Path, *, replace: bool) -> tuple[AnswerC
     return record_answers(conn, piece, replace=replace), len(piece), file.answers
 
 
-def _pieces(path: Path, source: VoteSource, wanted: Mapping[Input, str]) -> Iterator[list[NewAnswer]]:
+def _pieces(path: Path, source: VoteSource, wanted: Mapping[Input, str], asked: Questions) -> Iterator[list[NewAnswer]]:
     faults, read = dict[int, list[FieldError]](), 0
     for raw in map(refuse_long_values, source.batches(wanted)):
         given = list[NewAnswer]()
-        for row, one in enumerate(_records(raw)):
+        for row, one in enumerate(_records(raw, asked)):
             if isinstance(one, NewAnswer):
                 given.append(one)
             elif len(faults) < _MOST_FAULTS:
@@ -155,22 +175,28 @@ def _open(path: Path) -> VoteSource:
     return source
 
 
-def _choose(path: Path, source: VoteSource) -> Mapping[Input, str]:
+def _choose(
+    path: Path, source: VoteSource, columns: Mapping[str, tuple[str, ...]], required: tuple[str, ...]
+) -> Mapping[Input, str]:
     """Return our names and the file's columns. Sources read texts by any names: those of votes are no matter here."""
-    found = {name: next((column for column in known if source.has(column)), None) for name, known in COLUMNS.items()}
-    if missing := [name for name in _REQUIRED if found[name] is None]:
+    found = {name: next((column for column in known if source.has(column)), None) for name, known in columns.items()}
+    if missing := [name for name in required if found[name] is None]:
         raise ColumnsError(f"{path} has no column for {' and '.join(missing)}; it has ", list(source.columns)[:20])
-    return cast("Mapping[Input, str]", {name: column for name, column in found.items() if column is not None})
+    wanted = cast("Mapping[Input, str]", {name: column for name, column in found.items() if column is not None})
+    if isinstance(source, ParquetSource):
+        source.check_size(wanted)
+    return wanted
 
 
-def _records(raw: RawBatch) -> Iterator[NewAnswer | list[FieldError]]:
+def _records(raw: RawBatch, asked: Questions) -> Iterator[NewAnswer | list[FieldError]]:
     """Yield each record of a batch, or what is wrong with it."""
     unusable = cast("Mapping[str, Mapping[int, str]]", raw.unusable)
     for row, values in enumerate(raw.frame.iter_rows(named=True)):
         wrong = [FieldError(name, why[row]) for name, why in unusable.items() if row in why]
         if row in raw.ambiguous:
             wrong.append(FieldError("record", raw.ambiguous[row]))
-        yield wrong or _check(values)
+        question = asked.get(values.pop("question"), {}) if "question" in values else {}
+        yield wrong or _check({**values, **question})
 
 
 def _check(values: Mapping[str, Any]) -> NewAnswer | list[FieldError]:

@@ -135,6 +135,30 @@ def test_files_of_answers(database: Database, tmp_path: Path, name: str, records
     assert import_answers(database, exported, replace=False, recorded_by="me") == AnswerCounts(duplicate=4)
 
 
+@pytest.mark.parametrize("wrap", [lambda said: {"content": said, "token_len": 3}, str], ids=["arena-hard", "mt-bench"])
+def test_answers_that_name_their_questions(database: Database, tmp_path: Path, wrap: Callable[[str], Any]) -> None:
+    prompts = list(dict.fromkeys(one["prompt"] for one in POOL))
+    answers = [
+        {
+            "question_id": f"q{prompts.index(one['prompt'])}", "answer_id": "x", "model_id": one["model"],
+            "choices": [{"index": 0, "turns": [wrap(one["answer"])]}], "tstamp": 1.5,
+        }
+        for one in POOL
+    ]  # fmt: skip
+    file = write(tmp_path / "answers.jsonl", answers)
+    asked = [{"question_id": f"q{at}", "category": "c", "turns": [wrap(text)]} for at, text in enumerate(prompts)]
+    with pytest.raises(BadInputError, match="question_id"):
+        import_answers(database, file, replace=False, recorded_by="me")
+    one = write(tmp_path / "one.jsonl", asked[:1])
+    with pytest.raises(BadInputError, check=at("line 3, prompt", "line 4, prompt")):
+        import_answers(database, file, replace=False, recorded_by="me", questions=one)
+    questions = write(tmp_path / "question.jsonl", asked)
+    done = import_answers(database, file, replace=False, recorded_by="me", questions=questions)
+    assert done == AnswerCounts(prompts=2, created=4)
+    plain = write(tmp_path / "plain.jsonl", POOL)
+    assert import_answers(database, plain, replace=False, recorded_by="me") == AnswerCounts(duplicate=4)
+
+
 def test_what_is_wrong_with_a_file_of_answers(database: Database, tmp_path: Path) -> None:
     bad = [*POOL, {**POOL[0], "model": "c", "answer": "x" * (MAX_TEXT_BYTES + 1)}, {**POOL[0], "prompt": None}]
     with pytest.raises(BadInputError, check=at("line 5, answer", "line 6, prompt")):
