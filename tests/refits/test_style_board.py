@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from httpx import Client
 
 from app.cli.rate.offline import OfflineSettings, rate_votes
 from app.database.engine import Database
@@ -14,7 +15,9 @@ from app.imports.runner import ImportRunner
 from app.policy.schemas import Policy
 from app.refits.reproduce import reproduce
 from app.refits.schemas import Refit
+from app.wording import change
 from tests.fixtures.crowds import RANK_EVERYTHING
+from tests.fixtures.pages import Page
 from tests.rating.fit.styled_world import styled_records
 
 Ask = Callable[..., Any]
@@ -68,7 +71,7 @@ def test_it_is_the_one_that_rate_has_of_the_same_votes(
 
 @pytest.mark.comparisons
 def test_votes_without_a_feature_are_left_out_and_counted(
-    ask: Ask, imported: None, store_policy: Ask, run_refit: Callable[..., Refit]
+    ask: Ask, client: Client, imported: None, store_policy: Ask, run_refit: Callable[..., Refit]
 ) -> None:
     vote = {name: value for name, value in styled_records()[0].items() if name != "conv_metadata"}
     ask("POST", "/votes/batch", json={"votes": [vote, {**vote, "features": {"length": [7, 9]}}]})
@@ -78,6 +81,12 @@ def test_votes_without_a_feature_are_left_out_and_counted(
     style = board["diagnostics"]["style"]
     assert (board["snapshot"]["votes_used"], style["votes"], style["left_out"]) == (1802, 1801, 1)
     assert [row["feature"] for row in style["features"]] == ["length"]
+    page = Page(client.get("/?method=style"))
+    worth = change(style["features"][0]["points"])
+    assert f"one standard deviation more of length {worth} (" in page.text(".//p[@class='about']")
+    first, main = board["models"][0], board["models"][0]["compared"]["am-elo"]
+    gains = page.texts(".//td[@class='number wide-only other']/small")
+    assert gains[0] == change(first["score"] - main["score"])
 
 
 @pytest.mark.comparisons

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, get_args
 
 from sqlalchemy import Connection
 
@@ -9,14 +10,15 @@ from app.leaderboard.confidence import Outlook, find_outlook
 from app.leaderboard.diff.schemas import RowChange
 from app.leaderboard.diff.service import compare_leaderboards
 from app.leaderboard.groups import Group, Groups, choose_group, list_groups
-from app.leaderboard.schemas import LeaderboardRow, PublishedLeaderboard
+from app.leaderboard.schemas import LeaderboardRow, PublishedLeaderboard, Whose
 from app.leaderboard.service import LeaderboardVersion, read_published
 from app.leaderboard.verdict import LeaderVerdict, describe_verdict
 from app.pages.formatting import METHODS, method_name
 from app.pages.leaderboard.rows import Axis, Row
+from app.rating.votes.features import SIDE
 from app.snapshots.queries import list_placed_models, list_snapshots
 from app.snapshots.schemas import LeaderboardMethod
-from app.wording import plural
+from app.wording import change, listed, plural, points
 
 _ABOUT: dict[LeaderboardMethod, str] = {
     "am-elo": "Estimates scores and annotators' abilities together: able annotators weigh more.",
@@ -107,7 +109,7 @@ def show_leaderboard(conn: Connection, version: LeaderboardVersion, group_key: s
         more_votes=more,
         verdict=describe_verdict(shown, votes),
         outlook=_outlook(conn, version, group),
-        about=f"{_ABOUT[method]} {_describe_difference(shown, method) if other else ''}",
+        about=f"{_ABOUT[method]} {_describe_more(published, shown, other)}",
         axis=axes[group.number],
         methods={one: _has(kept[one, ""], group) for one in METHODS if (one, "") in kept},
         tags=_tags(kept),
@@ -169,6 +171,30 @@ def _changes(
 def _compared_with(method: LeaderboardMethod) -> LeaderboardMethod:
     """Return the method that is shown beside another one."""
     return "m-elo" if method == "am-elo" else "am-elo"
+
+
+def _describe_more(
+    published: PublishedLeaderboard, shown: Sequence[LeaderboardRow], other: LeaderboardMethod | None
+) -> str:
+    """Return what features are worth on a leaderboard with style control; on others, what modelling annotators moves.
+
+    Those of people and of judges are of other votes than the main one.
+    """
+    if published.method == "style":
+        return _describe_style(published.diagnostics.get("style", {}))
+    return _describe_difference(shown, published.method) if other and published.method not in get_args(Whose) else ""
+
+
+def _describe_style(style: Mapping[str, Any]) -> str:
+    worth = [
+        ("the left side " if row["feature"] == SIDE else f"one standard deviation more of {row['feature']} ")
+        + change(row["points"])
+        + (f" ({points(row['lower'])} to {points(row['upper'])})" if row["lower"] is not None else "")
+        for row in style.get("features", ())
+    ]
+    left_out = style.get("left_out", 0)
+    line = f"Worth to typical annotators, in Elo points: {listed(worth, len(worth))}."
+    return f"{line} Left out: {plural(left_out, 'vote')} that lack a feature." if left_out else line
 
 
 def _describe_difference(models: Sequence[LeaderboardRow], method: LeaderboardMethod) -> str:
