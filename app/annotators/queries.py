@@ -217,8 +217,7 @@ def _figures() -> Iterator[ColumnElement[Any]]:
     """Yield what a snapshot stores of an annotator's ability, with the ends of 95 % intervals."""
     c = snapshot_annotators.c
     yield from (c[name] for name in ("ability", "se", "shadow_ability", "shadow_se", "probability_low"))
-    yield c.adjusted_ability
-    yield c.side_lean
+    yield from (c.adjusted_ability, c.side_lean, c.leans)
     for name, estimate, se in (
         ("ability", c.ability, c.se),
         ("shadow", c.shadow_ability, c.shadow_se),

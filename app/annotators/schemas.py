@@ -11,6 +11,16 @@ Kind = Literal["human", "judge"]
 Action = Literal["exclude", "reinstate", "trust", "dismiss", "withdraw"]
 
 
+class Lean(BaseModel):
+    """What a feature of answers is worth to an annotator, beyond the crowd."""
+
+    model_config = ConfigDict(frozen=True)
+
+    points: float = Field(description="Elo points for one standard deviation more, or for being on the left.")
+    lower: float | None = Field(description="Lower end of the 95 % interval.")
+    upper: float | None = Field(description="Upper end of it.")
+
+
 class Evidence(BaseModel):
     """What a refit found out about an annotator."""
 
@@ -42,6 +52,11 @@ class Evidence(BaseModel):
     )
     side_lean_lower: float | None = Field(description="Lower end of its 95 % interval.")
     side_lean_upper: float | None = Field(description="Upper end of it.")
+    leans: dict[str, Lean] | None = Field(
+        None,
+        description="What the features of the leaderboard style are worth to the annotator beyond the crowd. Null "
+        "without such a leaderboard, and with fewer than 20 votes.",
+    )
     votes: int = Field(description="Votes on record at that refit.")
     standing: Standing = Field(description="The standing that holds: the override if there is one, else the rule's.")
     rule_standing: Standing = Field(description="The standing by the rule alone.")

@@ -39,7 +39,7 @@ Columns = Mapping[str, list[Any]]
 """What a refit found about annotators, as columns of equal length.
 
 `annotator_id, ability, se, shadow_ability, shadow_se, probability_low, votes, rule_standing`; `HABITS`; `override`, as
-the refit read it; `strength`, log10 of the strongest evidence; `evidence`, JSON text.
+the refit read it; `strength`, log10 of the strongest evidence; `evidence` and `leans`, JSON texts.
 """
 
 HABITS = ("adjusted_ability", "adjusted_se", "tie_log", "tie_se", "side_lean", "side_lean_se")
@@ -53,6 +53,7 @@ _TYPES: dict[str, TypeEngine[Any]] = {
     "override": Text(),
     "strength": Double(),
     "evidence": Text(),
+    "leans": Text(),
 }
 
 
@@ -95,11 +96,11 @@ def insert_snapshot_annotators(conn: Connection, snapshot_id: UUID, found: Colum
     """Add a snapshot's annotators, with the standing that they have after `update_standings`."""
     _FRESH.create(conn)
     copy_into(conn, _FRESH.name, pl.DataFrame(found, infer_schema_length=None))
-    columns = [_FRESH.c[name] for name in _TYPES if name not in ("override", "strength", "evidence")]
-    evidence = cast(_FRESH.c.evidence, JSONB)
-    rows = select(literal(snapshot_id), *columns, evidence, _standing_after(_FRESH))
+    columns = [_FRESH.c[name] for name in _TYPES if name not in ("override", "strength", "evidence", "leans")]
+    documents = cast(_FRESH.c.evidence, JSONB), cast(_FRESH.c.leans, JSONB)
+    rows = select(literal(snapshot_id), *columns, *documents, _standing_after(_FRESH))
     rows = rows.join_from(_FRESH, annotators, annotators.c.id == _FRESH.c.annotator_id)
-    targets = ["snapshot_id", *(c.name for c in columns), "evidence", "standing"]
+    targets = ["snapshot_id", *(c.name for c in columns), "evidence", "leans", "standing"]
     conn.execute(insert(snapshot_annotators).from_select(targets, rows))
 
 

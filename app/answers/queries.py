@@ -1,11 +1,13 @@
 """Prompts and answers: added, withdrawn, listed, and read for the battles that show them."""
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, Connection, Row, RowMapping, and_, func, select, text, update
 
+from app.answers.measures import measure_answer
 from app.database.tables import answers, models, prompts
 
 _LOCK = 7_203_118_559_410_662_201  # a number of our own among PostgreSQL's advisory locks
@@ -35,8 +37,10 @@ FROM unnest(%(prompt_id)b::int[], %(model_id)b::int[]) AS wanted(prompt_id, mode
 WHERE answers.prompt_id = wanted.prompt_id AND answers.model_id = wanted.model_id AND withdrawn_at IS NULL
 """
 _ADD = """
-INSERT INTO answers (prompt_id, model_id, text)
-SELECT * FROM unnest(%(prompt_id)b::int[], %(model_id)b::int[], %(text)b::text[])
+INSERT INTO answers (prompt_id, model_id, text, measures)
+SELECT prompt_id, model_id, text, measures::jsonb
+FROM unnest(%(prompt_id)b::int[], %(model_id)b::int[], %(text)b::text[], %(measures)b::text[])
+     AS n(prompt_id, model_id, text, measures)
 """
 
 Pair = tuple[int, int]
@@ -79,8 +83,8 @@ def add_answers(conn: Connection, texts: Mapping[Pair, str], *, replaced: Collec
     if replaced:
         conn.exec_driver_sql(_WITHDRAW, _columns(("prompt_id", "model_id"), replaced))
     if texts:
-        rows = [(*pair, answer) for pair, answer in texts.items()]
-        conn.exec_driver_sql(_ADD, _columns(("prompt_id", "model_id", "text"), rows))
+        rows = [(*pair, answer, json.dumps(measure_answer(answer))) for pair, answer in texts.items()]
+        conn.exec_driver_sql(_ADD, _columns(("prompt_id", "model_id", "text", "measures"), rows))
 
 
 def _columns(names: Sequence[str], rows: Collection[tuple[Any, ...]]) -> dict[str, list[Any]]:

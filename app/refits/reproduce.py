@@ -17,7 +17,18 @@ TOLERANCE = 1e-6
 """How far a number may be from the published one. It is identical on most machines, but not on all."""
 
 # Columns that name a row or are not computed; all others are compared.
-_NAMES = {"snapshot_id", "method", "tag", "model_id", "annotator_id", "standing", "override", "strength", "evidence"}
+_NAMES = {
+    "snapshot_id",
+    "method",
+    "tag",
+    "model_id",
+    "annotator_id",
+    "standing",
+    "override",
+    "strength",
+    "evidence",
+    "leans",
+}
 
 
 @dataclass(frozen=True)

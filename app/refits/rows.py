@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from app.rating.arrays import Mask
 from app.rating.detection.evidence import Evidence
 from app.rating.detection.score_errors import FEW_JUDGES
+from app.rating.fit.style import HISTORY
 from app.rating.settings import TASTE_TESTS
 from app.rating.uncertainty.results import AnnotatorEstimates, ModelEstimates
 from app.rating.verdict.rows import habit_columns
@@ -23,6 +25,7 @@ EVEN = 0.5
 """P(a ≤ ε) of an ability that is shown at ε."""
 VERDICTS = 10
 """For the best 1 to 10 models a snapshot's diagnostics say whether they are decided."""
+LEAN_QUANTILE = 1.96
 _SIDES = ("left", "right")
 
 
@@ -102,7 +105,23 @@ def annotator_columns(fit_input: FitInput, output: FitOutput, model_names: Seque
         "override": [override or None for override in fit_input.overrides[voted].tolist()],
         "strength": [row and row["strength"] for row in evidence],
         "evidence": [row and json.dumps(row) for row in evidence],
+        "leans": [leans and json.dumps(leans) for leans in _leans(output, voted)],
     }
+
+
+def _leans(output: FitOutput, voted: Mask) -> list[dict[str, Any] | None]:
+    """Return what each feature is worth to annotators beyond the crowd, of those who have votes enough to tell."""
+    if output.style is None or output.style.found is None:
+        return [None] * int(voted.sum())
+    style, names = output.style.found.style, ("points", "lower", "upper")
+    half = LEAN_QUANTILE * style.own_se
+    ends = np.stack([style.own, style.own - half, style.own + half], axis=2)
+    told = np.isfinite(style.own).all(axis=1) & (output.annotators.votes >= HISTORY)
+    return [
+        {feature: dict(zip(names, _plain(of_one[j]), strict=True)) for j, feature in enumerate(style.names)}
+        if told[k] else None
+        for k, of_one in zip(np.flatnonzero(voted), ends[voted], strict=True)
+    ]  # fmt: skip
 
 
 def evidence_rows(

@@ -202,10 +202,16 @@ WITH answered AS (
     FROM unnest(%(battles)b::uuid[], %(votes)b::uuid[], %(outcomes)b::smallint[])
          AS verdict(battle_id, vote_id, outcome)
     WHERE b.id = verdict.battle_id
-    RETURNING b.id, b.vote_id, b.annotator_id, b.left_id, b.right_id, b.tags, b.api_key_id, verdict.outcome
+    RETURNING b.id, b.vote_id, b.annotator_id, b.left_id, b.right_id, b.tags, b.api_key_id, verdict.outcome,
+        b.left_answer_id, b.right_answer_id
 )
-INSERT INTO votes (id, annotator_id, model_a_id, model_b_id, outcome, tags, api_key_id, sealed_battle_id)
-SELECT vote_id, annotator_id, left_id, right_id, outcome, tags, api_key_id, id FROM answered
+INSERT INTO votes (id, annotator_id, model_a_id, model_b_id, outcome, tags, api_key_id, sealed_battle_id, features)
+SELECT vote_id, annotator_id, left_id, right_id, outcome, tags, api_key_id, id, (
+    SELECT jsonb_object_agg(one.key, jsonb_build_array(one.value, other.measures -> one.key))
+    FROM answers AS a, answers AS other, jsonb_each(a.measures) AS one
+    WHERE a.id = left_answer_id AND other.id = right_answer_id AND other.measures IS NOT NULL
+)
+FROM answered
 """
 
 

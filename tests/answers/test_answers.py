@@ -11,6 +11,7 @@ import pytest
 from httpx import Client
 from sqlalchemy import Connection, text
 
+from app.answers.measures import measure_answer
 from app.answers.queries import lock_answers
 from app.answers.schemas import MAX_TEXT_BYTES, AnswerCounts, NewAnswer
 from app.answers.service import record_answers
@@ -212,3 +213,8 @@ def test_an_import_that_fails_says_what_is_in_and_goes_on(
     acts = [(one["action"], one["detail"]) for one in ask("GET", "/audit?action=answers").json()["items"]]
     assert [action for action, _ in acts] == ["answers.record", "answers.begin"]
     assert (acts[1][1], acts[0][1]["created"]) == ({"answers": 1_100}, 100)
+
+
+def test_an_answer_is_measured_as_lmarena_measures_it() -> None:
+    said = "# Why\n\n* **blue** __light__\n 1. scatters\n```\n# no header\n- no item **x**\n```\n" + "\n" * 50_000
+    assert measure_answer(said) == {"length": 16, "headers": 1, "lists": 2, "bold": 2}

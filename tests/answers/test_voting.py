@@ -127,8 +127,9 @@ def test_the_browser_learns_the_models_by_voting_alone(
         source = say(revealed[side], "One?").removeprefix("**").replace("**", "</strong>")
         assert battle[f"{side}_answer"] == f"<p><strong>{source}</p>\n"
     with database.read() as conn:
-        stored = conn.execute(text("SELECT tags FROM votes")).scalar_one()
-    assert stored == ["cO", "en"]
+        tags, features = conn.execute(text("SELECT tags, features FROM votes")).one()
+    assert tags == ["cO", "en"]
+    assert features == {"length": [3, 3], "headers": [0, 0], "lists": [0, 0], "bold": [1, 1]}
     assert ask("GET", "/invitations").json()["items"][0]["votes"] == 1
     assert ask("GET", "/annotators/ada", scope="review").json()["votes_summary"]["votes"] == 1
 

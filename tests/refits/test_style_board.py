@@ -62,6 +62,10 @@ def test_it_is_the_one_that_rate_has_of_the_same_votes(
     assert (style["votes"], style["left_out"]) == (1800, 0)
     for served, expected in zip(style["features"], rated["features"], strict=True):
         assert served == pytest.approx(expected, abs=1e-9)
+    expected = {(row["annotator"], row["feature"]): row["own"] for row in rated["annotators"]}
+    for annotator in ask("GET", "/annotators", scope="review:read").json()["items"]:
+        leans = {feature: lean["points"] for feature, lean in annotator["leans"].items()}
+        assert leans == pytest.approx({name: expected[annotator["annotator"], name] for name in FEATURES}, abs=1e-9)
     main = {row["model"]: row for row in ask("GET", "/leaderboard").json()["models"]}
     assert [row["compared"]["am-elo"]["score"] for row in board["models"]] == [
         main[row["model"]]["score"] for row in board["models"]

@@ -17,6 +17,7 @@ from sqlalchemy import (
     Uuid,
     text,
 )
+from sqlalchemy.dialects.postgresql import JSONB
 
 from app.database.tables.columns import metadata, timestamp
 
@@ -37,6 +38,7 @@ answers = Table(
     Column("prompt_id", Integer, ForeignKey("prompts.id"), nullable=False),
     Column("model_id", Integer, ForeignKey("models.id"), nullable=False),
     Column("text", Text, nullable=False),
+    Column("measures", JSONB),  # name → number; votes by token have those of both answers as features
     timestamp("created_at"),
     timestamp("withdrawn_at", nullable=True),
     Index(

@@ -149,6 +149,7 @@ snapshot_annotators = Table(
     Column("rule_standing", Text, nullable=False),
     Column("standing", Text, nullable=False),
     Column("evidence", JSONB),
+    Column("leans", JSONB),  # feature → what it is worth to the annotator beyond the crowd, Elo points, with interval
     # tie_log: log of the tie propensity; side_lean: Elo points, positive for the left
     *(
         Column(name, Double)

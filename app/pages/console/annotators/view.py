@@ -141,9 +141,14 @@ def _ability(one: PastEvidence) -> float | None:
 
 
 def _view_estimates(one: Annotator) -> list[tuple[str, str, str, str]]:
-    """Return the adjusted ability and the habits: name, value, interval, meaning."""
+    """Return the adjusted ability, the habits and the tastes: name, value, interval, meaning."""
+    meaning = "Elo points beyond the crowd's for one standard deviation more, or for being on the left."
+    tastes = [
+        _estimate(f"Likes {name}", (lean.points, lean.lower, lean.upper), lambda x: points(x, 0), meaning)
+        for name, lean in (one.leans or {}).items()
+    ]
     if one.adjusted_ability is None:
-        return []
+        return tastes
     ability = one.adjusted_ability, one.adjusted_lower, one.adjusted_upper
     ties = one.tie_readiness, one.tie_readiness_lower, one.tie_readiness_upper
     lean = one.side_lean, one.side_lean_lower, one.side_lean_upper
@@ -153,7 +158,7 @@ def _view_estimates(one: Annotator) -> list[tuple[str, str, str, str]]:
     if one.side_lean is not None:
         side = "left" if one.side_lean >= 0.0 else "right"
         rows.append(_estimate(f"Lean to the {side}", lean, lambda x: points(x, 0), "Elo points for the left side."))
-    return rows
+    return rows + tastes
 
 
 def _estimate(
