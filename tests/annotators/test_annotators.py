@@ -46,7 +46,7 @@ def test_those_who_vote_against_the_truth_are_flagged(ask: Ask, crowd: list[str]
         "probability_low",
         "adjusted_ability", "adjusted_lower", "adjusted_upper",
         "tie_readiness", "tie_readiness_lower", "tie_readiness_upper",
-        "side_lean", "side_lean_lower", "side_lean_upper",
+        "side_lean", "side_lean_lower", "side_lean_upper", "leans",
         "votes", "standing", "rule_standing", "override", "kind",
     ]  # fmt: skip
     assert all(one["ability"] < 0 and one["probability_low"] > 0.99 and one["votes"] == 120 for one in flagged)
