@@ -24,6 +24,7 @@ from app.pages.console.audit import endpoints as audit_page
 from app.pages.console.health import endpoints as health_page
 from app.pages.console.imports import endpoints as imports_page
 from app.pages.console.invitations import endpoints as invitations_page
+from app.pages.console.judges import endpoints as judges_page
 from app.pages.console.keys import endpoints as keys_page
 from app.pages.console.merges import endpoints as merges_page
 from app.pages.console.policy import endpoints as policy_page
@@ -97,6 +98,7 @@ def install_routes(app: FastAPI) -> None:
         sign_in_page.router,
         sessions_page.router,
         abilities_page.router,
+        judges_page.router,
         policy_page.router,
         refits_page.router,
         imports_page.router,

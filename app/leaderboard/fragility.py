@@ -1,4 +1,4 @@
-"""How few changes of the votes would change the order of the newest leaderboard.
+"""How few changes of the votes would change the order of the newest leaderboard, and how its judges follow people.
 
 The worker measures it after the publication, and it is stored beside the snapshot. Readers get it in the diagnostics.
 """
@@ -21,7 +21,9 @@ from app.database.tables import snapshot_fragility, snapshots
 from app.naming.aliases import read_names
 from app.rating.arrays import Mask
 from app.rating.errors import RatingError
+from app.rating.judges.comparison import Comparison
 from app.rating.verdict.fragility import Fewest, Fragility, find_fragility
+from app.refits.fit.comparisons import compare_judges
 from app.refits.fit.interface import FitInput
 from app.refits.fit.process import FitProcess, FitProcessLostError, FitTooLargeError
 from app.refits.load import NotReproducibleError, load_past_fit_input
@@ -120,14 +122,14 @@ def measure_newest(
         return False
     with job:
         try:
-            pairs, best = _measure(database, process, snapshot_id, cancelled)
+            pairs, best, judges = _measure(database, process, snapshot_id, cancelled)
         except (RatingError, NotReproducibleError, FitTooLargeError, FitProcessLostError) as error:
             log.warning("fragility_not_measured", snapshot=str(snapshot_id), detail=str(error))
             if process.stopped:
                 return False
-            pairs, best = [], []
+            pairs, best, judges = [], [], None
         with database.begin() as conn:
-            values = {"snapshot_id": snapshot_id, "pairs": pairs, "best": best}
+            values = {"snapshot_id": snapshot_id, "pairs": pairs, "best": best, "judges": judges}
             conn.execute(insert(snapshot_fragility).on_conflict_do_nothing(), values)
     return True
 
@@ -146,7 +148,7 @@ def fragility_rows(fragility: Fragility, names: list[str]) -> tuple[Rows, Rows]:
 
 def _measure(
     database: Database, process: FitProcess, snapshot_id: UUID, cancelled: Callable[[], bool]
-) -> tuple[Rows, Rows]:
+) -> tuple[Rows, Rows, dict[str, Any] | None]:
     with database.read() as conn:
         fit_input = load_past_fit_input(conn, find_snapshot(conn, str(snapshot_id)))
         counted, unflagged = (
@@ -155,8 +157,16 @@ def _measure(
         models = list_placed_models(conn, snapshot_id, with_archived=True)
         ranked = np.isin(fit_input.model_ids, [row["model_id"] for row in models if row["identified"] and row["rank"]])
         names = model_names(conn, fit_input.model_ids)
-    found = process.run(partial(measure_fragility, fit_input, counted, unflagged, ranked), cancelled=cancelled)
-    return ([], []) if found is None else fragility_rows(found, names)
+    measure = partial(_measure_both, fit_input, counted, unflagged, ranked)
+    found, compared = process.run(measure, cancelled=cancelled)
+    judges = compared and {name: getattr(compared, name) for name in ("people", "judges", "panels")}
+    return (*(([], []) if found is None else fragility_rows(found, names)), judges)
+
+
+def _measure_both(
+    fit_input: FitInput, counted: Mask, unflagged: Mask, ranked: Mask
+) -> tuple[Fragility | None, Comparison | None]:
+    return measure_fragility(fit_input, counted, unflagged, ranked), compare_judges(fit_input)
 
 
 def measure_fragility(fit_input: FitInput, counted: Mask, unflagged: Mask, ranked: Mask) -> Fragility | None:

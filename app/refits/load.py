@@ -94,6 +94,7 @@ def load_past_fit_input(conn: Connection, snapshot: Snapshot) -> FitInput:
     dated = policy.settings.max_votes_per_day is not None
     contestants = contestants_of(conn, snapshot.vote_set)
     criteria = read_criteria(conn, dated=dated, vote_set=snapshot.vote_set, contestants=contestants)
+    judges = read_past_judges(conn, snapshot.id)
     return _load(
         conn,
         policy,
@@ -101,9 +102,9 @@ def load_past_fit_input(conn: Connection, snapshot: Snapshot) -> FitInput:
         annotator_ids=annotator_ids,
         overrides=[OVERRIDES[actions[i]] if i in actions else None for i in annotator_ids.tolist()],
         rule_standings=[held.get(i, "active") for i in annotator_ids.tolist()],
-        judges=read_past_judges(conn, snapshot.id),
+        judges=judges,
         vote_set=snapshot.vote_set,
-        read=_read_past(conn, snapshot, contestants, policy.settings, criteria=criteria),
+        read=_read_past(conn, snapshot, contestants, policy.settings, criteria=criteria, battles=bool(judges)),
         criteria=criteria,
     )
 
@@ -186,6 +187,7 @@ def _load(
         min_board_annotators=policy.settings.min_board_annotators,
         style_features=policy.settings.style_features,
         measures=votes.measures,
+        battles=votes.battle,
     )
     if not criteria or policy.settings.sealed_only:  # no vote by another criterion is sealed
         return overall
@@ -233,8 +235,9 @@ def _read_all(conn: Connection, settings: Policy, kept: KeptVotes | None) -> Rea
 
 
 def _read_past(
-    conn: Connection, snapshot: Snapshot, contestants: Contestants, settings: Policy, *, criteria: Collection[str]
-) -> ReadVotes:
+    conn: Connection, snapshot: Snapshot, contestants: Contestants, settings: Policy, *, criteria: Collection[str],
+    battles: bool,
+) -> ReadVotes:  # fmt: skip
     """Read the overall votes that the snapshot's refit read."""
     vote_set, dated = snapshot.vote_set, settings.max_votes_per_day is not None
     no_tags = {"", *map(criterion_tag, criteria)}
@@ -242,7 +245,7 @@ def _read_past(
     retracted = count_retracted(conn, vote_set)
     votes = read_votes(
         conn, dated=dated, sealed=any_sealed_vote(conn), tags=tags, vote_set=vote_set, any_retracted=retracted > 0,
-        contestants=contestants, features=_measured(settings),
+        contestants=contestants, features=_measured(settings), battles=battles,
     )  # fmt: skip
     return ReadVotes(votes, tags, retracted)
 

@@ -20,6 +20,7 @@ from app.review.evidence.schemas import ListedVote
 from app.review.groups import service as groups
 from app.review.groups.schemas import MOST_AT_ONCE, DecisionsRequest, GroupDecision
 from app.review.impact.service import Impacts
+from app.review.judges import ComparedJudges, read_judges_compared
 from app.review.previews import PolicyPreviews
 from app.review.queries import flagged
 from app.review.schemas import (
@@ -115,6 +116,16 @@ def list_votes(annotator: str, conn: ReadView, limit: PageSize = 50, cursor: Cur
     found = annotators.find_annotator(conn, annotator)
     items = list_annotator_votes(conn, found, limit=limit + 1, before=position and position[0])
     return paginate(items, limit, lambda last: (last.id,))
+
+
+@router.get("/judges", dependencies=[require("review:read")], responses=problem_responses(401, 403, 503))
+def get_judges(conn: ReadView) -> ComparedJudges:
+    """Compare the judges with the people, by the votes of the newest snapshot.
+
+    The worker measures it after the publication. Needs scope `review:read`. Problems: `not-authenticated`,
+    `scope-missing`.
+    """
+    return read_judges_compared(conn)
 
 
 # A plain function: FastAPI runs it in a thread, where it waits for the fit. No transaction is open meanwhile.

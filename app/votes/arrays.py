@@ -20,7 +20,7 @@ NO_DAY = np.iinfo(np.int32).max
 _JOIN_VOTES = """
 SELECT count(*), string_agg(
     int4send(v.annotator_id) || int4send({model_a}) || int4send({model_b}) || int2send(v.outcome)
-    {sealed} {tags} {measures} {dates}, ''
+    {sealed} {tags} {measures} {battles} {dates}, ''
 )
 FROM votes AS v
 WHERE v.ctid >= CAST(%(since)s AS tid) AND v.ctid < CAST(%(until)s AS tid) AND v.criterion {conditions}
@@ -34,6 +34,11 @@ _DATES = """
 _SEALED = "|| boolsend(v.sealed_battle_id IS NOT NULL)"
 _TAGS = "|| int4send(CASE WHEN cardinality(v.tags) = 0 THEN 0 ELSE {bits} END)"
 _TAG_HASH = "|| int8send(CASE WHEN cardinality(v.tags) = 0 THEN 0 ELSE hash_array_extended(v.tags, 0) END)"
+_BATTLE = """
+    || int8send(coalesce(hashtextextended((
+        SELECT string_agg(part, '/' ORDER BY part COLLATE "C") FROM string_to_table(v.battle_id, '/') AS part
+    ), 0), 0))
+"""
 _TAG_BIT = "CASE WHEN %(tag_{bit})s = ANY (v.tags) THEN {worth} ELSE 0 END"
 _MEASURE = "|| float8send(coalesce((v.features -> CAST(%({name})s AS text) ->> {side})::float8, 'NaN'))"
 _NAMED = "pg_visible_in_snapshot(v.recorded_in, CAST(%(vote_set)s AS pg_snapshot))"
@@ -53,6 +58,7 @@ MOST_CRITERIA = 20
 _COLUMNS = (("annotator_id", ">i4"), ("model_a_id", ">i4"), ("model_b_id", ">i4"), ("outcome", ">i2"))
 _SEALED_COLUMNS = (("sealed", "?"),)
 _TAG_COLUMNS = (("tags", ">i4"),)
+_BATTLE_COLUMNS = (("battle", ">i8"),)
 _HASH_COLUMNS = (("tag_hash", ">i8"),)
 _DATE_COLUMNS = (("timestamp", ">i8"), ("id", [("high", ">u8"), ("low", ">u8")]))
 BLOCKS = 4096
@@ -94,6 +100,9 @@ class VoteArrays:
     dates : None unless requested
     measures : float64 array, shape (n_votes, 2 n_features): of the answers of model_a and model_b by each requested
         feature, NaN where not given; None without features
+    battle : int64 array, shape (n_votes,); a number of the battle, whatever the order of its id's parts between
+        slashes, so that q1/x/y and q1/y/x, its copy with the sides exchanged, share it; 0 without one. None unless
+        requested
     """
 
     annotator_id: NDArray[np.int32]
@@ -104,6 +113,7 @@ class VoteArrays:
     tags: NDArray[np.int32] | None = None
     dates: VoteDates | None = None
     measures: NDArray[np.float64] | None = None
+    battle: NDArray[np.int64] | None = None
 
     def take(self, picked: NDArray[np.bool_]) -> "VoteArrays":
         """Return the votes that a mask of shape (n_votes,) picks."""
@@ -116,6 +126,7 @@ class VoteArrays:
             None if self.tags is None else self.tags[picked],
             None if self.dates is None else self.dates.take(picked),
             None if self.measures is None else self.measures[picked],
+            None if self.battle is None else self.battle[picked],
         )
 
 
@@ -130,6 +141,7 @@ def read_votes(
     contestants: Contestants = AS_RECORDED,
     criterion: str | None = None,
     features: Sequence[str] = (),
+    battles: bool = False,
 ) -> VoteArrays:
     """Read the votes by one criterion, None for overall, that `conn` sees and that are not retracted.
 
@@ -144,6 +156,7 @@ def read_votes(
     any_retracted : False where no vote of the set is retracted: looking each up takes as long as sending it
     contestants : for which models the votes count. Both models of a vote may then be one
     features : read what both answers measure in these
+    battles : read which battle each vote answers too
     """
     if len(tags) > MOST_TAGS:
         raise ValueError(f"at most {MOST_TAGS} tags can be read, not {len(tags)}")
@@ -162,9 +175,10 @@ def read_votes(
     statement = _JOIN_VOTES.format(
         model_a=model_a, model_b=model_b,
         sealed=_SEALED if sealed else "", tags=tagged, dates=_DATES if dated else "", conditions=conditions,
-        measures=_measures(features, values),
+        measures=_measures(features, values), battles=_BATTLE if battles else "",
     )  # fmt: skip
     optional = (_SEALED_COLUMNS if sealed else ()) + (_TAG_COLUMNS if tags else ()) + _measure_columns(features)
+    optional += _BATTLE_COLUMNS if battles else ()
     read = _read_columns(conn, statement, values, _COLUMNS + optional, dated=dated)
     return VoteArrays(
         read["annotator_id"],
@@ -175,6 +189,7 @@ def read_votes(
         read.get("tags"),
         VoteDates(read["day"], read["id_high"], read["id_low"]) if dated else None,
         read.get("measures"),
+        read.get("battle"),
     )
 
 
@@ -213,7 +228,7 @@ def read_recorded(
         since = _NO_BLOCK if found is None or found[0] is None else int(found[0])
     statement = _JOIN_VOTES.format(
         model_a=model_a, model_b=model_b, sealed=_SEALED, tags=_TAG_HASH, dates=_DATES, conditions=conditions,
-        measures=_measures(features, values),
+        measures=_measures(features, values), battles="",
     )  # fmt: skip
     plain = _COLUMNS + _SEALED_COLUMNS + _HASH_COLUMNS + _measure_columns(features)
     return _read_columns(conn, statement, values, plain, dated=True, since=since)

@@ -73,6 +73,7 @@ def addresses(arena: Arena, client: Client, keys: dict[str, str]) -> dict[str, s
         "console-appeals": "/console/appeals",
         "console-annotators": "/console/annotators",
         "console-abilities": "/console/abilities",
+        "console-judges": "/console/judges",
         "console-policy": "/console/policy?min_ability=0.3",
         "console-policy-version": "/console/policy/versions/2",
         "console-refits": "/console/refits",

@@ -169,7 +169,7 @@ def _tables(report: "JudgesReport") -> Rows:
 def _breakdowns(report: "JudgesReport") -> Rows:
     """Return a table each of agreement by the gap between the models, of categories, and of style."""
     rows, parts = [*report.judges, {**report.people, "annotator": "people"}], list[RenderableType]()
-    ends = [one["from"] for one in report.people["by_gap"]]
+    ends = [one["low"] for one in report.people["by_gap"]]
     gaps = [*(f"{low:.0f} to {high:.0f}" for low, high in pairwise(ends)), f"from {ends[-1]:.0f}"]
     by_gap = [[row["annotator"], *(_percent(one["agreement"]) for one in row["by_gap"])] for row in rows]
     parts += _table_of(["Agrees by gap"], gaps, by_gap)

@@ -200,6 +200,7 @@ snapshot_fragility = Table(
     Column("snapshot_id", Uuid, ForeignKey("snapshots.id"), primary_key=True),
     Column("pairs", JSONB, nullable=False),  # of neighbours
     Column("best", JSONB, nullable=False),  # the best k, by k
+    Column("judges", JSONB(none_as_null=True)),  # beside the people, by their numbers; null unless both vote
 )
 
 # How sure the order of a leaderboard is. `app.snapshots.confidence` reads the bytes.

@@ -10,7 +10,7 @@ from app.errors import BadInputError
 from app.imports.formats.schemas import Form, Input, derive
 from app.rating.arrays import Floats
 from app.rating.errors import counted
-from app.rating.votes.features import SIDE, Features, measure_features
+from app.rating.votes.features import SIDE, Features, measure_features, measure_known
 from app.votes.rules import MAX_MEASURE
 
 ARENA: Mapping[str, str] = {
@@ -100,16 +100,11 @@ def read_features(frame: pl.DataFrame, names: Sequence[str]) -> Features | None:
 
 def read_known_features(frame: pl.DataFrame, names: Sequence[str]) -> Features | None:
     """Return those of these features that some votes have and differ in, NaN in other votes; None without any."""
-    columns = {name: tuple(_numbers(_texts(frame, name, side)).fill_null(np.nan).to_numpy() for side in (0, 1))
-               for name in names}  # fmt: skip
-    read = {name: both for name, both in columns.items() if np.isfinite(both[0] - both[1]).any()}
-    whole = np.isfinite(np.sum([a - b for a, b in read.values()], axis=0)) & (len(read) > 0)
-    kept = {name: (a[whole], b[whole]) for name, (a, b) in read.items() if (a != b)[whole].any()}
-    if not kept:
-        return None
-    values = np.full((frame.height, len(kept)), np.nan)
-    values[whole] = measure_features(tuple(kept), kept, int(whole.sum())).values
-    return Features(tuple(kept), values)
+    columns = {}
+    for name in names:
+        left, right = (_numbers(_texts(frame, name, side)).fill_null(np.nan).to_numpy() for side in (0, 1))
+        columns[name] = (left, right)
+    return measure_known(columns)
 
 
 def _texts(frame: pl.DataFrame, name: str, side: int) -> pl.Series:

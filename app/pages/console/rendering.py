@@ -20,6 +20,7 @@ SECTIONS: tuple[tuple[str, str, Scope], ...] = (
     ("/console/appeals", "Appeals", "review:read"),
     ("/console/annotators", "Annotators", "review:read"),
     ("/console/abilities", "Abilities", "review:read"),
+    ("/console/judges", "Judges", "review:read"),
     ("/console/retractions", "Retractions", "review:read"),
     ("/console/merges", "Merges", "admin"),
     ("/console/policy", "Policy", "admin"),

@@ -163,7 +163,7 @@ class _Compared:
     def people_row(self) -> Row:
         """Return what the people reach among themselves."""
         return {
-            "annotators": int(self.human.sum()),
+            "annotators": int((self.human & (self.votes > 0)).sum()),
             "agreement": self._among_people(self.agreement),
             "agreement_decided": self._among_people(self.agreement, decided=True),
             "agreement_close": self._among_people(self.close),
@@ -234,7 +234,7 @@ class _Compared:
 
 
 def _band(low: float, high: float, agreement: float | None, compared: float) -> Row:
-    return {"from": low, "to": finite(high), "agreement": agreement, "compared": count(compared)}
+    return {"low": low, "high": finite(high), "agreement": agreement, "compared": count(compared)}
 
 
 def _panel_rows(panels: Panels, names: Sequence[str]) -> Row:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.rating.arrays import Floats, Indices, Ints, sum_by
+from app.rating.arrays import Floats, Indices, Ints, Mask, sum_by
 from app.rating.errors import VotesError
 from app.rating.votes.cells import TIE, Cells
 from app.rating.votes.compact import Compact
@@ -64,6 +64,25 @@ def measure_features(names: Sequence[str], columns: Mapping[str, tuple[Floats, F
             raise VotesError(f"the feature {name} never differs between the two answers", "value")
         values[:, place] = difference / size
     return Features(tuple(names), values)
+
+
+def measure_known(columns: Mapping[str, tuple[Floats, Floats]]) -> Features | None:
+    """Return the features that some votes have and differ in, NaN for votes that lack one; None without any.
+
+    Parameters
+    ----------
+    columns : as for `measure_features`, NaN where a vote has no measure
+    """
+    read = {name: both for name, both in columns.items() if np.isfinite(both[0] - both[1]).any()}
+    if not read:
+        return None
+    whole: Mask = np.all([np.isfinite(left - right) for left, right in read.values()], axis=0)
+    kept = {name: (a[whole], b[whole]) for name, (a, b) in read.items() if (a != b)[whole].any()}
+    if not kept:
+        return None
+    values = np.full((len(whole), len(kept)), np.nan)
+    values[whole] = measure_features(tuple(kept), kept, int(whole.sum())).values
+    return Features(tuple(kept), values)
 
 
 def featured_cells(votes: IndexedVotes, features: Features, small: Compact, weight: Floats) -> tuple[Cells, Cells]:

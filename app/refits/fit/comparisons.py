@@ -10,6 +10,7 @@ from app.rating.errors import NotConvergedError, RatingError, VotesError
 from app.rating.fit.elo import fit_elo
 from app.rating.judges.ballots import Ballots
 from app.rating.judges.board import rate_judges
+from app.rating.judges.comparison import Comparison, compare
 from app.rating.uncertainty.ranks import rank_by
 from app.rating.uncertainty.results import ModelEstimates, RatingNotice
 from app.rating.verdict.rating import Rating
@@ -18,7 +19,7 @@ from app.rating.verdict.slices import fit_slice, hold_abilities
 from app.rating.verdict.style import control_style
 from app.rating.votes.cells import Cells
 from app.rating.votes.compact import pool_annotators
-from app.rating.votes.features import SIDE, measure_features
+from app.rating.votes.features import SIDE, Features, measure_features, measure_known
 from app.refits.fit.interface import FitInput, LeaderboardName, StyleBoard, Whose
 from app.votes.rules import criterion_tag
 
@@ -76,9 +77,50 @@ def fit_kinds(fit_input: FitInput, cells: Cells, fitted: Rating) -> dict[Leaderb
 
 
 def _rate_judges(fit_input: FitInput, judges: Mask) -> ModelEstimates:
-    settings = fit_input.settings
-    ballots = Ballots.of(fit_input.indexed(np.ones(len(fit_input.outcome), dtype=np.bool_)), None).of_annotators(judges)
+    settings, ballots = fit_input.settings, _ballots(fit_input).of_annotators(judges)
     return rate_judges(ballots, confidence=settings.confidence, base=settings.base).rating.models
+
+
+def _ballots(fit_input: FitInput) -> Ballots:
+    """Return all votes; annotators and models are named by their ids."""
+    votes = fit_input.indexed(np.ones(len(fit_input.outcome), dtype=np.bool_))
+    if fit_input.battles is None:
+        return Ballots.of(votes, None)
+    known, number = np.unique(fit_input.battles, return_inverse=True)
+    return Ballots.of(votes, np.where(known[number] == 0, -1, number))
+
+
+def compare_judges(fit_input: FitInput) -> Comparison | None:
+    """Compare the judges with the people, by tag too; None where one kind alone votes, or nothing can be compared.
+
+    Annotators excluded by a decision are left out. Annotators are named by their ids.
+    """
+    if not fit_input.mixed:
+        return None
+    counted = ~fit_input.left_out("all")
+    votes = np.bincount(fit_input.annotator, minlength=len(counted))
+    here = (counted & (votes > 0))[fit_input.annotator]
+    human, bits = ~fit_input.judges | (votes == 0) | ~counted, fit_input.tag_bits
+    categories = {} if bits is None else {tag: ((bits[here] >> i) & 1) > 0 for i, tag in enumerate(fit_input.tags)}
+    try:
+        return compare(
+            _ballots(fit_input).where(here),
+            human,
+            fit_input.settings,
+            categories=categories,
+            style=_style(fit_input, here),
+        )
+    except RatingError:
+        return None
+
+
+def _style(fit_input: FitInput, votes: Mask) -> Features | None:
+    """Return what the answers of the votes differ in."""
+    if fit_input.measures is None:
+        return None
+    measures = fit_input.measures[votes]
+    names = [name for name in fit_input.style_features if name != SIDE]
+    return measure_known({name: (measures[:, 2 * j], measures[:, 2 * j + 1]) for j, name in enumerate(names)})
 
 
 def fit_style_board(fit_input: FitInput, fitted: Rating) -> tuple[StyleBoard | None, tuple[RatingNotice, ...]]:

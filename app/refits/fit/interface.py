@@ -55,6 +55,7 @@ class FitInput:
     sampling : how the pairs of battles are chosen
     verdict_rule : what the verdict on the leaderboard asks for
     criteria : the votes by each criterion but overall, none of which is among the votes here
+    battles : int64 array, shape (n_votes,); see `VoteArrays.battle`. None unless judges are compared with people
     """
 
     annotator: Ids
@@ -85,6 +86,7 @@ class FitInput:
     criteria: "Mapping[str, FitInput]" = field(default_factory=dict)
     style_features: tuple[str, ...] = ()
     measures: Floats | None = None
+    battles: NDArray[np.int64] | None = None
 
     def cells(self, votes: Mask | None = None) -> Cells:
         """Return the votes as cells: all of them, or those that a mask of shape (n_votes,) picks."""

@@ -90,8 +90,8 @@ def test_every_judge_has_its_figures(report: dict[str, Any]) -> None:
 def test_a_judge_is_known_by_gap_category_and_style(report: dict[str, Any]) -> None:
     judges = {row["annotator"]: row for row in report["judges"]}
     for row in judges.values():
-        assert [one["from"] for one in row["by_gap"]] == [0, 50, 100, 200]
-        assert row["by_gap"][-1]["to"] is None
+        assert [one["low"] for one in row["by_gap"]] == [0, 50, 100, 200]
+        assert row["by_gap"][-1]["high"] is None
         assert sum(one["compared"] for one in row["by_gap"]) == row["compared"]
         assert [one["category"] for one in row["by_category"]] == ["even", "odd"]
         assert sum(one["votes"] for one in row["by_category"]) == row["votes"]

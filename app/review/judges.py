@@ -1,0 +1,129 @@
+"""How the judges of the newest leaderboard follow its people: what the worker measured after the publication."""
+
+from typing import Any
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import Connection, select
+
+from app.database.tables import annotators, snapshot_fragility, snapshots
+
+
+class AgreementByGap(BaseModel):
+    """How often the verdicts are those of people, where the models are so many Elo points apart."""
+
+    low: float
+    high: float | None = Field(description="Null for no limit.")
+    agreement: float | None
+    compared: float | None
+
+
+class JudgeByGap(AgreementByGap):
+    """The same of a judge."""
+
+    left_share: float | None
+
+
+class JudgeByTag(BaseModel):
+    """A judge's figures on the votes with a tag."""
+
+    category: str
+    ability: float | None
+    ability_lower: float | None
+    ability_upper: float | None
+    agreement: float | None
+    compared: float | None
+    votes: int
+
+
+class JudgeLiking(BaseModel):
+    """What a standard deviation of a feature of the answers is worth, Elo points."""
+
+    feature: str
+    points: float | None
+    points_lower: float | None
+    points_upper: float | None
+
+
+class ComparedJudge(BaseModel):
+    """A judge beside the people. An ability of 1 follows their order as they do, 0 is a coin."""
+
+    id: UUID
+    annotator: str = Field(description="The key the votes carry.")
+    ability: float | None
+    ability_lower: float | None
+    ability_upper: float | None
+    side_lean: float | None = Field(description="Elo points by which the left answer gains; null where unknown.")
+    side_lean_lower: float | None
+    side_lean_upper: float | None
+    left_share: float | None
+    agreement: float | None = Field(description="Share of comparisons with the same outcome as a person's.")
+    agreement_by: str = Field(description="battle, or pair where no battle is shared.")
+    compared: float | None
+    swap_consistency: float | None = Field(
+        description="Share of battles with the same verdict on exchanged sides. The ids of the two differ in the order "
+        "of their parts between slashes: q1/x/y and q1/y/x."
+    )
+    swapped_battles: float | None
+    calibration_votes: int | None = Field(
+        description="How many votes of people would tell the ability to ± 0.1; null where none would."
+    )
+    votes: int
+    by_gap: list[JudgeByGap]
+    by_category: list[JudgeByTag]
+    style: list[JudgeLiking] = Field(description="What it likes in an answer, by the features of the policy.")
+
+
+class ComparedPeople(BaseModel):
+    """What the people reach among themselves."""
+
+    annotators: int
+    votes: float | None
+    agreement: float | None
+    agreement_by: str
+    order_certainty: float | None = Field(description="Share of pairs that their own order is expected to have right.")
+    by_gap: list[AgreementByGap]
+
+
+class JudgesPanel(BaseModel):
+    """Judges whose leaderboard is nearest to the people's order."""
+
+    judges: list[str]
+    agreement: float = Field(description="Share of pairs of models in the people's order.")
+    right: float = Field(description="Share that they are expected to have right: the people's order is uncertain too.")
+
+
+class ComparedJudges(BaseModel):
+    """The judges of a snapshot, the most able first; empty unless people and judges vote."""
+
+    model_config = ConfigDict(frozen=True)
+
+    snapshot: int | None = Field(description="Its number; null before the first.")
+    computed: bool = Field(description="False until the worker has measured it, after the publication.")
+    people: ComparedPeople | None
+    judges: list[ComparedJudge]
+    panel: JudgesPanel | None = Field(description="The fewest that are as good as any panel, within the error.")
+
+
+def read_judges_compared(conn: Connection) -> ComparedJudges:
+    """Return the comparison of the newest snapshot, with the keys that annotators have now."""
+    s, f = snapshots.c, snapshot_fragility.c
+    statement = select(s.number, f.snapshot_id, f.judges).outerjoin_from(
+        snapshots, snapshot_fragility, f.snapshot_id == s.id
+    )
+    row = conn.execute(statement.order_by(s.number.desc()).limit(1)).one_or_none()
+    stored: dict[str, Any] = (row and row.judges) or {"people": None, "judges": [], "panels": {"tried": []}}
+    numbers = [int(one["annotator"]) for one in stored["judges"]]
+    c = annotators.c
+    known = {number: (id_, key) for number, id_, key in conn.execute(
+        select(c.id, c.public_id, c.key).where(c.id.in_(numbers))
+    )}  # fmt: skip
+    names = {str(number): key for number, (_, key) in known.items()}
+    enough = next((one for one in stored["panels"]["tried"] if one["judges"] == stored["panels"]["enough"]), None)
+    judges = [{**one, "id": known[number][0], "annotator": known[number][1]}
+              for one, number in zip(stored["judges"], numbers, strict=True)]  # fmt: skip
+    return ComparedJudges.model_validate({
+        "snapshot": row and row.number, "computed": row is not None and row.snapshot_id is not None,
+        "people": stored["people"], "judges": judges,
+        "panel": enough and {**enough, "judges": [names[one] for one in enough["judges"]]},
+    })  # fmt: skip
