@@ -18,6 +18,7 @@ METHODS: dict[LeaderboardMethod, str] = {
     "judges": "judges",
     "all": "people and judges",
     "style": "style control",
+    "weighted": "weighted categories",
 }
 """What people call the methods, in the order in which pages list them."""
 

@@ -115,8 +115,21 @@ class Policy(BaseModel):
         le=31_536_000,
         description="A leaderboard older than this is stale while votes wait that are not in it.",
     )
+    dimensions: dict[Name, tuple[Name, ...]] = Field(
+        {},
+        description='By what votes fall into categories: `{"language": ["fr", "en"]}` makes a leaderboard of the '
+        "votes with the tag `language=fr`, and one of `language=en`. At most 31 categories in all.",
+    )
+    category_weights: dict[Name, Annotated[_Number, Field(gt=0)]] = Field(
+        {},
+        description='Weights of the categories of one dimension in the leaderboard `weighted`: `{"language=fr": 1, '
+        '"language=en": 3}`. Without them there is no such leaderboard.',
+    )
     max_tag_boards: StrictInt = Field(
-        20, ge=0, le=MOST_TAGS, description="How many tags get a leaderboard of their own: those with the most votes."
+        20,
+        ge=0,
+        le=MOST_TAGS,
+        description="Without dimensions: how many tags get a leaderboard of their own, those with the most votes.",
     )
     battle_policy: PairPolicy = Field(
         "mixed",
@@ -182,6 +195,29 @@ class Policy(BaseModel):
         if self.style_features and (self.prior_sd is None or self.interval not in ("clustered", "none")):
             raise ValueError("style_features need a prior_sd, and the interval clustered or none")
         return self
+
+    @model_validator(mode="after")
+    def categories_are_known(self) -> Self:
+        """Refuse too many categories, and weights of categories of no dimension or of several."""
+        for name, values in self.dimensions.items():
+            if "=" in name or name == "criterion" or not values or len(set(values)) < len(values):
+                raise ValueError(f"the dimension {name!r} needs another name, without =, and values, each of them once")
+        if sum(map(len, self.dimensions.values())) > MOST_TAGS:
+            raise ValueError(f"dimensions must have at most {MOST_TAGS} values together")
+        weighted = set(self.category_weights)
+        if weighted and not any(weighted <= set(tags) for tags in self.categories.values()):
+            raise ValueError("category_weights must be of categories of one of the dimensions, such as language=fr")
+        return self
+
+    @property
+    def categories(self) -> dict[str, tuple[str, ...]]:
+        """The tags of each dimension: language=fr, language=en."""
+        return {name: tuple(f"{name}={value}" for value in values) for name, values in self.dimensions.items()}
+
+    @property
+    def category_tags(self) -> list[str]:
+        """The tags of all dimensions."""
+        return [tag for tags in self.categories.values() for tag in tags]
 
     def verdict_rule(self) -> VerdictRule:
         """Return what the verdict on the leaderboard asks for."""

@@ -11,7 +11,7 @@ Rooms, each of which imports only from the ones before it:
 - `uncertainty`: covariance, intervals, ranks, bounds, notices, influence of annotators: an `Estimate` and what reads it
 - `detection`: evidence against annotators
 - `verdict`: one round of the Stable Arena loop and who it flags; whether the order is decided, and how few votes decide
-  it; slices of the votes; Elo over orders
+  it; categories of the votes; Elo over orders
 - `sampling`: which pair the next battle shows
 - `simulation`: made-up arenas, and how many votes they need
 - `estimators`: for notebooks, over the same code; the package `stable_arena` is their face

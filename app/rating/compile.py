@@ -10,10 +10,10 @@ from app.rating.detection.evidence import weigh
 from app.rating.fit.elo import fit_elo
 from app.rating.settings import LoopSettings, VerdictRule
 from app.rating.uncertainty.influence import find_influence
+from app.rating.verdict.categories import pool_categories
 from app.rating.verdict.confidence import measure_confidence
 from app.rating.verdict.fragility import find_fragility
 from app.rating.verdict.round import run_round
-from app.rating.verdict.slices import fit_slice, hold_abilities
 from app.rating.verdict.style import control_style
 from app.rating.votes.cells import Cells, aggregate
 from app.rating.votes.features import Features
@@ -56,8 +56,8 @@ def _steps() -> Iterator[str]:
     yield "evidence"
     weigh(SidedCells.unknown(_draw_tastes()), np.linspace(2.0, -2.0, 8))
     weigh(SidedCells.unknown(_draw_opposed()), np.linspace(2.0, -2.0, 8))
-    yield "slices"
-    fit_slice(cells, hold_abilities(result, SETTINGS), SETTINGS)
+    yield "categories"
+    pool_categories(result, [cells.where(cells.model_a % 2 == side) for side in range(2)])
     yield "confidence"
     measure_confidence(result, VerdictRule())
     yield "fragility"

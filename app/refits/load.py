@@ -177,8 +177,10 @@ def _load(
         over_quota=number - same_model - unsealed - len(votes.outcome),
         same_model=same_model,
         sealed=np.bincount(annotator[_sealed(votes)], minlength=len(annotator_ids)),
+        dimensions=policy.settings.categories or group_tags(read.tags, votes.tags),
         tags=tuple(read.tags),
-        tag_bits=None if votes.tags is None else votes.tags,
+        tag_bits=votes.tags,
+        category_weights=policy.settings.category_weights,
         unoffered=unoffered,
         sampling=policy.settings.sampling_settings(),
         verdict_rule=policy.settings.verdict_rule(),
@@ -199,7 +201,7 @@ def _load(
             model_a=_positions(own.model_a_id, model_ids, "model"),
             model_b=_positions(own.model_b_id, model_ids, "model"),
             outcome=OUTCOME_VALUES[own.outcome],
-            tags=(), tag_bits=None, style_features=(), measures=None,
+            dimensions={}, tags=(), tag_bits=None, style_features=(), measures=None,
         )
         for name, own in counted.items()
     }  # fmt: skip
@@ -217,16 +219,28 @@ def _within_quota(votes: VoteArrays, settings: Policy) -> VoteArrays:
     return votes.take(~over_quota(votes.annotator_id, votes.dates, settings.max_votes_per_day))
 
 
+def group_tags(tags: Sequence[str], bits: Ids | None) -> dict[str, tuple[str, ...]]:
+    """Return tags that no vote shares as the categories of one dimension, which has the name of its first tag."""
+    together = np.unique(bits) if bits is not None else np.empty(0, dtype=np.int32)
+    groups: list[int] = []  # the tags of each, as bits
+    for number in range(len(tags)):
+        shared = int(np.bitwise_or.reduce(together[(together >> number) & 1 == 1], initial=1 << number))
+        place = next((i for i, group in enumerate(groups) if not group & shared), len(groups))
+        groups[place:] = [(groups[place] if place < len(groups) else 0) | 1 << number, *groups[place + 1 :]]
+    members = [tuple(tag for number, tag in enumerate(tags) if group >> number & 1) for group in groups]
+    return {group[0]: group for group in members}
+
+
 def _read_all(conn: Connection, settings: Policy, kept: KeptVotes | None) -> ReadVotes:
     """Read the votes on record that are not retracted."""
-    dated, contestants = settings.max_votes_per_day is not None, read_contestants(conn)
+    dated, contestants, tags = settings.max_votes_per_day is not None, read_contestants(conn), settings.category_tags
     if kept is not None:
         read = kept.read(
-            conn, contestants, most_tags=settings.max_tag_boards, dated=dated, features=_measured(settings)
+            conn, contestants, tags=tags or settings.max_tag_boards, dated=dated, features=_measured(settings)
         )
         if read is not None:
             return read
-    tags, retracted = most_voted_tags(conn, settings.max_tag_boards), count_retracted(conn)
+    tags, retracted = tags or most_voted_tags(conn, settings.max_tag_boards), count_retracted(conn)
     votes = read_votes(
         conn, dated=dated, sealed=any_sealed_vote(conn), tags=tags, any_retracted=retracted > 0,
         contestants=contestants, features=_measured(settings),
@@ -241,7 +255,7 @@ def _read_past(
     """Read the overall votes that the snapshot's refit read."""
     vote_set, dated = snapshot.vote_set, settings.max_votes_per_day is not None
     no_tags = {"", *map(criterion_tag, criteria)}
-    tags = sorted({tag for _, tag in list_leaderboards(conn, snapshot.id)} - no_tags)
+    tags = settings.category_tags or sorted({tag for _, tag in list_leaderboards(conn, snapshot.id)} - no_tags)
     retracted = count_retracted(conn, vote_set)
     votes = read_votes(
         conn, dated=dated, sealed=any_sealed_vote(conn), tags=tags, vote_set=vote_set, any_retracted=retracted > 0,

@@ -17,6 +17,7 @@ from app.refits.queries import count_by_door
 from app.refits.rows import (
     annotator_columns,
     count_rules,
+    dimension_rows,
     leaderboard_rows,
     matchup_columns,
     style_account,
@@ -53,6 +54,7 @@ def write_snapshot(
             **dict.fromkeys(("fragility", "fragility_of_best")),  # measured later, see `app.leaderboard.fragility`
             "verdicts": verdict_rows(output),
             **style_account(output),
+            "categories": dimension_rows(output, names),
             "leaderboard_of": fit_input.whose,
             "doors": count_by_door(conn, fit_input.vote_set),
             "audit": audit_head(conn),

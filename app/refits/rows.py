@@ -39,13 +39,13 @@ def leaderboard_rows(output: FitOutput, model_ids: Ids) -> list[dict[str, Any]]:
 
 
 def model_rows(models: ModelEstimates, model_ids: Ids, *, rank_spread: bool = True) -> list[dict[str, Any]]:
-    """Return the models with counted votes, one row each.
+    """Return the models of the leaderboard, one row each.
 
     Parameters
     ----------
     rank_spread : False for a method without intervals: its best and worst rank are null
     """
-    counted = models.votes > 0
+    counted = models.component >= 0
     columns = {"model_id": model_ids[counted].tolist()}
     for field in fields(models):
         columns[field.name] = _plain(getattr(models, field.name)[counted])
@@ -73,6 +73,18 @@ def style_account(output: FitOutput) -> dict[str, Any]:
         return {}
     worth = [] if style.found is None else style_rows(style.found.style)
     return {"style": {"features": worth, "votes": style.votes, "left_out": style.left_out}}
+
+
+def dimension_rows(output: FitOutput, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return how the categories of each dimension differ; "" are the votes of no category."""
+    return {
+        dimension: {
+            "votes": found.votes,
+            "spread": found.spread,
+            "outliers": [{**one._asdict(), "model": names[one.model]} for one in found.outliers],
+        }
+        for dimension, found in output.categories.items()
+    }
 
 
 def matchup_columns(matchups: MatchupTable, model_ids: Ids) -> dict[str, list[Any]]:

@@ -4,10 +4,11 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-LeaderboardMethod = Literal["am-elo", "m-elo", "m-elo-all", "elo", "people", "judges", "all", "style"]
+LeaderboardMethod = Literal["am-elo", "m-elo", "m-elo-all", "elo", "people", "judges", "all", "style", "weighted"]
 """- am-elo: the snapshot's own fit.
 - people, judges, all: of the votes of these, where people and judges vote; each judge with a lean to a side.
 - style: of answers that differ in no feature of the policy's style_features.
+- weighted: of all categories of a dimension, with the policy's weights.
 - m-elo: Bradley-Terry on the same votes.
 - m-elo-all: Bradley-Terry on every vote that counts, those of pending and excluded annotators too.
 - elo: the mean of Elo over random orders of the same votes, where that is cheap."""

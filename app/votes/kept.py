@@ -92,7 +92,7 @@ class ReadVotes:
     Attributes
     ----------
     votes : the overall ones that are not retracted
-    tags : those with the most of these votes, the most first
+    tags : those whose votes are told apart
     retracted : how many votes on record are retracted
     """
 
@@ -120,7 +120,13 @@ class KeptVotes:
         self._given_up = False
 
     def read(
-        self, conn: Connection, contestants: Contestants, *, most_tags: int, dated: bool, features: Sequence[str] = ()
+        self,
+        conn: Connection,
+        contestants: Contestants,
+        *,
+        tags: Sequence[str] | int,
+        dated: bool,
+        features: Sequence[str] = (),
     ) -> ReadVotes | None:
         """Read what `read_votes` reads: from the files, and what is new from the database.
 
@@ -129,7 +135,7 @@ class KeptVotes:
         Parameters
         ----------
         conn : in a REPEATABLE READ transaction
-        most_tags : how many tags are wanted
+        tags : which are wanted, or how many: those with the most votes
         dated : whether the dates are wanted
         features : whose measures are wanted
         """
@@ -159,7 +165,7 @@ class KeptVotes:
         if checksums is not None:
             votes = len(columns["outcome"])
             self._next = _List(FORMAT, place, rules, vote_set, "", votes, checksums, tag_sets, self._features)
-        return _without_retracted({name: columns[name] for name in needed}, retracted, tag_sets, most_tags)
+        return _without_retracted({name: columns[name] for name in needed}, retracted, tag_sets, tags)
 
     def keep(self, snapshot_id: UUID) -> None:
         """Let the next refit use what this one read, now that its snapshot is published."""
@@ -306,7 +312,7 @@ def _read_fresh(
 
 
 def _without_retracted(
-    columns: Columns, retracted: NDArray[np.uint64], tag_sets: Sequence[Sequence[str]], most_tags: int
+    columns: Columns, retracted: NDArray[np.uint64], tag_sets: Sequence[Sequence[str]], wanted: Sequence[str] | int
 ) -> ReadVotes:
     counted = np.ones(len(columns["outcome"]), dtype=np.bool_)
     if len(retracted):
@@ -314,7 +320,7 @@ def _without_retracted(
         gone = ids.join(pl.DataFrame(retracted, schema=list(_IDS)), on=_IDS, how="semi")["index"]
         counted[gone.to_numpy()] = False
         columns = {name: column[counted] for name, column in columns.items()}
-    tags, bits = _choose_tags(columns["tag_set"], tag_sets, most_tags)
+    tags, bits = _choose_tags(columns["tag_set"], tag_sets, wanted)
     dates = VoteDates(*(columns[name] for name in ("day", *_IDS))) if "day" in columns else None
     votes = VoteArrays(
         columns["annotator_id"], columns["model_a_id"], columns["model_b_id"], columns["outcome"], columns["sealed"],
@@ -324,16 +330,17 @@ def _without_retracted(
 
 
 def _choose_tags(
-    tag_set: NDArray[np.int32], tag_sets: Sequence[Sequence[str]], most: int
+    tag_set: NDArray[np.int32], tag_sets: Sequence[Sequence[str]], wanted: Sequence[str] | int
 ) -> tuple[list[str], NDArray[np.int32] | None]:
-    """Return the tags with the most votes, as `most_voted_tags` does, and which of them each vote has, as bits."""
-    if len(tag_sets) == 1:
-        return [], None
-    votes = Counter[str]()
-    for tags, number in zip(tag_sets, np.bincount(tag_set, minlength=len(tag_sets)).tolist(), strict=True):
-        for tag in tags if number else ():
-            votes[tag] += number
-    chosen = sorted(votes, key=lambda tag: (-votes[tag], tag))[:most]
+    """Return these tags, or those with the most votes as `most_voted_tags` does, and the tags of each vote as bits."""
+    if isinstance(wanted, int):
+        votes = Counter[str]()
+        for tags, number in zip(tag_sets, np.bincount(tag_set, minlength=len(tag_sets)).tolist(), strict=True):
+            for tag in tags if number else ():
+                votes[tag] += number
+        chosen = sorted(votes, key=lambda tag: (-votes[tag], tag))[:wanted]
+    else:
+        chosen = list(wanted)
     if not chosen:
         return [], None
     bits = [sum(1 << bit for bit, tag in enumerate(chosen) if tag in tags) for tags in tag_sets]

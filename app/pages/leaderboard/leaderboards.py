@@ -29,6 +29,7 @@ _ABOUT: dict[LeaderboardMethod, str] = {
     "judges": "The votes of LLM judges alone, each with a lean to a side.",
     "all": "The votes of people and of LLM judges together.",
     "style": "The scores of answers that differ in none of the features that the policy names.",
+    "weighted": "All categories together, each with the weight that the policy gives it.",
 }
 """What each method does, in a sentence."""
 

@@ -237,7 +237,7 @@ def observe(
     Parameters
     ----------
     cells, component, prior_sd : of the fit
-    abilities : False where abilities are known (m-ELO, slices)
+    abilities : False where abilities are known (m-ELO)
     point : the derivatives at the fit where they are known
 
     Raises

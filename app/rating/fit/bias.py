@@ -38,25 +38,6 @@ def mean_score_gradient(likelihood: Likelihood, R: Floats, theta: Floats, q: Flo
     return _mean_gradient(likelihood, R, theta, u, q, first_order_bias(skewness, noise, q), noise * q**2)
 
 
-def mean_held_gradient(likelihood: Likelihood, R: Floats, theta: Floats, q: Floats, spread: Floats) -> Floats:
-    """Return the same mean gradient for fixed abilities without bias: b_k with β_k = 0.
-
-    Parameters
-    ----------
-    likelihood : of some of the votes that the abilities were estimated from
-    q, spread : inverse curvature and variance of the abilities in that fit
-    """
-    u = likelihood.exponentials(R, theta)
-    return _mean_gradient(likelihood, R, theta, u, q, np.zeros(len(theta)), spread)
-
-
-def ability_spread(likelihood: Likelihood, R: Floats, theta: Floats, q: Floats) -> Floats:
-    """Return the sampling variance V_k = q² Σ (W − p)² d² of each ability at fixed scores, shape (n_annotators,)."""
-    noise, _ = _moments(likelihood, R, theta, likelihood.exponentials(R, theta))
-    spread: Floats = noise * q**2
-    return spread
-
-
 def _moments(likelihood: Likelihood, R: Floats, theta: Floats, u: Floats) -> tuple[Floats, Floats]:
     c, (noise, skewness) = likelihood.cells, np.zeros((2, len(theta)))
 
@@ -200,23 +181,6 @@ def extrapolate(theta: Floats, variance: Floats, D: Floats, prior_sd: float) -> 
         ability=1.0 + (theta - 1.0) * (1.0 + inverse / WIDE**2), slope=1.0 + inverse / prior_sd**2,
         weight=1.0 - 1.0 / (prior_sd**2 * D),
     )  # fmt: skip
-
-
-def correct_held(fit: FitResult, observed: Observed, *, inverse: Floats, spread: Floats) -> Floats:
-    """Subtract the first-order bias of scores that were fitted with fixed abilities, themselves without bias.
-
-    Parameters
-    ----------
-    fit : of the scores, θ fixed
-    observed : at the fit
-    inverse, spread : inverse curvature and variance of each ability in the fit it comes from, shape (n_annotators,)
-
-    Returns
-    -------
-    R : in the fit's units, moved by at most half a standard error in the root mean square
-    """
-    gradient = mean_held_gradient(observed.likelihood, fit.R, fit.theta, inverse, spread)
-    return fit.R - shift_scores(observed, gradient)
 
 
 def correct_known(fit: FitResult, observed: Observed) -> Floats:

@@ -1,4 +1,4 @@
-"""m-ELO, and scores at other fixed abilities, such as those of slices of the votes. The objective is convex."""
+"""m-ELO, and scores at other fixed abilities. The objective is convex."""
 
 import math
 from typing import Protocol, TypeVar

@@ -98,7 +98,7 @@ def covariance(
         vote again: votes are independent), "information" (the same, if the model is right: inverse information) or
         "profile" (of the likelihood; the covariance is that of "information")
     prior_sd : of the fit
-    abilities : False where abilities are known (m-ELO, slices)
+    abilities : False where abilities are known (m-ELO)
     observed : the information at the fit; computed by default
     unit : published; default the mean of all annotators, none where abilities are known
 

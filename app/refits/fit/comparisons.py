@@ -1,6 +1,7 @@
-"""Leaderboards to compare the main one with: by other methods, with style control, and by tag."""
+"""Leaderboards to compare the main one with: by other methods, of kinds, with style control, and of categories."""
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import get_args
 
 import numpy as np
@@ -11,16 +12,17 @@ from app.rating.fit.elo import fit_elo
 from app.rating.judges.ballots import Ballots
 from app.rating.judges.board import rate_judges
 from app.rating.judges.comparison import Comparison, compare
+from app.rating.uncertainty.covariance import critical_values
 from app.rating.uncertainty.ranks import rank_by
 from app.rating.uncertainty.results import ModelEstimates, RatingNotice
+from app.rating.verdict.categories import Categories, pool_categories
 from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import run_round
-from app.rating.verdict.slices import fit_slice, hold_abilities
 from app.rating.verdict.style import control_style
 from app.rating.votes.cells import Cells
 from app.rating.votes.compact import pool_annotators
 from app.rating.votes.features import SIDE, Features, measure_features, measure_known
-from app.refits.fit.interface import FitInput, LeaderboardName, StyleBoard, Whose
+from app.refits.fit.interface import DimensionResult, FitInput, LeaderboardName, StandingOut, StyleBoard, Whose
 from app.votes.rules import criterion_tag
 
 ELO_UPDATES = 10_000_000
@@ -158,33 +160,65 @@ def fit_style_board(fit_input: FitInput, fitted: Rating) -> tuple[StyleBoard | N
     return StyleBoard(found, votes, left_out), ()
 
 
-def fit_tags(fit_input: FitInput, fitted: Rating) -> tuple[dict[str, Rating], tuple[RatingNotice, ...]]:
-    """Fit a leaderboard for every tag: abilities from all votes, scores from the votes with the tag.
+@dataclass(frozen=True)
+class FittedCategories:
+    """The leaderboards of categories, by tag and the weighted one, how each dimension's differ, and notices."""
 
-    A tag without a fit is left out: its votes must not hold up the main leaderboard. A notice says so.
+    tags: dict[str, Rating] = field(default_factory=dict)
+    weighted: Rating | None = None
+    dimensions: dict[str, DimensionResult] = field(default_factory=dict)
+    notices: tuple[RatingNotice, ...] = ()
+
+
+def fit_categories(fit_input: FitInput, fitted: Rating) -> FittedCategories:
+    """Fit a leaderboard for every category with counted votes, those of a dimension pooled with each other.
+
+    A dimension without a fit is left out, with a notice: its votes must not hold up the main leaderboard.
     """
-    if fit_input.tag_bits is None:
-        return {}, ()
-    found: dict[str, Rating] = {}
+    tags, dimensions, weighted = dict[str, Rating](), dict[str, DimensionResult](), None
     notices: list[RatingNotice] = []
-    held = hold_abilities(fitted, fit_input.settings)
     counted = (fitted.cells.votes_by_annotator() > 0)[fit_input.annotator]
-    for bit, tag in enumerate(fit_input.tags):
-        tagged = ((fit_input.tag_bits >> bit) & 1).astype(np.bool_)
-        try:
-            rating = fit_slice(fit_input.cells(counted & tagged), held, fit_input.settings)
-        except (VotesError, NotConvergedError) as error:
-            notices.append(RatingNotice("tag-board-omitted", f"there is no leaderboard of the tag {tag!r}: {error}"))
+    for name, values in fit_input.dimensions.items():
+        place = fit_input.find_category(values)
+        votes = np.bincount(place[counted], minlength=len(values) + 1).tolist()
+        by_tag = dict(zip((*values, ""), votes, strict=True))
+        if not sum(votes[:-1]):
             continue
-        found[tag], models = rating, rating.models
-        if missing := int((~models.identified & (models.votes > 0)).sum()):
-            detail = (
-                f"on the leaderboard of the tag {tag!r} {missing} of {int((models.votes > 0).sum())} model(s) have no "
-                "score: they only won, only lost, were compared only with such a model, or only by annotators who may "
-                "vote at random"
+        if max(votes) == sum(votes):  # a category of all votes is the main leaderboard
+            tags[values[votes.index(max(votes))]] = fitted
+            dimensions[name] = DimensionResult(by_tag, None, ())
+            continue
+        parts = [fit_input.cells(counted & (place == number)) for number in range(len(values) + bool(votes[-1]))]
+        try:
+            found = pool_categories(fitted, parts)
+            tags |= {tag: found.rating(number) for number, tag in enumerate(values) if votes[number]}
+            if set(fit_input.category_weights) & set(values):
+                share = np.array([fit_input.category_weights.get(tag, 0.0) for tag in values] + [0.0] * bool(votes[-1]))
+                weighted = found.mix(share / share.sum(), fitted.cells)
+        except (VotesError, NotConvergedError) as error:
+            notices.append(
+                RatingNotice("tag-board-omitted", f"there is no leaderboard of {', '.join(values)}: {error}")
             )
-            notices.append(RatingNotice("tag-scores-missing", detail))
-    return found, tuple(notices)
+            continue
+        dimensions[name] = DimensionResult(by_tag, found.tau, find_outliers(found, values, votes))
+    return FittedCategories(tags, weighted, dimensions, tuple(notices))
+
+
+def find_outliers(found: Categories, tags: Sequence[str], votes: Sequence[int]) -> tuple[StandingOut, ...]:
+    """Return the models whose scores in a category differ from those of all votes, with Bonferroni's correction."""
+    spread, here = found.whole.covariance, [number for number in range(len(tags)) if votes[number]]
+    if spread is None:
+        return ()
+    models = found.whole.small.models
+    level = 1.0 - (1.0 - found.whole.settings.confidence) / (len(models) * len(here))
+    outliers: list[StandingOut] = []
+    for number in here:
+        difference, se = (each[models] for each in found.differences(number))
+        half = critical_values(spread.freedom, level) * se
+        for i in np.flatnonzero(np.abs(difference) > half).tolist():
+            middle, reach = float(difference[i]), float(half[i])
+            outliers.append(StandingOut(int(models[i]), tags[number], middle, middle - reach, middle + reach))
+    return tuple(sorted(outliers, key=lambda one: -abs(one.difference)))
 
 
 def fit_criteria(fit_input: FitInput) -> tuple[dict[str, Rating], tuple[RatingNotice, ...]]:

@@ -18,7 +18,14 @@ from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells
 from app.rating.votes.compact import pool_annotators
-from app.refits.fit.comparisons import fit_criteria, fit_kinds, fit_other_methods, fit_style_board, fit_tags
+from app.refits.fit.comparisons import (
+    FittedCategories,
+    fit_categories,
+    fit_criteria,
+    fit_kinds,
+    fit_other_methods,
+    fit_style_board,
+)
 from app.refits.fit.interface import FitInput, FitOutput, Ids, LeaderboardName, MatchupTable
 
 MOST_PREDICTED = 200
@@ -66,11 +73,12 @@ def fit_snapshot(fit_input: FitInput, *, comparisons: bool = True) -> FitOutput:
         )  # fmt: skip
         stages.end("round")
         leaderboards = {LeaderboardName(settings.method): fitted.models}
-        ratings, notices, style = {"": fitted}, tuple[RatingNotice, ...](), None
+        ratings, categories, style = {"": fitted}, FittedCategories(), None
+        notices: tuple[RatingNotice, ...] = ()
         if comparisons:
-            tags, notices = fit_tags(fit_input, fitted)
+            categories = fit_categories(fit_input, fitted)
             criteria, of_criteria = fit_criteria(fit_input)
-            tags, notices = tags | criteria, notices + of_criteria
+            tags, notices = categories.tags | criteria, categories.notices + of_criteria
             leaderboards |= fit_other_methods(fit_input, cells, fitted)
             leaderboards |= fit_kinds(fit_input, cells, fitted)
             style, of_style = fit_style_board(fit_input, fitted)
@@ -78,6 +86,8 @@ def fit_snapshot(fit_input: FitInput, *, comparisons: bool = True) -> FitOutput:
             if style is not None and style.found is not None:
                 leaderboards[LeaderboardName("style")] = style.found.rating.models
             leaderboards |= {LeaderboardName(settings.method, tag): found.models for tag, found in tags.items()}
+            if categories.weighted is not None:
+                leaderboards[LeaderboardName("weighted")] = categories.weighted.models
             ratings |= tags
         matchups = tabulate_matchups(fitted, settings)
         stages.end("other_boards")
@@ -91,7 +101,7 @@ def fit_snapshot(fit_input: FitInput, *, comparisons: bool = True) -> FitOutput:
         seconds["compile"] = compiled[-1]
     return FitOutput(
         leaderboards, fitted.annotators, fitted.evidence, fitted.diagnostics, fitted.votes_used, matchups, confidence,
-        votes_hash, seconds, notices, pair_weights, style,
+        votes_hash, seconds, notices, categories.dimensions, pair_weights, style,
     )  # fmt: skip
 
 

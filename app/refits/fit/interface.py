@@ -1,6 +1,6 @@
 """What goes into the fit of a refit, and what comes out. Both cross a process boundary."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -49,8 +49,10 @@ class FitInput:
     vote_set : names the votes exactly, so that they can be read again
     retracted, unsealed, over_quota, same_model : how many votes on record are left out, by reason
     sealed : sealed votes among those that count, by annotator, shape (n_annotators,)
-    tags : the tags that get a leaderboard of their own, those with the most votes first
+    dimensions : the tags of the categories of each
+    tags : those of all dimensions
     tag_bits : int32 array, shape (n_votes,); bit i is set where the vote has the i-th tag. None without tags
+    category_weights : of tags of one dimension, on the weighted leaderboard; empty without one
     unoffered : ids of the models that battles no longer show
     sampling : how the pairs of battles are chosen
     verdict_rule : what the verdict on the leaderboard asks for
@@ -75,8 +77,10 @@ class FitInput:
     over_quota: int = 0
     same_model: int = 0
     sealed: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    dimensions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     tags: tuple[str, ...] = ()
     tag_bits: NDArray[np.int32] | None = None
+    category_weights: Mapping[str, float] = field(default_factory=dict)
     unoffered: Ids = field(default_factory=lambda: np.empty(0, dtype=np.int32))
     sampling: SamplingSettings = field(default_factory=SamplingSettings)
     verdict_rule: VerdictRule = field(default_factory=VerdictRule)
@@ -102,6 +106,14 @@ class FitInput:
             [str(number) for number in self.annotator_ids], [str(number) for number in self.model_ids],
             self.annotator[votes], self.model_a[votes], self.model_b[votes], self.outcome[votes],
         )  # fmt: skip
+
+    def find_category(self, tags: Sequence[str]) -> Indices:
+        """Return the place among these tags of the first that each vote has, their number if none, shape (n_votes,)."""
+        place = np.full(len(self.outcome), len(tags))
+        for number, tag in reversed(list(enumerate(tags))):
+            if self.tag_bits is not None:
+                place[((self.tag_bits >> self.tags.index(tag)) & 1).astype(np.bool_)] = number
+        return place
 
     def weigher(self, tests: tuple[str, ...]) -> Weigher:
         """Return what weighs the evidence in all votes by these tests."""
@@ -217,6 +229,38 @@ class MatchupTable:
     upper: Floats
 
 
+class StandingOut(NamedTuple):
+    """A model whose score in a category differs from that of all votes beyond its error.
+
+    Attributes
+    ----------
+    model : index
+    difference, lower, upper : Elo points; the intervals of all models and categories of a dimension hold together
+    """
+
+    model: int
+    tag: str
+    difference: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True)
+class DimensionResult:
+    """How the categories of a dimension differ.
+
+    Attributes
+    ----------
+    votes : counted votes of each tag; "" for those of no category
+    spread : standard deviation of a model's scores over the categories, Elo points; None where all votes are of one
+    outliers : what stands out, the largest difference first
+    """
+
+    votes: dict[str, int]
+    spread: float | None
+    outliers: tuple[StandingOut, ...]
+
+
 @dataclass(frozen=True)
 class StyleBoard:
     """What the features are worth on the leaderboard with style control.
@@ -245,7 +289,8 @@ class FitOutput:
         intervals, fewer than 2 or more than 500 models with a score
     votes_hash : SHA-256 of the cells of every vote in the input
     seconds : stage → seconds; `compile`, within the others, where kernels had to be compiled
-    notices : about the leaderboards by tag; those of the main leaderboard are in the rating
+    notices : about the leaderboards of categories; those of the main leaderboard are in the rating
+    categories : of each dimension how its categories differ
     pair_weights : how likely each pair is to be a battle, by tag; "" for battles without a tag
     style : None where the policy declares no features
     """
@@ -260,6 +305,7 @@ class FitOutput:
     votes_hash: str
     seconds: dict[str, float] = field(default_factory=dict)
     notices: tuple[RatingNotice, ...] = ()
+    categories: dict[str, DimensionResult] = field(default_factory=dict)
     pair_weights: dict[str, PairWeights] = field(default_factory=dict)
     style: StyleBoard | None = None
 

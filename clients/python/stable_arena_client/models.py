@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description 9d74d9fa0dfba715: make docs.
+# Written by clients/python/generate.py from the OpenAPI description 1821e332fee60df2: make docs.
 
 from __future__ import annotations
 
@@ -424,9 +424,23 @@ class Policy(BaseModel):
         float,
         Field(description="A leaderboard older than this is stale while votes wait that are not in it."),
     ] = 7200
+    dimensions: Annotated[
+        dict[str, Any],
+        Field(
+            description='By what votes fall into categories: `{"language": ["fr", "en"]}` makes a leaderboard of the votes with the tag `language=fr`, and one of `language=en`. At most 31 categories in all.'
+        ),
+    ] = {}
+    category_weights: Annotated[
+        dict[str, Any],
+        Field(
+            description='Weights of the categories of one dimension in the leaderboard `weighted`: `{"language=fr": 1, "language=en": 3}`. Without them there is no such leaderboard.'
+        ),
+    ] = {}
     max_tag_boards: Annotated[
         int,
-        Field(description="How many tags get a leaderboard of their own: those with the most votes."),
+        Field(
+            description="Without dimensions: how many tags get a leaderboard of their own, those with the most votes."
+        ),
     ] = 20
     battle_policy: Annotated[
         Literal["uniform", "balanced", "lmarena", "information", "top_k", "mixed"],
@@ -698,7 +712,7 @@ class SnapshotDetail(BaseModel):
         ),
     ]
     boards: Annotated[
-        list[Literal["am-elo", "m-elo", "m-elo-all", "elo", "people", "judges", "all", "style"]],
+        list[Literal["am-elo", "m-elo", "m-elo-all", "elo", "people", "judges", "all", "style", "weighted"]],
         Field(description="The methods with a leaderboard of all votes."),
     ]
     tags: Annotated[list[str], Field(description="The tags with an am-elo leaderboard, by name.")]
@@ -1222,7 +1236,7 @@ class Leaderboard(BaseModel):
         ),
     ]
     snapshot: SnapshotHead
-    method: Literal["am-elo", "m-elo", "m-elo-all", "elo", "people", "judges", "all", "style"]
+    method: Literal["am-elo", "m-elo", "m-elo-all", "elo", "people", "judges", "all", "style", "weighted"]
     tag: Annotated[
         str | None,
         Field(description="The scores use only votes with this tag; null means all votes."),

@@ -9,7 +9,6 @@ from app.rating.fit.abilities import shadow_abilities
 from app.rating.fit.weights import FREE, weigh_abilities, weigh_votes
 from app.rating.settings import LoopSettings, check_settings
 from app.rating.verdict.round import run_round
-from app.rating.verdict.slices import fit_slice, hold_abilities
 from app.rating.votes.cells import Cells, aggregate
 from stable_arena import AmElo
 from stable_arena_lab.attacks.arena import Setup, draw_arena
@@ -146,13 +145,6 @@ def test_a_warm_start_ends_at_the_same_scores() -> None:
     warm = run_round(cells, SETTINGS, start=cold.optimum)
     assert cold.fit.weighted is not None
     np.testing.assert_allclose(warm.models.score, cold.models.score, atol=1e-6)
-
-
-def test_a_slice_of_all_votes_has_the_scores_of_the_whole() -> None:
-    cells, settings = uneven_votes(), replace(SETTINGS, bias_correction=False)
-    whole = run_round(cells, settings)
-    part = fit_slice(cells, hold_abilities(whole, settings), settings)
-    np.testing.assert_allclose(part.models.score, whole.models.score, atol=1e-5)
 
 
 @pytest.mark.parametrize("limit", [0.0, -1.0, float("inf"), float("nan"), "1"])

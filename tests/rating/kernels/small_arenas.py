@@ -26,11 +26,11 @@ from app.rating.fit.rows import CellRows, count_following
 from app.rating.settings import LoopSettings, VerdictRule
 from app.rating.uncertainty.influence import find_influence, leave_annotators_out
 from app.rating.verdict import fewest
+from app.rating.verdict.categories import pool_categories
 from app.rating.verdict.confidence import measure_confidence
 from app.rating.verdict.fragility import find_fragility
 from app.rating.verdict.rating import estimate
 from app.rating.verdict.round import run_round
-from app.rating.verdict.slices import fit_slice, hold_abilities
 from app.rating.verdict.style import control_style
 from app.rating.votes.cells import Cells, aggregate, count_pairs
 from app.rating.votes.graph import find_components, find_identified
@@ -115,15 +115,15 @@ def am_elo() -> Numbers:
     """A round of am-ELO with opposed annotators and everything that a refit makes of it."""
     cells = Votes(24, 7, 25, opposed=5).cells()
     rating = run_round(cells, SETTINGS)
-    of_slice = fit_slice(cells.where(cells.model_a < 3), hold_abilities(rating, SETTINGS), SETTINGS)
+    pooled = pool_categories(rating, [cells.where(cells.model_a < 3), cells.where(cells.model_a >= 3)])
     influence = find_influence(rating)
     fragility = find_fragility(rating, influence)
     confidence = measure_confidence(rating, VerdictRule())
     assert confidence is not None
     return [
-        rating.models.score, rating.models.se, rating.annotators.ability, rating.annotators.se, of_slice.scores(),
-        leave_annotators_out(influence), influence.of_votes(np.arange(7.0)), fragility.swap.dropped,
-        fragility.swap.flipped, fragility.best.added, confidence.forecasts,
+        rating.models.score, rating.models.se, rating.annotators.ability, rating.annotators.se,
+        pooled.rating(0).scores(), leave_annotators_out(influence), influence.of_votes(np.arange(7.0)),
+        fragility.swap.dropped, fragility.swap.flipped, fragility.best.added, confidence.forecasts,
     ]  # fmt: skip
 
 

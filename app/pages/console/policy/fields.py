@@ -1,5 +1,6 @@
 """The policy as a form: a field for each setting, made from its type and description."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -27,7 +28,8 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
         ),
     ),
     ("The fit", ("ability_cap", "prior_sd", "influence_limit", "bias_correction", "interval", "base")),
-    ("Refits", ("refit_interval_seconds", "refit_after_votes", "stale_after_seconds", "max_tag_boards")),
+    ("Refits", ("refit_interval_seconds", "refit_after_votes", "stale_after_seconds")),
+    ("Categories", ("dimensions", "category_weights", "max_tag_boards")),
 )  # fmt: skip
 OTHERS = "Battles and more"
 """Settings that are in none of the groups."""
@@ -35,7 +37,7 @@ OTHERS = "Battles and more"
 GivenTexts = Mapping[str, Sequence[str]]
 """What a form has, by the names of its fields."""
 
-Kind = Literal["number", "integer", "flag", "choice", "several", "names", "text"]
+Kind = Literal["number", "integer", "flag", "choice", "several", "names", "text", "table"]
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,8 @@ def show(value: Any) -> str:
         return "none"
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, dict):
+        return json.dumps(value) if value else "none"
     if isinstance(value, list | tuple):
         return ", ".join(value) or "none"
     return f"{value:,.10g}" if isinstance(value, int | float) else str(value)
@@ -128,8 +132,8 @@ def _field(name: str, schema: Mapping[str, Any], value: Any) -> PolicyField:
     part = parts[0]
     bounds = (part.get("minimum", part.get("exclusiveMinimum")), part.get("maximum", part.get("exclusiveMaximum")))
     base = PolicyField(name, "text", schema["description"], _text(value), bounds=bounds, optional=optional)
-    if len(parts) > 1:
-        return base
+    if len(parts) > 1 or part.get("type") == "object":
+        return base if len(parts) > 1 else replace(base, kind="table", text=json.dumps(value or {}))
     if part.get("type") == "boolean":
         return replace(base, kind="flag", text="yes" if value else "")
     if part.get("type") == "array":
@@ -149,7 +153,17 @@ def _value(field: PolicyField, text: str) -> Any:
         return [name for part in text.split(",") if (name := part.strip())]
     if not text and field.optional:
         return None
+    if field.kind == "table":
+        return _table(text)
     return _number(text) if field.kind in ("number", "integer") or field.optional else text
+
+
+def _table(text: str) -> Any:
+    """Return what a text says in JSON, or the text, which `find_errors` then names."""
+    try:
+        return json.loads(text or "{}")
+    except ValueError:
+        return text
 
 
 def _number(text: str) -> float | str:

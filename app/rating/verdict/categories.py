@@ -1,0 +1,222 @@
+"""Leaderboards of categories of the votes, partially pooled: each is drawn to the others where its votes are few."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigh
+
+from app.rating.arrays import Floats, Ints, sum_by
+from app.rating.errors import VotesError
+from app.rating.fit.abilities import profile_abilities
+from app.rating.fit.arrow import shift_projector
+from app.rating.fit.likelihood import Likelihood
+from app.rating.fit.rows import CellRows
+from app.rating.fit.scale import ELO_PER_NATURAL
+from app.rating.threads import one_blas_thread
+from app.rating.uncertainty.models import make_model_estimates
+from app.rating.uncertainty.pooling import PooledFit, PooledLikelihood, fit_categories
+from app.rating.verdict.rating import Rating
+from app.rating.votes.cells import Cells
+from app.rating.votes.compact import pool_annotators
+from app.rating.votes.graph import Components
+
+NEAR = 1e-3  # of the search for an ability
+LARGEST = 1 << 25
+"""Numbers in a table of categories and pairs of models: 256 MiB, a few times."""
+
+
+@dataclass(frozen=True)
+class Categories:
+    """The scores of a rating's models in each category.
+
+    Attributes
+    ----------
+    whole : the rating of all votes, which holds the abilities
+    cells : its counted votes in each category, with its indices
+    fits : at three values of τ; of the models of `whole.small`, natural units
+    known : covariance of the scores of all votes at known abilities
+    units : covariance of the logarithms of the categories' units, beside that of all votes, shape (n_categories,) × 2
+    """
+
+    whole: Rating
+    cells: Sequence[Cells]
+    fits: Sequence[PooledFit]
+    known: Floats
+    units: Floats
+
+    @property
+    def tau(self) -> float:
+        """The standard deviation of a model's scores over the categories, median of its posterior, Elo points."""
+        return ELO_PER_NATURAL * self.fits[1].tau
+
+    def rating(self, category: int) -> Rating:
+        """Return the leaderboard of a category."""
+        return self.mix(np.eye(len(self.cells))[category], self.cells[category])
+
+    def mix(self, share: Floats, cells: Cells) -> Rating:
+        """Return the leaderboard of Σ_c share_c S_ic, with the counts of these votes.
+
+        Parameters
+        ----------
+        share : of each category, with the sum 1, shape (n_categories,)
+        """
+        whole, across = self.whole, self._across()
+        moved, errors = self._posterior(share)
+        R = across @ (whole.unit * whole.fit.scores + moved)
+        fit = replace(whole.fit, corrected=(R / whole.unit, whole.fit.abilities))
+        spread = whole.covariance
+        if spread is not None:
+            scores, order = (
+                across @ (errors + _positive_part(each - self.known)) @ across for each in (spread.scores, spread.order)
+            )
+            spread = replace(spread, scores=scores, order=order, profile=None)
+        pairs = pool_annotators(cells)
+        found = replace(
+            whole, cells=cells, pairs=pairs, fit=fit, covariance=spread, components=_with_votes(whole.components, pairs)
+        )
+        return replace(found, models=make_model_estimates(found))
+
+    def differences(self, category: int) -> tuple[Floats, Floats]:
+        """Return by how much each model's score is higher in a category than in all votes, and its error, Elo points.
+
+        Returns
+        -------
+        difference, se : shape (n_models,); NaN for models without a score
+        """
+        votes = np.array([cells.n_votes for cells in self.cells])
+        own = np.eye(len(self.cells))[category]
+        across, found = self._across(), np.full((2, self.whole.cells.n_models), np.nan)
+        _, errors = self._posterior(own - votes / votes.sum())
+        found[0, self.whole.small.models] = across @ self._posterior(own)[0]
+        found[1, self.whole.small.models] = np.sqrt(np.maximum(np.diag(across @ errors @ across), 0.0))
+        return ELO_PER_NATURAL * found[0], ELO_PER_NATURAL * found[1]
+
+    def _posterior(self, share: Floats) -> tuple[Floats, Floats]:
+        """Return the mean of Σ_c share_c (R_c − R) and the covariance of Σ_c share_c R_c, abilities known."""
+        unit, fit = self.whole.unit, self.whole.fit
+        before, after = unit * fit.R, unit * fit.scores
+        stretch = float(before @ after) / max(float(before @ before), 1e-12)  # of the correction for bias
+        means = [share @ (each.R - before) for each in self.fits]
+        mean = np.mean(means, axis=0)
+        parts = [
+            each.covariance(share) + np.outer(m - mean, m - mean) for each, m in zip(self.fits, means, strict=True)
+        ]
+        scaled = share[:, None] * (self._across() @ self.fits[1].R.T).T
+        return stretch * mean, stretch**2 * (np.mean(parts, axis=0) + scaled.T @ self.units @ scaled)
+
+    def _across(self) -> Floats:
+        """Return the projector that takes the mean out of every component."""
+        shifts = shift_projector(self.whole.components.label[self.whole.small.models])
+        across: Floats = np.eye(len(shifts)) - shifts
+        return across
+
+
+@one_blas_thread()
+def pool_categories(whole: Rating, categories: Sequence[Cells]) -> Categories:
+    """Fit S_ic ~ N(S_i, τ²) beginning at a rating, τ integrated over its posterior.
+
+    Parameters
+    ----------
+    categories : the rating's votes, in at least two parts with its indices; votes that it did not count are left out
+
+    Raises
+    ------
+    VotesError
+        Too many models, for so many categories, or none with a score.
+    NotConvergedError
+
+    Notes
+    -----
+    A category's covariance is that of the posterior, with one dispersion for all categories; what the error of the
+    rating's own scores, clustered by annotator and with the error of abilities and unit, has beyond that of known
+    abilities; and the error of the category's own unit, the mean ability of its annotators. A model without a vote in a
+    category has about the score of all votes, with the error of τ beside. O(n_categories · n_models³) and a pass over
+    the votes an iteration, some fifty of them.
+    """
+    small, fit = whole.small, whole.fit
+    size = len(small.models)
+    if not 0 < size**2 * len(categories) <= LARGEST:
+        raise VotesError(f"{size} model(s) with a score are too many or too few for {len(categories)} categories")
+    theta, R = fit.theta / whole.annotator_unit, whole.unit * fit.R
+    component = whole.components.label[small.models]
+    parts = [_weighed(whole, cells) for cells in categories]
+    likelihood = PooledLikelihood(parts, theta, component)
+    fits = fit_categories(likelihood, R, _follow(whole, parts))
+    shifts = shift_projector(component)
+    information = Likelihood(fit.counted(small.cells), None).expand(R, theta).A / likelihood.dispersion
+    known = np.linalg.inv(information + shifts) - shifts
+    counted = [cells.where((whole.cells.votes_by_annotator() > 0)[cells.annotator]) for cells in categories]
+    by_annotator = np.array([cells.votes_by_annotator() for cells in parts])
+    shares = (
+        by_annotator / np.maximum(by_annotator.sum(axis=1, keepdims=True), 1.0)
+        - by_annotator.sum(axis=0) / by_annotator.sum()
+    )
+    pulls = shares * (likelihood.theta - likelihood.theta.mean())
+    return Categories(whole, counted, fits, known, pulls @ pulls.T)
+
+
+def _weighed(whole: Rating, cells: Cells) -> Cells:
+    """Return the votes between models with a score, with the indices and the weights of the rating's fit."""
+    small, counts = whole.small, np.zeros(cells.n_annotators, dtype=bool)
+    model, annotator = np.zeros(cells.n_models, dtype=np.int32), np.zeros(cells.n_annotators, dtype=np.int32)
+    model[small.models], annotator[small.annotators] = np.arange(len(small.models)), np.arange(len(small.annotators))
+    counts[small.annotators] = True
+    identified = whole.identified
+    here = cells.where(counts[cells.annotator] & identified[cells.model_a] & identified[cells.model_b])
+    here = replace(
+        here, annotator=annotator[here.annotator], model_a=model[here.model_a], model_b=model[here.model_b],
+        n_annotators=len(small.annotators), n_models=len(small.models), trust=None,
+    )  # fmt: skip
+    weight = whole.fit.weights(small.cells)[np.searchsorted(_keys(small.cells), _keys(here))]
+    return replace(here, n=weight * here.n, s=weight * here.s, ties=weight * here.ties)
+
+
+def _follow(whole: Rating, parts: Sequence[Cells]) -> Callable[[Floats], Floats]:
+    """Return what moves the rating's abilities as far as the scores by category say, their mean kept."""
+    fit, size = whole.fit, len(whole.small.models)
+    names = ("annotator", "model_a", "model_b", "n", "s", "ties")
+    columns = {name: np.concatenate([getattr(cells, name) for cells in parts]) for name in names}
+    shift = np.repeat(np.arange(len(parts), dtype=np.int32) * size, [len(cells.n) for cells in parts])
+    columns |= {name: columns[name] + shift for name in ("model_a", "model_b")}
+    order = np.argsort(columns["annotator"], kind="stable")
+    stacked: dict[str, Any] = {name: column[order] for name, column in columns.items()}
+    rows = CellRows(replace(parts[0], **stacked, n_models=size * len(parts)))
+    precision = 0.0 if fit.prior_sd is None else fit.prior_sd**-2
+
+    def profile(R: Floats, start: Floats) -> Floats:
+        return profile_abilities(rows, (R / whole.unit).ravel(), start, precision=precision, near=NEAR).theta
+
+    base = profile(np.tile(whole.unit * fit.R, (len(parts), 1)), fit.theta)
+    mean = float(np.mean(fit.theta / whole.annotator_unit))
+
+    def follow(R: Floats) -> Floats:
+        theta = np.where(fit.held, fit.theta, fit.theta + profile(R, fit.theta) - base)
+        if whole.settings.ability_cap is not None:
+            theta = np.minimum(theta, whole.settings.ability_cap)
+        moved: Floats = theta / whole.annotator_unit
+        return moved * (mean / float(np.mean(moved)))
+
+    return follow
+
+
+def _keys(cells: Cells) -> Ints:
+    """Return a number for each cell's annotator and pair, ascending, shape (n_cells,)."""
+    keys: Ints = (cells.annotator.astype(np.int64) * cells.n_models + cells.model_a) * cells.n_models + cells.model_b
+    return keys
+
+
+def _with_votes(components: Components, pairs: Cells) -> Components:
+    """Return the components, those without a vote left out, in the order of their votes."""
+    votes = sum_by(components.label[pairs.model_a], pairs.n, components.number)
+    order = np.argsort(-votes, kind="stable")[: np.count_nonzero(votes)]
+    place = np.full(components.number + 1, -1)
+    place[order] = np.arange(len(order))
+    return components._replace(label=place[components.label], number=len(order))
+
+
+def _positive_part(matrix: Floats) -> Floats:
+    values, vectors = eigh(matrix)
+    part: Floats = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    return part
