@@ -150,7 +150,7 @@ def fit_style_board(fit_input: FitInput, fitted: Rating) -> tuple[StyleBoard | N
         if left_out:
             unflagged = np.zeros(len(counts), dtype=np.bool_)
             unflagged[fitted.small.annotators] = fitted.published_unit.weight > 0.0
-            again = fit_input.fit_again(counts, unflagged, votes=known)
+            again = fit_input.fit_again(counts, unflagged, fitted.optimum, known)
             base = replace(again, settings=fitted.settings)
         features = measure_features(names, columns, int(known.sum()))
         found = control_style(base, fit_input.indexed(known), features)
