@@ -1,7 +1,7 @@
 """The rating engine beside its peers and itself: the same votes, the same process, medians of five.
 
 `python -m benchmarks.rating [row …]`; rows: real, arena-rank, long-tail, file, evalica, crowd-kit, paper, scale, warm,
-threads, bias.
+threads, bias, style.
 """
 
 import csv
@@ -19,6 +19,7 @@ import evalica
 import numpy as np
 import pandas as pd
 import polars as pl
+from scipy.special import expit
 from scipy.stats import spearmanr
 
 from app.imports.formats import read_vote_file
@@ -30,7 +31,10 @@ from app.rating.settings import LoopSettings
 from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.uncertainty.results import Diagnostics, ModelEstimates
 from app.rating.verdict.round import run_round
+from app.rating.verdict.style import control_style
 from app.rating.votes.cells import Cells, aggregate, count_pairs
+from app.rating.votes.features import Features
+from app.rating.votes.indexed import IndexedVotes
 from benchmarks.measure import ROOT, RUNS, Row, floor, in_fresh_process, one_processor, seconds
 from benchmarks.peers import WINNER, arena_rank, arena_rank_frame, crowd_kit, crowd_kit_frame, paper_steps
 from benchmarks.worlds import cells_of, large, long_tail, million, pairs_of
@@ -189,6 +193,26 @@ def bias_correction() -> Iterator[Row]:
     yield Row("am-ELO + clustered, bias corrected, 1M", ours, "not corrected", without, 1.1, floor(cells))
 
 
+def style_control() -> Iterator[Row]:
+    """Time the round and its votes fitted again with four features, each annotator with leans of its own."""
+    million_votes, generator = million(), np.random.default_rng(5)
+    n_annotators, size = million_votes.sizes["n_annotators"], len(million_votes.outcome)
+    z = np.column_stack([np.ones(size), generator.normal(size=(size, 3))])
+    k, a, b = million_votes.annotator, million_votes.model_a, million_votes.model_b
+    R = million_votes.world.score / ELO_PER_NATURAL
+    leans = np.array([0.2, 0.3, 0.1, 0.0]) + generator.normal(0.0, 0.3, (n_annotators, 4))
+    outcome = generator.random(size) < expit(R[a] - R[b] + (z * leans[k]).sum(axis=1))
+    names = [[str(i) for i in range(number)] for number in (n_annotators, million_votes.sizes["n_models"])]
+    votes = IndexedVotes(*names, *(each.astype(np.int32) for each in (k, a, b)), outcome.astype(np.float64))
+
+    def controlled() -> object:
+        rating = run_round(votes.aggregate(), AM_ELO)
+        return control_style(rating, votes, Features(("side", "length", "lists", "bold"), z)).rating.models
+
+    ours, without = seconds(controlled), seconds(lambda: run_round(votes.aggregate(), AM_ELO).models)
+    yield Row("am-ELO + clustered, four features, 1M", ours, "without", without, 2.5, floor(votes.aggregate()))
+
+
 def two_threads() -> Iterator[Row]:
     votes, pairs = million(), list[tuple[float, float]]()
     for _ in range(3 * RUNS):  # in turns: what else the machine does meets both alike
@@ -233,6 +257,7 @@ ROWS: dict[str, Callable[[], Iterator[Row]]] = {
     "warm": warm_refit,
     "threads": two_threads,
     "bias": bias_correction,
+    "style": style_control,
 }
 
 if __name__ == "__main__":

@@ -108,17 +108,18 @@ timing_compilation = partial(install_timer, "numba:compile")
 """Calls a function at the end of a block with the seconds that compiling took, if anything was compiled."""
 
 
-def compiled(function: F) -> F:
+def compiled(function: F, *, fastmath: frozenset[str] = frozenset()) -> F:
     """Compile a numeric function on its first call, without the interpreter lock, and cache the machine code on disk.
 
     The cache lies beside the source, or in the folder of the environment variable `NUMBA_CACHE_DIR`. Where that cannot
     be written, what it has is copied below the temporary folder; where it has nothing, the user's cache folder is used.
     Where none can be written, every process compiles for itself. `NUMBA_DISABLE_JIT=1` turns compilation off.
+    `fastmath` has LLVM's flags, such as those that let sums be taken in another order.
     """
     try:
         with locating_kernels():
-            kernel = numba.njit(nogil=True, error_model="numpy", cache=True)(function)
+            kernel = numba.njit(nogil=True, error_model="numpy", cache=True, fastmath=set(fastmath))(function)
     except RuntimeError:  # "cannot cache function …: no locator available"
-        kernel = numba.njit(nogil=True, error_model="numpy")(function)
+        kernel = numba.njit(nogil=True, error_model="numpy", fastmath=set(fastmath))(function)
     KERNELS.append(kernel)
     return cast("F", kernel)

@@ -12,7 +12,8 @@ from app.rating.fit.rows import CellRows
 from app.rating.threads import map_parts
 from app.rating.votes.cells import Cells
 
-NEAR, ROUGHLY = 1e-12, 1e-6  # squared length of the last step of the leans, in standard errors: exact, or on the way
+NEAR, ROUGHLY = 1e-12, 1e-6  # squared length of the last step of the leans, in standard errors: exact, or near it
+ON_THE_WAY = 1e-2
 
 
 def features_of(cells: Cells) -> Floats:
@@ -27,7 +28,7 @@ class FeatureRows(CellRows):
 
     def __init__(self, cells: Cells, number: int | None = None) -> None:
         super().__init__(cells, number)
-        self.z = features_of(cells)
+        self.z = np.asfortranarray(features_of(cells))  # loops read a feature of cells in a row
 
     def by_model(self, weight: Floats, *scales: Floats) -> Floats:
         """Return Σ_cells scale_k·weight·(e_a − e_b, z) for each scale, shape (scales, n_models + n_features)."""
@@ -89,6 +90,7 @@ class FeatureLikelihood(Likelihood):
     ----------
     cells : with features
     lean_precision : 1/sd² of each lean's prior, above 0, shape (n_annotators, n_features)
+    near : squared length of the last step of the leans in an exact expansion; each begins at the leans of the last one
 
     Attributes
     ----------
@@ -96,11 +98,12 @@ class FeatureLikelihood(Likelihood):
     """
 
     def __init__(
-        self, cells: Cells, prior_sd: float | None, lean_precision: Floats, *, parts: int | None = None
-    ) -> None:
+        self, cells: Cells, prior_sd: float | None, lean_precision: Floats, *, parts: int | None = None,
+        near: float = NEAR,
+    ) -> None:  # fmt: skip
         super().__init__(cells, prior_sd, parts=parts)
-        self.z, self.lean_precision = features_of(cells), lean_precision
         self.rows: FeatureRows = FeatureRows(cells, parts)
+        self.z, self.lean_precision, self.near = self.rows.z, lean_precision, near
         self.leans = np.zeros_like(lean_precision)
 
     def distances(self, R: Floats) -> Floats:
@@ -155,7 +158,7 @@ class FeatureLikelihood(Likelihood):
     def expand(self, R: Floats, theta: Floats, *, exact: bool = True, out: Floats | None = None) -> Curvature:
         """Return gradient and Hessian at (R, γ, θ), the leans at their minimum and eliminated."""
         c, at = self.cells, np.column_stack([theta, self.leans])
-        self.own(R, at, fixed=True, near=NEAR if exact else ROUGHLY)
+        self.own(R, at, fixed=True, near=self.near if exact else ON_THE_WAY)
         self.leans = at[:, 1:].copy()
         n, size = c.n_models, self.z.shape[1]
         d, (gradient_abilities, D) = self.distances(R), np.empty((2, c.n_annotators))
@@ -217,7 +220,7 @@ class FeatureLikelihood(Likelihood):
 def make_likelihood(
     cells: Cells, prior_sd: float | None, lean_precision: Floats | None, *, parts: int | None = None
 ) -> Likelihood:
-    """Return the likelihood of votes with features where they have some, and the other one otherwise."""
+    """Return the likelihood for a search, of votes with features where they have some, and the other one otherwise."""
     if cells.features is None or lean_precision is None:
         return Likelihood(cells, prior_sd, parts=parts)
-    return FeatureLikelihood(cells, prior_sd, lean_precision, parts=parts)
+    return FeatureLikelihood(cells, prior_sd, lean_precision, parts=parts, near=ROUGHLY)

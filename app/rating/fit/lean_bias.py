@@ -7,34 +7,41 @@ import numpy as np
 from app.rating.arrays import Floats
 from app.rating.compiled import compiled
 from app.rating.fit.kernels import pair_of, squared_residual
+from app.rating.fit.leans import dot, most_cells
 from app.rating.votes.cells import CellArrays
 
 
 @compiled
-def multiply(V: Floats, v: Floats, out: Floats) -> float:
-    """Set `out` to V v, of a few numbers, and return vᵀV v."""
-    total = 0.0
+def fill_moments(k: int, cells: CellArrays, d: Floats, z: Floats, at: Floats, v: Floats, p: Floats) -> int:
+    """Set v (size, cells) to (d, z) of annotator k's cells, and p to their probabilities; return their number."""
+    begin, end = cells.starts[k], cells.starts[k + 1]
+    count = int(end - begin)
+    v[0, :count] = d[begin:end]
+    for i in range(1, len(v)):
+        v[i, :count] = z[begin:end, i - 1]
+    p[:count] = 0.0
     for i in range(len(v)):
-        entry = 0.0
-        for j in range(len(v)):
-            entry += V[i, j] * v[j]
-        out[i] = entry
-        total += v[i] * entry
-    return total
+        for cell in range(count):
+            p[cell] -= at[i] * v[i, cell]
+    for cell in range(count):
+        p[cell] = 1.0 / (1.0 + math.exp(p[cell]))
+    return count
 
 
 @compiled
-def add_skewness(
-    k: int, cells: CellArrays, d: Floats, z: Floats, at: Floats, V: Floats, v: Floats, out: Floats
-) -> None:  # fmt: skip
-    """Set `out` to Σ n w′ (vᵀVv) v of annotator k, v = (d, z) and w′ the derivative of p(1 − p)."""
-    out[:] = 0.0
-    moved = np.empty(len(v))
-    for cell in range(cells.starts[k], cells.starts[k + 1]):
-        _, _, skew = _moments(at, d, z, cell, v)
-        amount = cells.n[cell] * skew * multiply(V, v, moved)
-        for i in range(len(v)):
-            out[i] += amount * v[i]
+def sum_cubes(n: Floats, M: Floats, v: Floats, p: Floats, around: Floats, amount: Floats, out: Floats) -> None:
+    """Set `around` to vᵀMv of each cell, M symmetric, and `out` to Σ n w′ (vᵀMv) v, w′ = p(1 − p)(1 − 2p)."""
+    count = len(n)
+    around[:count] = 0.0
+    for i in range(len(v)):
+        for j in range(i + 1):
+            factor = M[i, j] if i == j else 2.0 * M[i, j]
+            for cell in range(count):
+                around[cell] += factor * v[i, cell] * v[j, cell]
+    for cell in range(count):
+        amount[cell] = n[cell] * p[cell] * (1.0 - p[cell]) * (1.0 - 2.0 * p[cell]) * around[cell]
+    for i in range(len(v)):
+        out[i] = dot(amount[:count], v[i, :count])
 
 
 @compiled
@@ -42,9 +49,11 @@ def sum_skewness(
     first: int, last: int, cells: CellArrays, d: Floats, z: Floats, at: Floats, V: Floats, out: Floats
 ) -> None:  # fmt: skip
     """Set out (n_annotators, size) of annotators first … last−1 to the derivative of log det H by (θ, b), V = H⁻¹."""
-    v = np.empty(at.shape[1])
+    most = most_cells(first, last, cells.starts)
+    v, room = np.empty((at.shape[1], most)), np.empty((3, most))
     for k in range(first, last):
-        add_skewness(k, cells, d, z, at[k], V[k], v, out[k])
+        fill_moments(k, cells, d, z, at[k], v, room[0])
+        sum_cubes(cells.n[cells.starts[k] : cells.starts[k + 1]], V[k], v, room[0], room[1], room[2], out[k])
 
 
 @compiled
@@ -73,52 +82,38 @@ def add_own_bias(
     V (n_annotators, size, size): inverse curvature of (θ, b). Sets beta (n_annotators, size) to their own bias, at most
     half a standard error each.
     """
-    starts, model_a, model_b, n, s, ties = cells.starts, cells.model_a, cells.model_b, cells.n, cells.s, cells.ties
-    size, n_models = at.shape[1], len(gradient) - z.shape[1]
-    v, J, cubes, moved = np.empty(size), np.empty((size, size)), np.empty(size), np.empty(size)
-    bent, own_precision, own_variance = np.empty((size, size)), np.zeros(size), np.zeros(size)
+    starts, size, most = cells.starts, at.shape[1], most_cells(first, last, cells.starts)
+    J, cubes, bent = np.empty((size, size)), np.empty(size), np.empty((size, size))
+    own_precision, own_variance = np.zeros(size), np.zeros(size)
     own_variance[1:] = drawn
+    v, room = np.empty((size, most)), np.empty((4, most))
+    p, squared, around, amount = room[0], room[1], room[2], room[3]
     for k in range(first, last):
-        J[:] = 0.0
-        for cell in range(starts[k], starts[k + 1]):
-            p, _, _ = _moments(at[k], d, z, cell, v)
-            squared = squared_residual(p, n[cell], s[cell], ties[cell])
-            for i in range(size):
-                for j in range(size):
-                    J[i, j] += squared * v[i] * v[j]
+        count, begin = fill_moments(k, cells, d, z, at[k], v, p), starts[k]
+        end = begin + count
+        n, s, ties = cells.n[begin:end], cells.s[begin:end], cells.ties[begin:end]
+        for cell in range(count):
+            squared[cell] = squared_residual(p[cell], n[cell], s[cell], ties[cell])
+        for i in range(size):
+            amount[:count] = squared[:count] * v[i, :count]
+            for j in range(i + 1):
+                J[i, j] = J[j, i] = dot(amount[:count], v[j, :count])
         spread = V[k] @ J @ V[k]
         own_precision[1:] = precision[k]
         add_shrinkage(V[k], own_precision, own_variance, spread, bent)
-        add_skewness(k, cells, d, z, at[k], bent, v, cubes)
-        moved[:] = -0.5 * (V[k] @ cubes)
+        sum_cubes(n, bent, v, p, around, amount, cubes)
+        moved = -0.5 * (V[k] @ cubes)
         for i in range(size):
-            most = 0.5 * math.sqrt(max(spread[i, i], 0.0))
-            beta[k, i] = min(max(moved[i], -most), most)
-        for cell in range(starts[k], starts[k + 1]):
-            p, variance, skew = _moments(at[k], d, z, cell, v)
-            squared = squared_residual(p, n[cell], s[cell], ties[cell])
-            around = multiply(bent, v, cubes)
-            multiply(spread, v, cubes)
-            own, shift = 0.0, 0.0
+            half = 0.5 * math.sqrt(max(spread[i, i], 0.0))
+            beta[k, i] = min(max(moved[i], -half), half)
+        own, direct = V[k, 0].copy(), at[k, 0] * beta[k] + spread[0]
+        for cell in range(count):
+            variance = n[cell] * p[cell] * (1.0 - p[cell])
+            amount[cell] = -0.5 * at[k, 0] * variance * (1.0 - 2.0 * p[cell]) * around[cell]
             for i in range(size):
-                own += V[k, 0, i] * v[i]
-                shift += beta[k, i] * v[i]
-            amount = squared * own - n[cell] * (
-                variance * (at[k, 0] * shift + cubes[0]) + 0.5 * at[k, 0] * skew * around
-            )
-            a, other = pair_of(model_a, model_b, cell)
-            gradient[a] += amount
-            gradient[other] -= amount
-            for i in range(size - 1):
-                gradient[n_models + i] += amount * z[cell, i]
-
-
-@compiled
-def _moments(at: Floats, d: Floats, z: Floats, cell: int, v: Floats) -> tuple[float, float, float]:
-    """Set v to (d, z) of the cell; return p, p(1 − p) and p(1 − p)(1 − 2p)."""
-    v[0], x = d[cell], at[0] * d[cell]
-    for i in range(1, len(v)):
-        v[i] = z[cell, i - 1]
-        x += at[i] * v[i]
-    p = 1.0 / (1.0 + math.exp(-x))
-    return p, p * (1.0 - p), p * (1.0 - p) * (1.0 - 2.0 * p)
+                amount[cell] += (squared[cell] * own[i] - variance * direct[i]) * v[i, cell]
+            a, other = pair_of(cells.model_a, cells.model_b, begin + cell)
+            gradient[a] += amount[cell]
+            gradient[other] -= amount[cell]
+        for i in range(1, size):
+            gradient[len(gradient) - size + i] += dot(amount[:count], v[i, :count])

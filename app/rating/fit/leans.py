@@ -1,15 +1,17 @@
 """Compiled loops over the votes of annotators with features: x = θ d + zᵀb, d = R_a − R_b + zᵀγ, b the leans."""
 
 import math
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from app.rating.arrays import Floats, Indices
 from app.rating.compiled import compiled
-from app.rating.fit.kernels import pair_of
+from app.rating.fit.kernels import PRODUCT_LIMIT, pair_of
 from app.rating.votes.cells import CellArrays
 
+ANY_ORDER = frozenset({"reassoc", "nsz", "contract"})  # of a sum, so that it runs on the processor's vectors
 MOST_STEPS = 50
 MOST_HALVINGS = 30
 FURTHEST = 3.0  # no parameter moves further in one step
@@ -61,34 +63,58 @@ def solve_upper(L: Floats, first: int, out: Floats) -> None:
 
 
 @compiled
+def fill_odds(begin: int, d: Floats, z: Floats, ability: float, b: Floats, x: Floats, u: Floats) -> None:
+    """Set x of an annotator's cells, from the cell `begin` of z on, and u to e^−|x|."""
+    for cell in range(len(d)):
+        x[cell] = ability * d[cell]
+    for i in range(len(b)):
+        column = z[begin : begin + len(d), i]
+        for cell in range(len(d)):
+            x[cell] += b[i] * column[cell]
+    for cell in range(len(d)):
+        u[cell] = math.exp(-abs(x[cell]))
+
+
+@compiled
+def fill_residuals(n: Floats, s: Floats, x: Floats, u: Floats) -> None:
+    """Replace x by the residuals s − n p, and u by n p(1 − p)."""
+    for cell in range(len(n)):
+        near = 1.0 / (1.0 + u[cell])
+        x[cell] = s[cell] - n[cell] * (near if x[cell] >= 0.0 else u[cell] * near)
+        u[cell] *= n[cell] * near * near
+
+
+@partial(compiled, fastmath=ANY_ORDER)
+def dot(left: Floats, right: Floats) -> float:
+    """Return Σ left·right, in any order."""
+    total = 0.0
+    for cell in range(len(left)):
+        total += left[cell] * right[cell]
+    return total
+
+
+@compiled
 def expand_own(
     begin: int, end: int, n: Floats, s: Floats, d: Floats, z: Floats,
-    at: Floats, centre: Floats, precision: Floats, g: Floats, H: Floats,
+    at: Floats, centre: Floats, precision: Floats, room: Floats, g: Floats, H: Floats,
 ) -> None:  # fmt: skip
-    """Set g and H (its lower half) to the gradient and the negative Hessian of one annotator's own objective."""
-    size = len(at)
-    for i in range(size):
-        g[i] = -precision[i] * (at[i] - centre[i])
-        for j in range(i):
-            H[i, j] = 0.0
-        H[i, i] = precision[i]
-    for cell in range(begin, end):
-        x, distance = at[0] * d[cell], d[cell]
-        for i in range(1, size):
-            x += at[i] * z[cell, i - 1]
-        u = math.exp(-abs(x))
-        near = 1.0 / (1.0 + u)
-        residual = s[cell] - n[cell] * (near if x >= 0.0 else u * near)
-        variance = n[cell] * near * near * u
-        g[0] += residual * distance
-        H[0, 0] += variance * distance * distance
-        for i in range(1, size):
-            entry = z[cell, i - 1]
-            g[i] += residual * entry
-            entry *= variance
-            H[i, 0] += entry * distance
-            for j in range(1, i + 1):
-                H[i, j] += entry * z[cell, j - 1]
+    """Set g and H (its lower half) to the gradient and the negative Hessian of one annotator's own objective.
+
+    room : for intermediate results, shape (3, n_cells of the annotator or more)
+    """
+    count, d = end - begin, d[begin:end]
+    residual, variance, amount = room[0, :count], room[1, :count], room[2, :count]
+    fill_odds(begin, d, z, at[0], at[1:], residual, variance)
+    fill_residuals(n[begin:end], s[begin:end], residual, variance)
+    for i in range(len(at)):
+        one = d if i == 0 else z[begin:end, i - 1]
+        for cell in range(count):
+            amount[cell] = variance[cell] * one[cell]
+        g[i] = dot(residual, one) - precision[i] * (at[i] - centre[i])
+        H[i, 0] = dot(amount, d)
+        for j in range(1, i + 1):
+            H[i, j] = dot(amount, z[begin:end, j - 1])
+        H[i, i] += precision[i]
 
 
 @compiled
@@ -106,6 +132,15 @@ def solve_step(H: Floats, g: Floats, fixed: int, L: Floats, step: Floats) -> tup
 
 
 @compiled
+def most_cells(first: int, last: int, starts: Indices) -> int:
+    """Return the most cells that one of annotators first … last−1 has."""
+    most = 0
+    for k in range(first, last):
+        most = max(most, starts[k + 1] - starts[k])
+    return most
+
+
+@compiled
 def settle(
     first: int, last: int, starts: Indices, n: Floats, s: Floats, d: Floats, z: Floats,
     prior: OwnPrior, fixed: int, near: float, at: Floats, H: Floats,
@@ -119,9 +154,10 @@ def settle(
     """
     size = at.shape[1]
     g, step, tried, L = np.empty(size), np.zeros(size), np.empty(size), np.zeros((size, size))
+    room = np.empty((3, most_cells(first, last, starts)))
     for k in range(first, last):
         begin, end, precision = starts[k], starts[k + 1], prior.precision[k]
-        expand_own(begin, end, n, s, d, z, at[k], prior.centre, precision, g, H[k])
+        expand_own(begin, end, n, s, d, z, at[k], prior.centre, precision, room, g, H[k])
         for _ in range(MOST_STEPS):
             slope, longest = solve_step(H[k], g, fixed, L, step)
             if slope <= near:
@@ -130,7 +166,7 @@ def settle(
             length = min(1.0, FURTHEST / longest)
             for _ in range(MOST_HALVINGS):
                 tried[:] = at[k] + length * step
-                expand_own(begin, end, n, s, d, z, tried, prior.centre, precision, g, H[k])
+                expand_own(begin, end, n, s, d, z, tried, prior.centre, precision, room, g, H[k])
                 if g @ step >= -STEEPER * slope:
                     break
                 length *= 0.5
@@ -171,12 +207,12 @@ def expand_features(
     size, n_models = z.shape[1], len(to.gradient_scores) - z.shape[1]
     G, L = np.empty((size, size)), np.zeros((size, size))
     mixed, of_mixed, unit, column = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
+    amount = np.empty(most_cells(first, last, cells.starts))
     inverse = np.empty((size, size))
     value = 0.0
     for k in range(first, last):
-        mixed[:], G[:] = 0.0, 0.0
         value += 0.5 * np.sum(precision[k] * b[k] * b[k])
-        value += add_votes(k, cells, d, z, theta[k], b[k], to, mixed, G)
+        value += add_votes(k, cells, d, z, theta[k], b[k], to, amount, mixed, G)
         for i in range(size):
             for j in range(i):
                 G[j, i] = G[i, j]
@@ -191,72 +227,88 @@ def expand_features(
             unit[i] = 1.0
             solve_lower(L, 0, unit, column)
             inverse[:, i] = column
-        take_out_leans(k, cells.starts, d, z, theta[k], exact, inverse, of_mixed, to.cross, to.leans)
+        take_out_leans(k, cells.starts, d, z, theta[k], exact, inverse, of_mixed, amount, to.cross, to.leans)
     return value
 
 
 @compiled
 def add_votes(
-    k: int, cells: CellArrays, d: Floats, z: Floats, ability: float, b: Floats, to: FeatureDerivatives, mixed: Floats,
-    G: Floats,
+    k: int, cells: CellArrays, d: Floats, z: Floats, ability: float, b: Floats, to: FeatureDerivatives, amount: Floats,
+    mixed: Floats, G: Floats,
 ) -> float:  # fmt: skip
-    """Add the votes of annotator k to the sums, Σ w d z to `mixed` and Σ w z zᵀ to the lower half of G; return −ℓ_k.
+    """Add the votes of annotator k to the sums, set `mixed` to Σ w d z, the lower half of G to Σ w z zᵀ; return −ℓ_k.
 
-    Leaves w of each cell in `cross`, and s − n p in the first row of `leans`.
+    Leaves w of each cell in `cross`, and s − n p in the first row of `leans`. amount: room for as many cells.
     """
-    starts, model_a, model_b, n, s = cells.starts, cells.model_a, cells.model_b, cells.n, cells.s
-    size, n_models = len(b), len(to.gradient_scores) - len(b)
-    value, slope, curvature = 0.0, 0.0, 0.0
-    for cell in range(starts[k], starts[k + 1]):
-        first, second = pair_of(model_a, model_b, cell)
-        x = ability * d[cell]
-        for i in range(size):
-            x += b[i] * z[cell, i]
-        u = math.exp(-abs(x))
-        near = 1.0 / (1.0 + u)
-        value += n[cell] * (max(x, 0.0) + math.log1p(u)) - s[cell] * x
-        residual = s[cell] - n[cell] * (near if x >= 0.0 else u * near)
-        variance = n[cell] * near * near * u
-        contribution, stiff = ability * residual, variance * ability * ability
+    begin, end = cells.starts[k], cells.starts[k + 1]
+    size, n_models, count = len(b), len(to.gradient_scores) - len(b), end - begin
+    d, n, s, amount = d[begin:end], cells.n[begin:end], cells.s[begin:end], amount[:count]
+    residual, variance = to.leans[0, begin:end], to.cross[begin:end]
+    fill_odds(begin, d, z, ability, b, residual, variance)
+    value = lose(n, s, residual, variance)
+    fill_residuals(n, s, residual, variance)
+    for cell in range(count):
+        first, second = pair_of(cells.model_a, cells.model_b, begin + cell)
+        contribution, stiff = ability * residual[cell], ability * ability * variance[cell]
         to.gradient_scores[first] -= contribution
         to.gradient_scores[second] += contribution
-        slope -= residual * d[cell]
-        curvature += variance * d[cell] * d[cell]
         to.stiffness[first * n_models + second] += stiff
         for i in range(size):
-            entry = z[cell, i]
-            to.gradient_scores[n_models + i] -= contribution * entry
-            to.border[i, first] += stiff * entry
-            to.border[i, second] -= stiff * entry
-            entry *= variance
-            mixed[i] += entry * d[cell]
-            for j in range(i + 1):
-                G[i, j] += entry * z[cell, j]
-        to.cross[cell], to.leans[0, cell] = variance, residual
-    to.gradient_abilities[k], to.D[k] = slope, curvature
+            entry = stiff * z[begin + cell, i]
+            to.border[i, first] += entry
+            to.border[i, second] -= entry
+    for i in range(size):
+        column = z[begin:end, i]
+        for cell in range(count):
+            amount[cell] = variance[cell] * column[cell]
+        to.gradient_scores[n_models + i] -= ability * dot(residual, column)
+        mixed[i] = dot(amount, d)
+        for j in range(i + 1):
+            G[i, j] = dot(amount, z[begin:end, j])
+    for cell in range(count):
+        amount[cell] = variance[cell] * d[cell]
+    to.gradient_abilities[k], to.D[k] = -dot(residual, d), dot(amount, d)
     return value
+
+
+@compiled
+def lose(n: Floats, s: Floats, x: Floats, u: Floats) -> float:
+    """Return −ℓ of cells with odds x and u = e^−|x|; one logarithm serves cells in a row that weigh the same."""
+    value, product, weight = 0.0, 1.0, 1.0
+    for cell in range(len(n)):
+        if n[cell] != weight or product > PRODUCT_LIMIT:
+            value += weight * math.log(product)
+            product, weight = 1.0, n[cell]
+        product *= 1.0 + u[cell]
+        value += n[cell] * max(x[cell], 0.0) - s[cell] * x[cell]
+    return value + weight * math.log(product)
 
 
 @compiled
 def take_out_leans(
     k: int, starts: Indices, d: Floats, z: Floats, ability: float, exact: bool, inverse: Floats, of_mixed: Floats,
-    cross: Floats, leans: Floats,
+    amount: Floats, cross: Floats, leans: Floats,
 ) -> None:  # fmt: skip
     """Set `cross` and `leans` of annotator k's cells from what `add_votes` left there.
 
-    inverse: L⁻¹, L Lᵀ the leans' curvature.
+    inverse: L⁻¹, L Lᵀ the leans' curvature. amount: room for as many cells.
     """
-    size = len(of_mixed)
-    for cell in range(starts[k], starts[k + 1]):
-        variance, residual = cross[cell], leans[0, cell]
-        amount = variance * ability * d[cell] - (residual if exact else 0.0)
-        for i in range(size):
-            whitened = 0.0
-            for j in range(i + 1):
-                whitened += inverse[i, j] * z[cell, j]
-            leans[i, cell] = ability * variance * whitened
-            amount -= leans[i, cell] * of_mixed[i]
-        cross[cell] = amount
+    begin, end, size = starts[k], starts[k + 1], len(of_mixed)
+    along, cross, d = of_mixed @ inverse, cross[begin:end], d[begin:end]
+    amount, residual = amount[: end - begin], leans[0, begin:end]
+    for cell in range(len(d)):
+        amount[cell] = ability * cross[cell]
+        cross[cell] = amount[cell] * d[cell] - (residual[cell] if exact else 0.0)
+    for back in range(size):
+        i = size - 1 - back
+        out, column = leans[i, begin:end], z[begin:end, i]
+        for cell in range(len(d)):
+            cross[cell] -= amount[cell] * along[i] * column[cell]
+            out[cell] = amount[cell] * inverse[i, i] * column[cell]
+        for j in range(i):
+            column = z[begin:end, j]
+            for cell in range(len(d)):
+                out[cell] += amount[cell] * inverse[i, j] * column[cell]
 
 
 @compiled

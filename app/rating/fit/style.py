@@ -8,7 +8,7 @@ from app.rating.arrays import Floats, Indices, Mask
 from app.rating.fit.am_elo import finish
 from app.rating.fit.arrow import Observed, observe
 from app.rating.fit.bias import WIDE, extrapolate, shift_scores
-from app.rating.fit.features import FeatureLikelihood, features_of
+from app.rating.fit.features import ROUGHLY, FeatureLikelihood, features_of
 from app.rating.fit.lean_bias import add_own_bias
 from app.rating.fit.partitions import Partitions
 from app.rating.fit.result import FitResult
@@ -159,14 +159,14 @@ def _correct(
     trusted = None if votes.trust is None else scale_votes(votes, votes.trust, np.ones(votes.n_annotators))
     wide = FeatureLikelihood(votes if trusted is None else trusted.cells, sd, precision)
     alone = at.copy()
-    H = wide.own(R, alone, fixed=False, precision=WIDE**-2)
+    H = wide.own(R, alone, fixed=False, precision=WIDE**-2, near=ROUGHLY)
     V = invert(H)
     bias = _own_bias(wide, R, alone, V, spread)[1] if bias_correction else np.zeros_like(at)
     able = np.column_stack([np.ones(len(at)), alone[:, 1:]])
-    D = 1.0 / invert(wide.own(R, able, fixed=True, precision=sd**-2))[:, 0, 0]
+    D = 1.0 / invert(wide.own(R, able, fixed=True, precision=sd**-2, near=ROUGHLY))[:, 0, 0]
     own = extrapolate((alone - bias)[:, 0], V[:, 0, 0], D, sd)
     whole = FeatureLikelihood(votes, sd, precision)
-    H = whole.own(R, at, fixed=False)
+    H = whole.own(R, at, fixed=False, near=ROUGHLY)
     if bias_correction:
         at = at - _own_bias(whole, R, at, invert(H), spread)[1]
     theta = np.minimum(np.where(fit.undecided, 1.0, at[:, 0]), cap)

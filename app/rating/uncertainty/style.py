@@ -128,13 +128,13 @@ def _lean_errors(found: StyleFit, errors: Floats) -> tuple[Floats, Floats]:
         [w * theta[c.annotator] * d - (c.s - c.n * p), (theta[c.annotator] * w)[:, None] * likelihood.z]
     )
     one, variances = np.ones(len(own)), np.empty((2, len(own), size))
-    entries = [np.ascontiguousarray(entry) for entry in K.T]
+    entries, rough = [np.ascontiguousarray(entry) for entry in K.T], errors.astype(np.float32)
 
     def fill(part: tuple[int, int]) -> None:
         for chunk in zip(*(likelihood.rows.chunks(part, entry, one) for entry in entries), strict=True):
             (first, last), here = chunk[0][0], slice(*chunk[0][0])
-            rows = np.stack([each for _, each in chunk], axis=1)
-            moved = rows @ errors
+            rows = np.stack([each for _, each in chunk], axis=1, dtype=np.float32)
+            moved = (rows.reshape(-1, len(R)) @ rough).reshape(rows.shape)
             both = moved @ rows.transpose(0, 2, 1)
             for j in range(size):
                 feature = c.n_models + j
