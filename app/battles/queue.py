@@ -20,6 +20,8 @@ from app.battles.roster import Rosters
 from app.database.engine import Database
 from app.errors import StableArenaError
 from app.guard.process_metrics import Gauges, most_of
+from app.invitations.queries import find_open
+from app.invitations.voters import NotInvitedError
 from app.naming.aliases import read_names
 from app.naming.known_names import KnownNames
 from app.settings import Settings
@@ -85,8 +87,10 @@ class BattleQueue(GroupCommit[Submission, BattleReceipt]):
                 prompts[id(one)] = models
             else:
                 offers.append((one, pool.offer(models, one.battle.category)))
+        voters = {(one.voter, prepared.number(one)) for one in asked if one.voter is not None}
         with self._database.read() as conn:
-            left = read_votes_left(conn, {(one.voter, prepared.number(one)) for one in asked if one.voter is not None})
+            doors = find_open(conn, {voter.invitation_id for voter, _ in voters}) if voters else set()
+            left = read_votes_left(conn, voters)
             numbers = [prepared.number(one) for one, _ in offers]
             seen = read_recent(conn, {number for number in numbers if number is not None})
             samples = [
@@ -95,6 +99,9 @@ class BattleQueue(GroupCommit[Submission, BattleReceipt]):
             ]
             read_seen(conn, zip(numbers, samples, strict=True), seen)
             for number, (one, offered), sample in zip(numbers, offers, samples, strict=True):
+                if one.voter is not None and one.voter.invitation_id not in doors:
+                    prompts[id(one)] = NotInvitedError("this link has been revoked or has expired")
+                    continue
                 if one.voter is not None and left.get(one.voter.id, 1) <= 0:
                     prompts[id(one)] = VotesUsedUpError("every vote that this invitation allows is cast")
                     continue

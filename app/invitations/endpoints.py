@@ -43,7 +43,7 @@ def list_invitations(conn: ReadView, limit: PageSize = 50, cursor: Cursor = None
 def delete_invitation(invitation_id: UUID, caller: _Admin, conn: Transaction) -> Invitation:
     """Revoke a link, or close the door.
 
-    No more battles are drawn for it, within 5 seconds, and its open ones end. Its votes stay. Revoking it again changes
+    No more battles are drawn for it, and its open ones end. Its votes stay. Revoking it again changes
     nothing. Needs scope `admin`. Problems: `not-authenticated`, `scope-missing`, `not-found`.
     """
     return service.revoke_invitation(conn, invitation_id, revoked_by=caller.name)

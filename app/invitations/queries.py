@@ -1,6 +1,6 @@
 """Links and open doors: added, revoked, listed with their votes, found for those who vote."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -77,6 +77,11 @@ def find_link(conn: Connection, invitation_id: UUID) -> RowMapping | None:
     c = invitations.c
     statement = select(c.annotator_id, c.category, c.max_votes, is_open().label("open")).where(c.id == invitation_id)
     return conn.execute(statement).mappings().one_or_none()
+
+
+def find_open(conn: Connection, ids: Collection[UUID]) -> set[UUID]:
+    """Return those of these invitations that are open."""
+    return set(conn.execute(select(invitations.c.id).where(invitations.c.id.in_(ids), is_open())).scalars())
 
 
 def find_open_door(conn: Connection) -> RowMapping | None:

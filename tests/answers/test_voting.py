@@ -338,3 +338,46 @@ def test_what_was_seen_of_many_prompts_is_read_in_part(database: Database, ask: 
     assert ask("POST", "/battles", scope="ingest", json=body).status_code == 409
     offered = [OfferedPrompt(PooledPrompt(p, None, (), {}), (1, 2)) for p in range(number)]
     assert len(sample_prompts(np.random.default_rng(0), offered)) <= 8
+
+
+@pytest.mark.usefixtures("pool")
+def test_an_attackers_walk(
+    client: Client,
+    ask: Ask,
+    invite: Callable[..., dict[str, Any]],
+    draw: Ask,
+    cast: Ask,
+    assert_problem: AssertProblem,
+    database: Database,
+) -> None:
+    """Links and tokens that are forged, another's, used, revoked or ended get nothing and change nothing."""
+    mine, other, revoked, ended = (invite(annotator=one, max_votes=1) for one in ("eve", "ada", "bob", "cal"))
+    open_of = {one["annotator"]: draw(one["token"]).json() for one in (mine, other, revoked, ended)}
+    ask("DELETE", f"/invitations/{revoked['id']}")
+    with database.begin() as conn:
+        conn.execute(text("UPDATE invitations SET expires_at = now() WHERE id = :id"), {"id": ended["id"]})
+        conn.execute(text("UPDATE battles SET expires_at = now() WHERE invitation_id = :id"), {"id": ended["id"]})
+    # a battle's token is no link, a link no battle's token, and an id that is signed for one is nothing to the other
+    for forged in (open_of["eve"]["token"], f"sav_{open_of['eve']['token']}", f"sav_{other['id']}", "sav_" + "A" * 44):
+        assert_problem(draw(forged), 401, "not-authenticated")
+    link = mine["token"].removeprefix("sav_")
+    for forged in (mine["token"], link, open_of["ada"]["battle_id"], "x" * 10_000, ""):
+        assert cast({"token": forged}).status_code in (401, 422)
+    for late in ("bob", "cal"):
+        assert cast(open_of[late]).status_code == 410
+    for token in (revoked["token"], ended["token"]):
+        assert_problem(draw(token), 401, "not-invited")
+    assert_problem(draw(mine["token"], annotator="ada"), 422, "invalid")
+    # once used, the link and the battle are used up, whatever is taken back or sent at once
+    with ThreadPoolExecutor(6) as many:
+        statuses = [one.status_code for one in many.map(cast, [open_of["eve"]] * 6)]
+    assert sorted(statuses) == [200] * 5 + [201]
+    undone = client.post(f"/api/v1/battles/{open_of['eve']['battle_id']}/undo", json={"token": open_of["eve"]["token"]})
+    assert undone.status_code == 200
+    assert_problem(draw(mine["token"]), 410, "votes-used-up")
+    taken = {"token": open_of["eve"]["token"], "reason": "skip"}
+    assert_problem(client.post(f"/api/v1/battles/{open_of['ada']['battle_id']}/skip", json=taken), 422, "forged-token")
+    assert cast(open_of["ada"]).status_code == 201, "the one that nothing is wrong with"
+    with database.read() as conn:
+        keys = conn.execute(text("SELECT a.key FROM votes AS v JOIN annotators AS a ON a.id = v.annotator_id"))
+        assert sorted(keys.scalars()) == ["ada", "eve"]

@@ -2,8 +2,11 @@
 
 import json
 import re
+import resource
 import time
+from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -80,6 +83,37 @@ def test_many_visitors_of_one_address_are_slowed_down(
     assert answers.count(303) <= VISITORS_PER_MINUTE * (1 + minutes) + 1
     with database.read() as conn:
         assert conn.execute(text("SELECT count(*) FROM annotators")).scalar_one() == 0, "none has asked for a battle"
+
+
+@pytest.mark.campaign
+@pytest.mark.usefixtures("pool")
+def test_a_thousand_visitors_of_one_address(
+    ask: Ask, stranger: Callable[[], Visitor], client: Client, database: Database
+) -> None:
+    """Those who are let in ask for a battle; of the others nothing is stored or remembered."""
+    ask("POST", "/invitations", json={"everyone": True})
+    visitor, begun, memory = stranger(), time.monotonic(), resident_bytes()
+    entered, drawn = Counter[int](), Counter[int]()
+    for _ in range(1_000):
+        visitor.client.cookies.clear()
+        answer = visitor.post("/vote", {})
+        entered[answer.status_code] += 1
+        for token in answer.cookies.values():
+            shown = {"Authorization": f"Bearer {token}"}
+            drawn[client.post("/api/v1/battles", json={}, headers=shown).status_code] += 1
+    minutes = (time.monotonic() - begun) / 60
+    assert entered[303] + entered[429] == 1_000
+    assert VISITORS_PER_MINUTE <= entered[303] <= VISITORS_PER_MINUTE * (1 + minutes) + 1
+    assert drawn.total() == entered[303]
+    assert drawn.keys() <= {201, 429}
+    with database.read() as conn:
+        rows = [conn.execute(text(f"SELECT count(*) FROM {one}")).scalar_one() for one in ("annotators", "battles")]
+    assert rows == [drawn[201]] * 2
+    assert resident_bytes() - memory < 64 * 1024**2
+
+
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * resource.getpagesize()
 
 
 @pytest.mark.usefixtures("pool")
