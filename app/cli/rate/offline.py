@@ -10,6 +10,7 @@ from app.errors import BadInputError
 from app.imports.formats import VoteFile
 from app.imports.formats.indexing import encode
 from app.imports.formats.measures import read_features
+from app.rating.arrays import Floats
 from app.rating.errors import NoFiniteMaximumError, VotesError, counted
 from app.rating.fit.cluster import fitting_on_cluster
 from app.rating.settings import LoopSettings
@@ -116,7 +117,8 @@ def rate_votes(
     votes = encode(file.frame)
     settings = _anchored(settings, votes)
     cells = votes.aggregate()
-    _require_voters(cells, settings.loop.min_votes)
+    by_annotator = votes.rankings_by_annotator()
+    _require_voters(cells.votes_by_annotator() if by_annotator is None else by_annotator, settings.loop.min_votes)
     seconds = {"read": read_seconds, "aggregate": time.perf_counter() - started}
     stage("rating")
     if settings.method == "elo":
@@ -124,9 +126,8 @@ def rate_votes(
     return _jointly(file, votes, cells, settings, seconds)
 
 
-def _require_voters(cells: Cells, min_votes: int) -> None:
+def _require_voters(votes: Floats, min_votes: int) -> None:
     """Refuse a file in which no annotator has enough votes, and say what to type."""
-    votes = cells.votes_by_annotator()
     most = votes.max()
     if most <= min_votes:
         raise VotesError(

@@ -56,12 +56,14 @@ VOTE_COLUMNS: pl.Schema = pl.Schema(
         "question": pl.String(),
         "cost": pl.String(),
         "features": pl.String(),
+        "of_ranking": pl.UInt32(),
         "row": pl.Int64(),
     }
 )
 """The columns of checked votes; only annotator, models, outcome and row are never null.
 
-Propensities and costs are as they are written: only `rate` and `judges` read them. A `vote_id` is that of a vote that
+Propensities and costs are as they are written: only `rate` and `judges` read them. `of_ranking` is the number of
+votes that a ranking made, of which this is one. A `vote_id` is that of a vote that
 this service exported; other values than UUIDs are null, because other services have columns of this name too.
 """
 _UUID = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
@@ -146,7 +148,7 @@ def check_batch(
         pl.when(pl.col("vote_id").str.contains(_UUID)).then("vote_id"),
         pl.when(pl.col("annotator_kind") != "").then("annotator_kind"),
         pl.when(~pl.col("criterion").is_in(["", OVERALL])).then("criterion"),
-        "question", "cost", measures,
+        "question", "cost", measures, "of_ranking",
         "row",
         *(() if form.kept else form.measures),
     )  # fmt: skip
@@ -173,8 +175,8 @@ def _prepared(frame: pl.DataFrame, form: Form, first_row: int) -> pl.DataFrame:
         frame = frame.with_columns(annotator=pl.when(pl.col("annotator") != "").then(named).otherwise("annotator"))
     if form.schema.derive:
         frame = form.schema.derive(frame)
-    missing = [name for name in OPTIONAL if name not in frame.columns]
-    return frame.with_columns(pl.lit(None, pl.String).alias(name) for name in missing)
+    missing = [name for name in (*OPTIONAL, "of_ranking") if name not in frame.columns]
+    return frame.with_columns(pl.lit(None, VOTE_COLUMNS.get(name, pl.String())).alias(name) for name in missing)
 
 
 def _broken_rules(

@@ -9,6 +9,7 @@ from app.rating.votes.indexed import IndexedVotes
 def encode(frame: pl.DataFrame) -> IndexedVotes:
     """Return the votes of `VoteFile.frame`, names numbered in sorted order, whatever the order of the votes."""
     annotators, propensity = frame["annotator"].unique().sort(), frame["propensity"]
+    of_ranking = frame["of_ranking"]
     models = pl.concat([frame["model_a"], frame["model_b"].alias("model_a")]).unique().sort()
     return IndexedVotes(
         annotators=annotators.to_list(),
@@ -18,6 +19,7 @@ def encode(frame: pl.DataFrame) -> IndexedVotes:
         model_b=_numbered(frame["model_b"], models),
         outcome=OUTCOME_VALUES[frame["outcome"].to_numpy()],
         propensity=None if propensity.null_count() == len(propensity) else _numbers(propensity),
+        share=(1.0 / of_ranking.fill_null(1)).to_numpy() if of_ranking.count() else None,
     )
 
 

@@ -169,5 +169,9 @@ def _by_criterion(votes: pl.DataFrame, criterion: str, path: Path) -> pl.DataFra
 def _without_repeats(votes: pl.DataFrame, *, judged: bool) -> pl.DataFrame:
     key = votes.select("battle_id", "annotator", "criterion", *(("model_a", "model_b") if judged else ()))
     votes = votes.filter(key["battle_id"].is_null() | key.to_struct().is_first_distinct())
+    if votes["of_ranking"].count():  # of one battle the first ranking counts, with all its pairs
+        battle = pl.col("battle_id").str.strip_suffix(pl.concat_str(pl.lit("/"), "model_a", pl.lit("/"), "model_b"))
+        first = pl.col("row") == pl.col("row").first().over(battle, "annotator", "criterion")
+        votes = votes.filter(first | pl.col("of_ranking").is_null() | pl.col("battle_id").is_null())
     named = votes["vote_id"]
     return votes.filter(named.is_null() | named.is_first_distinct()) if named.count() else votes

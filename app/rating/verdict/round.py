@@ -35,6 +35,7 @@ def run_round(
     was_excluded: Mask | None = None,
     start: Start | None = None,
     weigher: Weigher | None = None,
+    votes: Floats | None = None,
 ) -> Rating:
     """Run one round of the loop (Algorithm 3): drop annotators with δ votes or fewer, fit, flag, publish.
 
@@ -61,6 +62,7 @@ def run_round(
         repeated from the default start
     weigher : weighs the evidence, which is then part of the result whatever the rule is; by default evidence is
         weighed only where it is the rule, and from the cells alone (tests that need more than cells are left out)
+    votes : of each annotator, as δ counts them, shape (n_annotators,); by default the cells' votes
 
     Raises
     ------
@@ -78,7 +80,7 @@ def run_round(
     no_annotator = np.zeros(cells.n_annotators, dtype=bool)
     keep_always, keep_never, was_low = (no_annotator if x is None else x for x in (keep_always, keep_never, was_low))
     was_acted = was_excluded if settings.exclude and was_excluded is not None else was_low
-    one = _Round(cells, settings, start, keep_always, keep_never)
+    one = _Round(cells, settings, start, keep_always, keep_never, votes)
     if weigher is None and settings.flag_rule == "evidence" and settings.method == "am-elo":
         weigher = _weigher(cells, settings.evidence_tests)
     judge = Judge(settings, weigher, one.enough, was_low, was_acted)
@@ -140,11 +142,12 @@ class _Round:
     found: Estimate
 
     def __init__(
-        self, cells: Cells, settings: LoopSettings, start: Start | None, keep_always: Mask, keep_never: Mask
-    ) -> None:
+        self, cells: Cells, settings: LoopSettings, start: Start | None, keep_always: Mask, keep_never: Mask,
+        votes: Floats | None = None,
+    ) -> None:  # fmt: skip
         self.cells, self.settings, self.start = cells, settings, start
         self.keep_always, self.keep_never = keep_always, keep_never
-        self.votes = cells.votes_by_annotator()
+        self.votes = cells.votes_by_annotator() if votes is None else votes
         self.enough = self.votes > settings.min_votes
         self.counted = self.enough & ~keep_never
         self.trust: Floats | None = None
@@ -288,15 +291,15 @@ def rate_indexed(
     VotesError
         A vote has no propensity, or intervals are asked for and there is one annotator.
     """
-    weigher = weigher_by_rule(votes, settings)
+    weigher, counted = weigher_by_rule(votes, settings), votes.rankings_by_annotator()
     if not inverse_propensity:
-        return run_round(cells, settings, weigher=weigher)
+        return run_round(cells, settings, weigher=weigher, votes=counted)
     if settings.interval not in ("clustered", "none"):
         raise ValueError(f"inverse propensities need the interval clustered or none, not {settings.interval}")
     if settings.interval == "clustered" and len(votes.annotators) == 1:
         raise VotesError("inverse propensities need two annotators or more, or the interval none")
     weight = votes.choice_weights()
-    result = run_round(replace(votes, weight=weight).aggregate(), settings, weigher=weigher)
+    result = run_round(replace(votes, weight=weight).aggregate(), settings, weigher=weigher, votes=counted)
     share = _worth(weight)
     if share >= WORTH:
         return result

@@ -230,7 +230,9 @@ def rate_by_order(
     VotesError
         No vote is left after `min_votes`, or none on the anchor.
     """
-    counted = cells.votes_by_annotator() > min_votes
+    by_annotator = votes.rankings_by_annotator()
+    by_annotator = cells.votes_by_annotator() if by_annotator is None else by_annotator
+    counted = by_annotator > min_votes
     keep = counted[votes.annotator]
     if not keep.any():
         raise VotesError(f"no vote is left: no annotator has more than {min_votes} votes", "no-votes")
@@ -261,7 +263,7 @@ def rate_by_order(
     components = find_components(cells.where(counted[cells.annotator])).number
     return EloLeaderboard(
         models=sorted(rows, key=lambda row: (row["rank"], row["model"])),
-        annotators=_voters(votes.annotators, cells.votes_by_annotator(), counted),
+        annotators=_voters(votes.annotators, by_annotator, counted),
         votes_used=int(keep.sum()),
         components=components,
         k=result.k,

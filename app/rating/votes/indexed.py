@@ -19,6 +19,7 @@ class IndexedVotes:
     weight : how many votes a row stands for, shape (n_votes,); None: one
     propensity : probability with which the pair of each vote was drawn, shape (n_votes,), NaN where it is not known;
         None where it is not known of any
+    share : one over the number of votes that were made of one ranking, 1 for other votes, shape (n_votes,); None: 1
     """
 
     annotators: list[str]
@@ -29,6 +30,7 @@ class IndexedVotes:
     outcome: Floats
     weight: Floats | None = None
     propensity: Floats | None = None
+    share: Floats | None = None
 
     def aggregate(self) -> Cells:
         """Collapse the votes to cells.
@@ -42,6 +44,10 @@ class IndexedVotes:
             self.annotator, self.model_a, self.model_b, self.outcome,
             n_annotators=len(self.annotators), n_models=len(self.models), weight=self.weight,
         )  # fmt: skip
+
+    def rankings_by_annotator(self) -> Floats | None:
+        """Return the votes of each annotator, a ranking counted once, shape (n_annotators,); None without rankings."""
+        return None if self.share is None else sum_by(self.annotator, self.share, len(self.annotators)).round(6)
 
     def choice_weights(self) -> Floats:
         """Return `inverse_propensity_weights` of the votes, shape (n_votes,).

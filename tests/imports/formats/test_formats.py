@@ -156,6 +156,19 @@ EXPECTED = {
         faults=["line 5, winner"],
         battle="r1/owl/fox",
     ),
+    "rankings-of-items.jsonl": Expected(
+        [
+            ("judge-8", "elk", "fox", A), ("judge-8", "elk", "owl", TIE), ("judge-8", "fox", "owl", B),
+            ("judge-8", "fox", "owl", A),
+        ],
+        faults=["line 4, ranking", "line 5, ranking", "line 6, model_a"],
+        battle="620/elk/fox",
+    ),
+    "rankings.jsonl": Expected(
+        [("ann", "elk", "fox", TIE), ("ann", "elk", "owl", B), ("ann", "fox", "owl", B)],
+        faults=["line 2, ranking"],
+        battle="b1/elk/fox",
+    ),
     "alpaca-eval.json": Expected(
         [
             ("weighted_alpaca_eval", "elk", "owl", A), ("weighted_alpaca_eval", "elk", "owl", B),
@@ -167,13 +180,17 @@ EXPECTED = {
 }  # fmt: skip
 
 
+JSON_ALONE = ("fastchat-log.jsonl", "rankings-of-items.jsonl", "rankings.jsonl")
+
+
 def assert_as_expected(file: VoteFile, expected: Expected) -> None:
     votes = file.frame
     assert votes.select("annotator", "model_a", "model_b", "outcome").rows() == expected.votes
     assert [fault.pointer for fault in file.faults] == expected.faults
     assert (file.skipped, file.rejected) == (expected.skipped, len(expected.faults))
     assert (votes["battle_id"][0], votes["voted_at"][0]) == (expected.battle, expected.timestamp)
-    assert file.rows_read == votes["row"].n_unique() + file.skipped + file.rejected
+    repeated = 1 if file.schema == "rankings-of-items" else 0
+    assert file.rows_read == votes["row"].n_unique() + file.skipped + file.rejected + repeated
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -184,7 +201,7 @@ def test_a_file_of_each_format(name: str) -> None:
     assert_as_expected(file, expected)
 
 
-@pytest.mark.parametrize("name", [name for name in EXPECTED if name != "fastchat-log.jsonl"])
+@pytest.mark.parametrize("name", [name for name in EXPECTED if name not in JSON_ALONE])
 def test_the_same_as_parquet(name: str, tmp_path: Path) -> None:
     path = tmp_path / "votes.parquet"
     read = {".csv": pl.read_csv, ".jsonl": pl.read_ndjson, ".json": pl.read_json}[Path(name).suffix]

@@ -31,7 +31,7 @@ KNOWN_COLUMNS = (
 FIELDS: Mapping[str, Input] = {
     "annotator": "annotator", "model_a": "model_a", "model_b": "model_b", "winner": "winner", "battle_id": "battle_id",
     "timestamp": "voted_at", "tags": "tags", "metadata": "metadata", "propensity": "propensity", "vote_id": "vote_id",
-    "annotator_kind": "annotator_kind", "question": "question", "cost": "cost",
+    "annotator_kind": "annotator_kind", "criterion": "criterion", "question": "question", "cost": "cost",
 }  # fmt: skip
 """What may be named, and our name for it."""
 

@@ -12,6 +12,7 @@ _OURS: Mapping[Input, str] = {
     "propensity": "propensity", "vote_id": "vote_id",
     "annotator_kind": "annotator_kind", "criterion": "criterion", "cost": "cost", "features": "features",
 }  # fmt: skip
+_RANKINGS: Mapping[str, dict[Input, str]] = {"rankings-of-items": {"battle_id": "item"}, "rankings": {}}
 _MISSING = frozenset({""})
 
 OURS = Schema("votes", required=_VOTE, optional=_OURS)
@@ -51,6 +52,18 @@ SCHEMAS: tuple[Schema, ...] = (
         no_vote=_MISSING,
         annotator="judge",
         derive=derive.from_llmbar,
+    ),
+    # Several answers in order, the best group first; answers in one group are equal. A vote for each pair.
+    *(
+        Schema(
+            name,
+            required={"ranking": "ranking", **battle},
+            optional={input_: column for input_, column in _OURS.items() if input_ not in battle},
+            kind="jsonl",
+            winners={"first": A, "second": B, "equal": TIE},
+            derive=derive.from_ranking,
+        )
+        for name, battle in _RANKINGS.items()
     ),
     # The rankings of WMT, a row for each pair: the lower rank is better, and "+" joins systems with the same output.
     Schema(
