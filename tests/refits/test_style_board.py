@@ -15,7 +15,8 @@ from app.imports.runner import ImportRunner
 from app.policy.schemas import Policy
 from app.refits.reproduce import reproduce
 from app.refits.schemas import Refit
-from app.wording import change
+from app.wording import change, points
+from tests.fixtures.console import SignIn
 from tests.fixtures.crowds import RANK_EVERYTHING
 from tests.fixtures.pages import Page
 from tests.rating.fit.styled_world import styled_records
@@ -75,7 +76,7 @@ def test_it_is_the_one_that_rate_has_of_the_same_votes(
 
 @pytest.mark.comparisons
 def test_votes_without_a_feature_are_left_out_and_counted(
-    ask: Ask, client: Client, imported: None, store_policy: Ask, run_refit: Callable[..., Refit]
+    ask: Ask, client: Client, imported: None, store_policy: Ask, run_refit: Callable[..., Refit], sign_in: SignIn
 ) -> None:
     vote = {name: value for name, value in styled_records()[0].items() if name != "conv_metadata"}
     ask("POST", "/votes/batch", json={"votes": [vote, {**vote, "features": {"length": [7, 9]}}]})
@@ -91,6 +92,10 @@ def test_votes_without_a_feature_are_left_out_and_counted(
     first, main = board["models"][0], board["models"][0]["compared"]["am-elo"]
     gains = page.texts(".//td[@class='number wide-only other']/small")
     assert gains[0] == change(first["score"] - main["score"])
+    one = ask("GET", "/annotators", scope="review:read").json()["items"][0]
+    shown = sign_in("review").page(f"/console/annotators/{one['id']}").texts(".//table//tr")
+    taste = next(row for row in shown if "Likes length" in row)
+    assert points(one["leans"]["length"]["points"]) in taste
 
 
 @pytest.mark.comparisons
