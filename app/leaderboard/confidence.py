@@ -163,10 +163,10 @@ class Outlook:
     sentence: str
 
 
-def find_outlook(conn: Connection, snapshot: SnapshotHead, tag: str | None = None) -> Outlook | None:
-    """Say in words whether the best model is decided; None where the snapshot does not have it."""
+def find_outlook(conn: Connection, snapshot: SnapshotHead, tag: str | None, component: int) -> Outlook | None:
+    """Say in words whether the best model of a group is decided; None where the snapshot does not have it."""
     try:
-        leaderboard = _read_leaderboard(conn, snapshot, tag or "")
+        leaderboard = _read_leaderboard(conn, snapshot, tag or "", component)
     except NoConfidenceError:
         return None
     known = leaderboard.known
@@ -180,8 +180,8 @@ def find_outlook(conn: Connection, snapshot: SnapshotHead, tag: str | None = Non
     return Outlook(short[verdict.verdict], sentence)
 
 
-def _read_leaderboard(conn: Connection, snapshot: SnapshotHead, tag: str) -> _Leaderboard:
-    known = find_confidence(conn, snapshot.id, tag)
+def _read_leaderboard(conn: Connection, snapshot: SnapshotHead, tag: str, component: int = 0) -> _Leaderboard:
+    known = find_confidence(conn, snapshot.id, tag, component)
     if known is None:
         raise NoConfidenceError(
             f"snapshot {snapshot.number} does not say how sure its order is: old snapshots drop it, early versions of "

@@ -60,7 +60,7 @@ def model_rows(models: ModelEstimates, model_ids: Ids, *, rank_spread: bool = Tr
 
 def verdict_rows(output: FitOutput) -> dict[str, str]:
     """Return the verdicts on the best k models of the main leaderboard, k = 1 to 10."""
-    found = output.confidence.get("")
+    found = output.confidence.get(("", 0))
     if found is None:
         return {}
     return {str(k): found.decide(k).verdict for k in range(1, min(VERDICTS + 1, len(found.joint.score)))}

@@ -19,19 +19,20 @@ _SHARES, _STEPS = np.dtype("<u2"), 65_535  # of probabilities
 
 
 def insert_confidence(
-    conn: Connection, snapshot_id: UUID, measured: Mapping[str, Confidence], model_ids: NDArray[np.int32]
+    conn: Connection, snapshot_id: UUID, measured: Mapping[tuple[str, int], Confidence], model_ids: NDArray[np.int32]
 ) -> None:
     """Store how sure the order of each leaderboard is.
 
     Parameters
     ----------
-    measured : by tag, "" for the main leaderboard
+    measured : by tag, "" for the main leaderboard, and component
     model_ids : of the models by their index
     """
     rows = [
         {
             "snapshot_id": snapshot_id,
             "tag": tag,
+            "component": component,
             "model_ids": model_ids[found.joint.models].tolist(),
             "scores": found.joint.score.tolist(),
             "freedom": found.joint.freedom.tolist(),
@@ -46,16 +47,15 @@ def insert_confidence(
             "confidence": found.rule.confidence,
             "margin": found.rule.margin,
         }
-        for tag, found in measured.items()
+        for (tag, component), found in measured.items()
     ]
     if rows:
         conn.execute(insert(snapshot_confidence), rows)
 
 
-def find_confidence(conn: Connection, snapshot_id: UUID, tag: str = "") -> Confidence | None:
-    """Return how sure the order of one leaderboard is; its models are their numbers. None where it is not kept."""
-    columns = snapshot_confidence.c
-    statement = select(snapshot_confidence).where(columns.snapshot_id == snapshot_id, columns.tag == tag)
+def find_confidence(conn: Connection, snapshot_id: UUID, tag: str = "", component: int = 0) -> Confidence | None:
+    """Return how sure the order of a group is, its models as numbers; None where it is not kept."""
+    statement = select(snapshot_confidence).filter_by(snapshot_id=snapshot_id, tag=tag, component=component)
     row = conn.execute(statement).mappings().one_or_none()
     if row is None:
         return None

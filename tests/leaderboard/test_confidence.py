@@ -5,11 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from httpx import Client
 from sqlalchemy import delete
 
 from app.database.engine import Database
 from app.database.tables import snapshot_confidence
 from tests.fixtures.crowds import crowd_votes
+from tests.fixtures.pages import Page
 
 Ask = Callable[..., Any]
 
@@ -49,6 +51,17 @@ def test_the_verdict_and_what_is_open(ask: Ask, crowd: list[str], refit: Ask, as
             assert one["undecided"]
             assert one["more_votes"]["low"] >= 1
             assert one["sentence"].startswith("It is not decided which")
+
+
+def test_each_group_says_what_it_needs(ask: Ask, client: Client, refit: Ask) -> None:
+    votes = crowd_votes(honest=30)
+    far = [{**vote, **{side: f"far {vote[side]}" for side in ("model_a", "model_b")}} for vote in votes[::16]]
+    assert ask("POST", "/votes/batch", json={"votes": [*votes, *far]}).status_code == 200
+    refit()
+    shown = [Page(client.get(f"/?group={group}")).text(".//div[@class='under']/p[@class='muted']") for group in (1, 2)]
+    assert all("Decided" in one or "more votes would settle it" in one for one in shown), shown
+    assert shown[0] != shown[1]
+    assert confidence(ask)["votes"] == len(votes)
 
 
 def test_an_answer_is_known_by_its_tag(ask: Ask, crowd: list[str], refit: Ask) -> None:

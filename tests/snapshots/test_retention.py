@@ -70,7 +70,7 @@ def publish(conn: Connection, published_at: str, standings: Sequence[str | None]
     conn.execute(insert(snapshot_matchups), {"snapshot_id": snapshot, **pair})
     conn.execute(insert(snapshot_charts), {"snapshot_id": snapshot, "name": "votes", "svg": "", "description": ""})
     insert_pair_weights(conn, snapshot, {"": uniform_weights(np.array([1, 2]))})
-    insert_confidence(conn, snapshot, {"": UNSURE}, np.array([1, 2], dtype=np.int32))
+    insert_confidence(conn, snapshot, {("", 0): UNSURE}, np.array([1, 2], dtype=np.int32))
     rows = [
         {"snapshot_id": snapshot, "annotator_id": i, "votes": 1, "rule_standing": standing, "standing": standing}
         for i, standing in enumerate(standings, 1)

@@ -209,6 +209,7 @@ snapshot_confidence = Table(
     metadata,
     Column("snapshot_id", Uuid, ForeignKey("snapshots.id"), primary_key=True),
     Column("tag", Text, primary_key=True),  # "" for all votes
+    Column("component", Integer, primary_key=True, server_default="0"),
     Column("model_ids", ARRAY(Integer), nullable=False),  # best first
     *(Column(name, ARRAY(Double), nullable=False) for name in ("scores", "freedom")),
     *(Column(name, LargeBinary, nullable=False) for name in ("errors", "doubled", "within")),

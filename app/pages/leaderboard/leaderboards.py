@@ -109,7 +109,7 @@ def show_leaderboard(conn: Connection, version: LeaderboardVersion, group_key: s
         votes=votes,
         more_votes=more,
         verdict=describe_verdict(shown, votes),
-        outlook=_outlook(conn, version, group),
+        outlook=find_outlook(conn, version.snapshot, version.tag, group.number - 1) if method == "am-elo" else None,
         about=f"{_ABOUT[method]} {_describe_more(published, shown, other)}",
         axis=axes[group.number],
         methods={one: _has(kept[one, ""], group) for one in METHODS if (one, "") in kept},
@@ -119,13 +119,6 @@ def show_leaderboard(conn: Connection, version: LeaderboardVersion, group_key: s
         other=other,
         before=before,
     )
-
-
-def _outlook(conn: Connection, version: LeaderboardVersion, group: Group) -> Outlook | None:
-    """Say whether the best model of a group is decided: a snapshot has it of the first group, and of each tag's."""
-    if version.method != "am-elo" or (group.number > 1 and group.tag is None):
-        return None
-    return find_outlook(conn, version.snapshot, version.tag if group.number == 1 else group.tag)
 
 
 def _tags(kept: Groups) -> dict[str, int]:

@@ -199,7 +199,7 @@ def find_first_settled(
 
 @dataclass(frozen=True)
 class Confidence:
-    """How sure the order of the ranked models of a leaderboard's largest component is.
+    """How sure the order of the ranked models of one component is.
 
     Attributes
     ----------
@@ -232,39 +232,43 @@ class Confidence:
         return decide(self.joint, k, self.rule, self.unscored)
 
 
-def measure_confidence(rating: Rating, rule: VerdictRule, design: Floats | None = None) -> Confidence | None:
-    """Return how sure the order of the largest component is. Provisional models are left out.
+def measure_confidence(
+    rating: Rating, rule: VerdictRule, design: Floats | None = None, component: int = 0
+) -> Confidence | None:
+    """Return how sure the order of a component is, 0 for the largest. Provisional models are left out.
 
     None without intervals, and with fewer than 2 or more than 500 ranked models with a score.
 
     Parameters
     ----------
     design : probability that the next battle is of each pair, symmetric, shape (n_models, n_models); by default as
-        battles were chosen so far
+        battles were chosen so far, as where no battle is of the component
     """
-    joint = join_scores(rating)
+    joint = join_scores(rating, component)
     if joint is None or len(joint.score) > MOST_MODELS:
         return None
     n = len(joint.score)
     votes = count_pairs_of(rating, joint)
+    here = None if design is None else design[np.ix_(joint.models, joint.models)]
     with one_blas_thread():
-        growth = find_growth(joint, votes, None if design is None else design[np.ix_(joint.models, joint.models)])
+        growth = find_growth(joint, votes, here if here is not None and here.any() else None)
         most = min(MOST_RANKS, n)
         within = rank_probabilities(joint, most)
         contenders = (within[:, -1] > 0.0) | (np.arange(n) <= most)
         forecasts = forecast_verdicts(joint, growth, min(most, n - 1), rule, contenders=contenders)
         doubled = growth.errors(growth.votes)
-    return Confidence(joint, doubled, within, forecasts, growth.votes, _bound_unscored(rating, rule, most, n), rule)
+    unscored = _bound_unscored(rating, rule, most, n, component)
+    return Confidence(joint, doubled, within, forecasts, growth.votes, unscored, rule)
 
 
-def _bound_unscored(rating: Rating, rule: VerdictRule, most: int, n: int) -> Unscored:
-    """Bound the models of the largest component that have no score, at every look together.
+def _bound_unscored(rating: Rating, rule: VerdictRule, most: int, n: int, component: int) -> Unscored:
+    """Bound the models of a component that have no score, at every look together.
 
     The probability under a score s that a model lost all its battles is a test martingale's inverse: 1/P starts at 1,
     stays 1 on average while battles come, and so ever reaches 1/α with probability α. The exact bound of a model that
     only lost is therefore valid at every look as it is.
     """
-    here, provisional = rating.components.label == 0, rating.models.provisional
+    here, provisional = rating.components.label == component, rating.models.provisional
     rest, later = here & ~rating.identified & ~provisional, int((here & provisional).sum())
     number = int(rest.sum())
     if number == 0:

@@ -60,16 +60,15 @@ class JointScores:
         return self.score[:, None] - self.score
 
 
-def join_scores(rating: Rating) -> JointScores | None:
-    """Return the scores of the largest component with their joint errors; None without errors or with one score.
+def join_scores(rating: Rating, component: int = 0) -> JointScores | None:
+    """Return the scores of a component with their joint errors; None without errors or with one score.
 
-    The largest component is the one with the most votes, number 0 on a leaderboard. Its models without a score or
-    without a rank are left out.
+    Component 0 is the one with the most votes. Models without a score or without a rank are left out.
     """
     if rating.covariance is None:
         return None
     models = rating.small.models
-    here = np.flatnonzero((rating.components.label[models] == 0) & ~rating.models.provisional[models])
+    here = np.flatnonzero((rating.components.label[models] == component) & ~rating.models.provisional[models])
     if len(here) < 2:  # noqa: PLR2004  one score has no difference
         return None
     score = ELO_PER_NATURAL * (rating.unit * rating.fit.scores)[here]

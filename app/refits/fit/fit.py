@@ -151,25 +151,26 @@ def tabulate_pairs(fit_input: FitInput, ratings: Mapping[str, Rating]) -> dict[s
 
 def measure_leaderboards(
     fit_input: FitInput, ratings: Mapping[str, Rating], pair_weights: Mapping[str, PairWeights]
-) -> dict[str, Confidence]:
-    """Return how sure the order of each leaderboard is.
+) -> dict[tuple[str, int], Confidence]:
+    """Return how sure the order of each leaderboard's groups is, by tag and component.
 
     Parameters
     ----------
-    ratings : by tag, "" for the main leaderboard; in this order, as many as fit into `MOST_PAIRS`
+    ratings : by tag, "" for the main leaderboard; in this order, as many groups as fit into `MOST_PAIRS`
     pair_weights : how likely each pair is to be a battle, by tag: forecasts assume that votes come so
     """
-    measured: dict[str, Confidence] = {}
+    measured: dict[tuple[str, int], Confidence] = {}
     pairs = 0
     for tag, rating in ratings.items():
         weights = pair_weights.get(tag)
         design = None if weights is None else _spread_weights(weights, fit_input.model_ids)
-        found = measure_confidence(rating, fit_input.verdict_rule, design)
-        if found is not None:
-            pairs += len(found.joint.score) * (len(found.joint.score) - 1) // 2
-            if pairs > MOST_PAIRS:
-                break
-            measured[tag] = found
+        for component in range(rating.components.number):
+            found = measure_confidence(rating, fit_input.verdict_rule, design, component)
+            if found is not None:
+                pairs += len(found.joint.score) * (len(found.joint.score) - 1) // 2
+                if pairs > MOST_PAIRS:
+                    return measured
+                measured[tag, component] = found
     return measured
 
 

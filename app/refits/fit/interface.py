@@ -301,7 +301,7 @@ class FitOutput:
     diagnostics: Diagnostics
     votes_used: float
     matchups: MatchupTable
-    confidence: dict[str, Confidence]
+    confidence: dict[tuple[str, int], Confidence]
     votes_hash: str
     seconds: dict[str, float] = field(default_factory=dict)
     notices: tuple[RatingNotice, ...] = ()

@@ -168,6 +168,29 @@ def test_everything_of_a_leaderboard(fitted: Rating) -> None:
     assert aimed.doubled[5, 6] > 1.3 * known.doubled[5, 6]
 
 
+def test_a_group_with_the_same_votes_on_other_models_is_as_sure(fitted: Rating) -> None:
+    cells, number = fitted.cells, fitted.cells.n_models
+    order = np.argsort(np.tile(cells.annotator, 2), kind="stable")
+    twice = {name: np.tile(getattr(cells, name), 2)[order] for name in ("annotator", "n", "s", "ties")}
+    models = {
+        name: np.concatenate([getattr(cells, name), getattr(cells, name) + number])[order].astype(np.int32)
+        for name in ("model_a", "model_b")
+    }
+    both = estimate(replace(cells, **twice, **models, n_models=2 * number), LoopSettings())
+    design = np.ones((2 * number, 2 * number))
+    design[number:] = design[:, number:] = 0.0
+    first, second, third = (measure_confidence(both, RULE, component=component) for component in range(3))
+    assert first is not None
+    assert second is not None
+    assert third is None
+    assert second.joint.models.tolist() == (first.joint.models + number).tolist()
+    np.testing.assert_allclose(second.within, first.within, atol=0.01)
+    np.testing.assert_allclose(second.joint.errors, first.joint.errors, rtol=1e-4)
+    no_battle = measure_confidence(both, RULE, design, 1)
+    assert no_battle is not None
+    np.testing.assert_allclose(no_battle.forecasts, second.forecasts)
+
+
 def test_a_leaderboard_without_intervals_has_none(fitted: Rating) -> None:
     assert measure_confidence(replace(fitted, covariance=None), RULE) is None
 
