@@ -125,8 +125,9 @@ class VoteReader:
         schema = with_verdicts(self._form.schema, read_verdicts(options.verdict))
         named, kept, has = options.features, options.keep_features, self._source.has
         measures = find_measures(ARENA if kept else named, self._form, has, required=not (kept or options.judged))
-        if options.by and has(options.by):
-            measures["category"] = options.by
+        of_format = self._form.schema.optional.get("category", "") if options.by == "category" else ""
+        if by := next((column for column in (options.by, of_format) if column and has(column)), None):
+            measures["category"] = by
         self._form = replace(
             self._form, schema=schema, annotator_prefix=options.annotator_prefix, judged=options.judged,
             measures=measures, kept=kept,

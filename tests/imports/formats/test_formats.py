@@ -136,6 +136,12 @@ EXPECTED = {
         faults=["line 4, winner"],
         battle="u1/elk/owl",
     ),
+    "arena-hard-v01.jsonl": Expected(
+        [("gpt-4-1106-preview", "baseline", "owl", A), ("gpt-4-1106-preview", "owl", "baseline", TIE)],
+        skipped=1,
+        faults=["line 3, winner"],
+        battle="q1/baseline/owl",
+    ),
     "judge-bench.jsonl": Expected(
         [
             ("arena_hard", "right", "wrong", A), ("arena_hard", "wrong", "right", A), ("key", "right", "wrong", A),
@@ -252,6 +258,20 @@ def test_judges_that_were_sure_are_kept() -> None:
     frame = read_vote_file(FOLDER / "arena-hard.jsonl").frame
     assert frame["metadata"].to_list() == ['{"raw_winner":"A>>B"}', None, None]
     assert frame["battle_id"].to_list() == ["u1/elk/owl", "u1/owl/elk", "u2/elk/owl"]
+
+
+@pytest.mark.parametrize(
+    ("name", "question", "category"),
+    [
+        ("arena-hard.jsonl", "u1", "hard_prompt"), ("arena-hard-v01.jsonl", "q1", None),
+        ("judge-bench.jsonl", "p1", "livebench"), ("llmbar.json", "Say 1", None),
+        ("alpaca-eval.json", "Say 0", "koala"), ("wmt.csv", "620", None), ("mt-bench.csv", "81/1", None),
+    ],
+)  # fmt: skip
+def test_judges_are_compared_by_question_and_category(name: str, question: str, category: str | None) -> None:
+    frame = read_vote_file(FOLDER / name, ReadOptions(judged=True, by="category")).frame
+    assert frame["question"][0] == question
+    assert (frame["category"][0] if "category" in frame.columns else None) == category
 
 
 def test_a_kept_word_joins_the_metadata_there_are(tmp_path: Path) -> None:

@@ -76,6 +76,8 @@ def from_feedback(frame: pl.DataFrame) -> pl.DataFrame:
 
 def from_two_games(frame: pl.DataFrame) -> pl.DataFrame:
     """Make two votes: in the first game the baseline is A, in the second the model is; a game may have no verdict."""
+    if "model_b" not in frame.columns:
+        frame = frame.with_columns(model_b=pl.lit("baseline"))
     first = frame.with_columns(
         model_a=pl.col("model_b"), model_b=pl.col("model_a"), winner=_text("first_score"), game=pl.lit("1")
     )

@@ -15,6 +15,12 @@ _OURS: Mapping[Input, str] = {
 _RANKINGS: Mapping[str, dict[Input, str]] = {"rankings-of-items": {"battle_id": "item"}, "rankings": {}}
 _MISSING = frozenset({""})
 
+_GAMES: Mapping[str, int] = {
+    **dict.fromkeys(("A>B", "A>>B", "B<A", "B<<A"), A),
+    **dict.fromkeys(("B>A", "B>>A", "A<B", "A<<B"), B),
+    **dict.fromkeys(("A=B", "B=A"), TIE),
+}
+
 OURS = Schema("votes", required=_VOTE, optional=_OURS)
 
 SCHEMAS: tuple[Schema, ...] = (
@@ -25,11 +31,16 @@ SCHEMAS: tuple[Schema, ...] = (
             "model_a": "model", "model_b": "baseline", "first_score": "games.0.score", "second_score": "games.1.score",
         },
         optional={"battle_id": "uid"},
-        winners={
-            **dict.fromkeys(("A>B", "A>>B", "B<A", "B<<A"), A),
-            **dict.fromkeys(("B>A", "B>>A", "A<B", "A<<B"), B),
-            **dict.fromkeys(("A=B", "B=A"), TIE),
-        },
+        winners=_GAMES,
+        no_vote=_MISSING,
+        derive=derive.from_two_games,
+    ),
+    # Its first version does not name the baseline.
+    Schema(
+        "arena-hard-v01",
+        required={"model_a": "model", "first_score": "games.0.score", "second_score": "games.1.score"},
+        optional={"battle_id": "question_id"},
+        winners=_GAMES,
         no_vote=_MISSING,
         derive=derive.from_two_games,
     ),
@@ -37,7 +48,7 @@ SCHEMAS: tuple[Schema, ...] = (
     Schema(
         "judge-bench",
         required={"label": "label", "first_score": "judgments.0.decision"},
-        optional={"second_score": "judgments.1.decision"},
+        optional={"second_score": "judgments.1.decision", "category": "source"},
         winners={"A>B": A, "B>A": B, "A=B": TIE},
         no_vote=_MISSING,
         derive=derive.from_judge_bench,
@@ -80,7 +91,7 @@ SCHEMAS: tuple[Schema, ...] = (
     Schema(
         "alpaca-eval",
         required={"model_a": "generator_1", "model_b": "generator_2", "preference": "preference"},
-        optional={"cost": "price_per_example"},
+        optional={"cost": "price_per_example", "category": "dataset"},
         winners={"output_1": A, "output_2": B, "draw": TIE},
         no_vote=_MISSING,
         derive=derive.from_preference,

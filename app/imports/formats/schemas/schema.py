@@ -15,8 +15,8 @@ Input = Literal[
 ]  # fmt: skip
 """The inputs that are read from a record: the fields of a vote, and other columns from which formats derive them."""
 
-OF_JUDGES: tuple[Input, ...] = ("question", "turn", "cost")
-"""Read only where judges are compared: what was asked, and what the verdict cost."""
+OF_JUDGES: tuple[Input, ...] = ("question", "turn", "cost", "category")
+"""Read only where judges are compared: what was asked, of which kind that is, and what the verdict cost."""
 
 POOLED_ANNOTATOR = "pooled"
 
