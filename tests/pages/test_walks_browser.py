@@ -89,7 +89,10 @@ def test_the_intervals_are_one_plot(reader: Page) -> None:
     expect(reader.locator("tr.chosen")).to_contain_text("model 1-6")
     width = "document.querySelector('tbody .whisker').getBoundingClientRect().width"
     before = reader.evaluate(width)
+    tab_to(reader, reader.get_by_role("link", name="model 1-2"), most=200)
+    reader.keyboard.press("Space")
     tab_to(reader, reader.get_by_label("Zoom"))
+    expect(reader.locator("tr.chosen")).to_contain_text("model 1-2")
     reader.keyboard.press("End")
     assert reader.evaluate(width) == pytest.approx(12 * before, rel=0.01)
     assert_accessible(reader)

@@ -1,4 +1,5 @@
-// The intervals as one plot: point at a model to see which are level with it, click to keep it, zoom and move the axis.
+// The intervals as one plot: point at a model to see which are level with it, keep it by a click or the space bar, zoom
+// and move the axis.
 // And a button that copies the permanent address.
 "use strict";
 
@@ -51,22 +52,26 @@
     root.toggleAttribute("data-zoomed", factor > 1.5);
   }
 
-  document.addEventListener("pointerover", (event) => {
-    const row = event.target.closest?.(".board tbody tr");
-    if (row) show(row);
-    else showKept();
-  });
-  document.addEventListener("focusin", (event) => {
+  function choose(event) {
     const row = event.target.closest(".board tbody tr");
-    if (row) show(row);
-  });
-  document.addEventListener("click", (event) => {
-    const row = event.target.closest(".board tbody tr");
-    if (!row || event.target.closest("a")) return;
+    if (!row) return;
+    event.preventDefault();
     kept = kept === nameOf(row) ? null : nameOf(row);
     showKept();
+  }
+
+  for (const kind of ["pointerover", "focusin"]) {
+    document.addEventListener(kind, (event) => {
+      const row = event.target.closest?.(".board tbody tr");
+      if (row) show(row);
+      else showKept();
+    });
+  }
+  document.addEventListener("click", (event) => {
+    if (!event.target.closest("a")) choose(event);
   });
   document.addEventListener("keydown", (event) => {
+    if (event.key === " ") choose(event);
     if (event.key !== "Escape") return;
     kept = null;
     showKept();
