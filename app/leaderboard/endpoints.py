@@ -12,6 +12,7 @@ from app.api.public_route import PublicRoute, revalidated
 from app.database.timestamps import Timestamp
 from app.errors import BadInputError, FieldError
 from app.leaderboard import matchups
+from app.leaderboard.categories import CategoryTable, tabulate_categories
 from app.leaderboard.confidence import LeaderboardConfidence, describe_confidence
 from app.leaderboard.criteria import CriteriaAgreement, compare_criteria
 from app.leaderboard.diff.schemas import SnapshotDiff
@@ -208,6 +209,30 @@ def get_criteria(_reader: OptionalReader, conn: ReadView, snapshot: _Snapshot = 
     chosen = find_snapshot(conn, snapshot, as_of)
     content = compare_criteria(conn, chosen).model_dump_json().encode()
     return _respond(content, "json", f"criteria-{chosen.number}")
+
+
+@router.get(
+    "/leaderboard/categories",
+    dependencies=[revalidated],
+    response_model=CategoryTable,
+    responses={
+        304: {"description": "The table is still the one that `If-None-Match` names."},
+        **problem_responses(401, 403, 404, 422, 503),
+    },
+)
+def get_categories(
+    _reader: OptionalReader, conn: ReadView, snapshot: _Snapshot = None, as_of: _AsOf = None
+) -> Response:
+    """Show the scores of all models in all categories, and which stand out.
+
+    The leaderboard of a category is in `GET /leaderboard?tag=language=fr`.
+
+    Public, unless the service is set to require scope `read`. Problems: `no-snapshot` before the first publication;
+    `not-found` for an unknown snapshot; `invalid` for an unknown time, or for both `snapshot` and `as_of`.
+    """
+    _refuse_two_choices(snapshot, as_of)
+    chosen = find_snapshot(conn, snapshot, as_of)
+    return _respond(tabulate_categories(conn, chosen).model_dump_json().encode(), "json", f"categories-{chosen.number}")
 
 
 @router.get(

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from httpx import Client
 from sqlalchemy import Connection, func, select, text, update
 
 from app.annotators.service import decide, find_annotator
@@ -146,7 +147,12 @@ def test_boards_by_tag(database: Database, stored_crowd: None, run_refit: DoRefi
 
 @pytest.mark.comparisons
 def test_boards_by_category(
-    database: Database, stored_crowd: None, run_refit: DoRefit, store_policy: ChangePolicy
+    database: Database,
+    stored_crowd: None,
+    run_refit: DoRefit,
+    store_policy: ChangePolicy,
+    ask: Callable[..., Any],
+    client: Client,
 ) -> None:
     """Model 1 loses in English what it wins in French; one vote has an unknown value, most have none."""
     french = tag_votes(database, "annotator_id <= 7", "language=fr")
@@ -174,6 +180,15 @@ def test_boards_by_category(
     assert 0 < first["lower"] < first["difference"] < first["upper"]
     assert first["difference"] == pytest.approx(french_board[1].score - whole[1].score)
     assert whole[1].score < weighted[1].score < french_board[1].score
+    table = ask("GET", "/leaderboard/categories").json()
+    assert list(table["dimensions"]) == ["language"]
+    row = next(one for one in table["models"] if one["model"] == "model 0")
+    assert (row["score"], set(row["categories"])) == (whole[1].score, {"language=fr", "language=en"})
+    assert row["categories"]["language=fr"]["stands_out"]
+    assert row["categories"]["language=fr"]["difference"] == pytest.approx(first["difference"])
+    assert sum(one["categories"]["language=fr"]["votes"] for one in table["models"]) == 2 * french
+    assert 'in <a href="/?tag=language%3Dfr' in client.get("/").text
+    assert client.get("/?method=weighted").status_code == 200
     assert reproduce(database, "1").largest_difference == 0.0
 
 

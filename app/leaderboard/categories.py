@@ -1,0 +1,76 @@
+"""A table of models and categories: scores, and what stands out beyond its error."""
+
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import Connection
+
+from app.snapshots.queries import list_placed_models
+from app.snapshots.schemas import Snapshot, SnapshotHead
+
+
+class Dimension(BaseModel):
+    """The categories of a dimension together."""
+
+    model_config = ConfigDict(frozen=True)
+
+    votes: dict[str, int] = Field(description='Counted votes by tag; "" for those of none of its categories.')
+    spread: float | None = Field(
+        description="Standard deviation of a model's scores over the categories, Elo points; null where all votes are "
+        "of one."
+    )
+
+
+class CategoryScore(BaseModel):
+    """A model in a category; null where the votes give no score or no interval."""
+
+    model_config = ConfigDict(frozen=True)
+
+    score: float | None
+    lower: float | None
+    upper: float | None
+    votes: int = Field(description="0 for a model without votes in the category, whose score is that of the others.")
+    difference: float | None = Field(description="The score less that of the main leaderboard.")
+    stands_out: bool = Field(
+        description="Whether the difference is beyond its error, with Bonferroni's correction for all models and "
+        "categories of the dimension."
+    )
+
+
+class CategoryRow(BaseModel):
+    """A model, by the tags of the categories."""
+
+    model_config = ConfigDict(frozen=True)
+
+    model: str
+    score: float | None = Field(description="Of the main leaderboard.")
+    categories: dict[str, CategoryScore]
+
+
+class CategoryTable(BaseModel):
+    """The scores of the models in all categories."""
+
+    model_config = ConfigDict(frozen=True)
+
+    snapshot: SnapshotHead
+    dimensions: dict[str, Dimension]
+    models: list[CategoryRow] = Field(description="In the order of the main leaderboard.")
+
+
+def tabulate_categories(conn: Connection, snapshot: Snapshot) -> CategoryTable:
+    """Return the table of a snapshot; without dimensions where it has no categories."""
+    found = snapshot.diagnostics.get("categories", {})
+    outliers = {(one["model"], one["tag"]) for dimension in found.values() for one in dimension["outliers"]}
+    scores: dict[str, dict[str, CategoryScore]] = {}
+    main = {row["model"]: row["score"] for row in list_placed_models(conn, snapshot.id)}
+    for tag in (tag for dimension in found.values() for tag in dimension["votes"] if tag):
+        for row in list_placed_models(conn, snapshot.id, tag=tag):
+            model, own, whole = row["model"], row["score"], main.get(row["model"])
+            scores.setdefault(model, {})[tag] = CategoryScore(
+                **{name: row[name] for name in ("score", "lower", "upper", "votes")},
+                difference=None if own is None or whole is None else own - whole,
+                stands_out=(model, tag) in outliers,
+            )
+    return CategoryTable(
+        snapshot=SnapshotHead.model_validate(dict(snapshot)),
+        dimensions={name: Dimension(votes=one["votes"], spread=one["spread"]) for name, one in found.items()},
+        models=[CategoryRow(model=name, score=score, categories=scores.get(name, {})) for name, score in main.items()],
+    )
