@@ -202,8 +202,9 @@ def style_control() -> Iterator[Row]:
     R = million_votes.world.score / ELO_PER_NATURAL
     leans = np.array([0.2, 0.3, 0.1, 0.0]) + generator.normal(0.0, 0.3, (n_annotators, 4))
     outcome = generator.random(size) < expit(R[a] - R[b] + (z * leans[k]).sum(axis=1))
-    names = [[str(i) for i in range(number)] for number in (n_annotators, million_votes.sizes["n_models"])]
-    votes = IndexedVotes(*names, *(each.astype(np.int32) for each in (k, a, b)), outcome.astype(np.float64))
+    names, n_models = [str(i) for i in range(n_annotators)], million_votes.sizes["n_models"]
+    pairs = k.astype(np.int32), a.astype(np.int32), b.astype(np.int32)
+    votes = IndexedVotes(names, names[:n_models], *pairs, outcome.astype(np.float64))
 
     def controlled() -> object:
         rating = run_round(votes.aggregate(), AM_ELO)

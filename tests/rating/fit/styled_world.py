@@ -6,11 +6,17 @@ import numpy as np
 
 from app.rating.arrays import Floats
 from app.rating.fit.scale import ELO_PER_NATURAL
-from app.rating.votes.features import SIDE, Features
+from app.rating.fit.style import fit_style
+from app.rating.settings import LoopSettings
+from app.rating.verdict.round import run_round
+from app.rating.votes.features import SIDE, Features, featured_cells
 from app.rating.votes.indexed import IndexedVotes
 
 GAMMA = np.array([0.2, 0.3])
 STYLE_SD = 0.5  # of the models' own style, beside which answers vary by 1
+
+
+SETTINGS = LoopSettings(min_votes=0, flag_rule="threshold")
 
 
 @dataclass(frozen=True)
@@ -66,3 +72,12 @@ def styled_records() -> list[dict[str, object]]:
         }
         for i in range(len(length))
     ]
+
+
+def fit_styled() -> Floats:
+    """Return scores, γ and each annotator's (θ, b) of a small world, fitted on the executors in force."""
+    world = draw_styled(12, 60, n_models=5)
+    plain = run_round(world.votes.aggregate(), SETTINGS)
+    cells = featured_cells(world.votes, world.features, plain.small, plain.fit.weights(plain.small.cells))
+    found = fit_style(*cells, plain.fit, np.zeros(5, dtype=np.int64), cap=None, bias_correction=True)
+    return np.concatenate([found.fit.scores, found.own.ravel()])

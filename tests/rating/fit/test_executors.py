@@ -14,7 +14,8 @@ from app.rating.fit import executors as module
 from app.rating.fit.executors import Executors, RemoteParts, fitting_on
 from app.rating.fit.result import FitResult
 from app.rating.votes.cells import Cells
-from tests.fixtures.cluster import assert_same, fit
+from tests.fixtures.cluster import SAME, assert_same, fit
+from tests.rating.fit.styled_world import fit_styled
 
 Start = Callable[[int], ProcessPoolExecutor]
 
@@ -34,6 +35,12 @@ def two(processes: Start) -> list[Executor]:
 def test_two_processes_find_what_one_finds(remote_cells: Cells, local_fit: FitResult, two: list[Executor]) -> None:
     with fitting_on(Executors(two, worth=1)):
         assert_same(fit(remote_cells), local_fit)
+
+
+def test_two_processes_find_the_leans_that_one_finds(two: list[Executor]) -> None:
+    local = fit_styled()
+    with fitting_on(Executors(two, worth=1)):
+        assert fit_styled() == pytest.approx(local, abs=SAME)
 
 
 def test_two_threads_find_what_one_finds(remote_cells: Cells, local_fit: FitResult) -> None:
