@@ -201,7 +201,7 @@ def _load(
             model_a=_positions(own.model_a_id, model_ids, "model"),
             model_b=_positions(own.model_b_id, model_ids, "model"),
             outcome=OUTCOME_VALUES[own.outcome],
-            dimensions={}, tags=(), tag_bits=None, style_features=(), measures=None,
+            dimensions={}, tags=(), tag_bits=None, style_features=(), measures=None, battles=None,
         )
         for name, own in counted.items()
     }  # fmt: skip
