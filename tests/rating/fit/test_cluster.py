@@ -18,7 +18,8 @@ from app.rating.fit.cluster import ClusterExecutors, fitting_on_cluster
 from app.rating.fit.executors import Build, Message, RemoteParts, _held, current_executors, fitting_on
 from app.rating.fit.result import FitResult
 from app.rating.votes.cells import Cells
-from tests.fixtures.cluster import assert_same, fit, start_cluster
+from tests.fixtures.cluster import SAME, assert_same, fit, start_cluster
+from tests.rating.fit.styled_world import fit_styled
 
 
 @pytest.fixture
@@ -36,8 +37,10 @@ def test_a_cluster_finds_what_one_machine_finds(
     local_fit: FitResult,
     remote_messages: list[list[Message]],
 ) -> None:
+    leans = fit_styled()
     with fitting_on_cluster(cluster.scheduler_address):
         assert_same(fit(remote_cells), local_fit)
+        assert fit_styled() == pytest.approx(leans, abs=SAME)
     assert {len(messages) for messages in remote_messages} == {2}
     assert set(client.run(lambda: len(_held)).values()) == {0}  # the workers have their memory back
 
