@@ -4,7 +4,23 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, case, func, not_, or_, select, update
+from sqlalchemy import (
+    ARRAY,
+    ColumnElement,
+    Connection,
+    RowMapping,
+    Select,
+    Uuid,
+    and_,
+    any_,
+    case,
+    cast,
+    func,
+    not_,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert
 
 from app.database.tables import annotators, battles, invitations, votes
@@ -81,7 +97,8 @@ def find_link(conn: Connection, invitation_id: UUID) -> RowMapping | None:
 
 def find_open(conn: Connection, ids: Collection[UUID]) -> set[UUID]:
     """Return those of these invitations that are open."""
-    return set(conn.execute(select(invitations.c.id).where(invitations.c.id.in_(ids), is_open())).scalars())
+    wanted = invitations.c.id == any_(cast(list(ids), ARRAY(Uuid)))  # IN is several times as slow in SQLAlchemy
+    return set(conn.execute(select(invitations.c.id).where(wanted, is_open())).scalars())
 
 
 def find_open_door(conn: Connection) -> RowMapping | None:
