@@ -10,11 +10,9 @@ import psycopg
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
-from app.database.tables import votes
 from app.models.contestants import AS_RECORDED, Contestants
 from app.policy.schemas import MOST_TAGS
 from app.snapshots.vote_sets import is_retracted_sql
-from app.votes.queries import any_vote
 
 NO_DAY = np.iinfo(np.int32).max
 """The day of a vote whose date is not known."""
@@ -50,6 +48,8 @@ WHERE v.recorded_in >= pg_snapshot_xmin(CAST(%(vote_set)s AS pg_snapshot)) AND N
 """  # noqa: S608  only this module's own words
 
 _OVERALL = "AND v.criterion IS NULL"
+# The order makes PostgreSQL take the partial index: without statistics it expects a row at once, and reads all votes.
+_ANY_CRITERION = "SELECT 1 FROM votes WHERE criterion IS NOT NULL ORDER BY criterion LIMIT 1"
 _CRITERIA = """
 SELECT v.criterion FROM votes AS v WHERE v.criterion IS NOT NULL {conditions}
 GROUP BY v.criterion ORDER BY count(*) DESC, v.criterion COLLATE "C" LIMIT %(most)s
@@ -167,7 +167,7 @@ def read_votes(
     conditions = ""
     if criterion is not None:
         conditions, values["criterion"] = "AND v.criterion = %(criterion)s", criterion
-    elif any_vote(conn, votes.c.criterion.is_not(None)):  # looking at the last column of each row takes a fifth more
+    elif conn.exec_driver_sql(_ANY_CRITERION).first():  # looking at the last column of each row takes a fifth more
         conditions = _OVERALL
     if vote_set is not None:
         conditions += f" AND {_NAMED}"
