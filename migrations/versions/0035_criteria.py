@@ -16,7 +16,7 @@ _KEY, _FORMER_KEY = ["battle_id", "annotator_id", "criterion", "version"], ["bat
 
 def upgrade() -> None:
     op.add_column("votes", sa.Column("criterion", sa.Text()))
-    _replace_key(_FORMER_KEY, _KEY, postgresql_nulls_not_distinct=True)
+    _replace_key(_FORMER_KEY, _KEY, nulls_distinct=False)
     op.create_index("ix_votes_criterion", "votes", ["criterion"], postgresql_where=sa.text("criterion IS NOT NULL"))
 
 
@@ -24,11 +24,17 @@ def downgrade() -> None:
     op.drop_index("ix_votes_criterion", "votes")
     # The earlier version would count them as votes on which answer is better.
     op.execute("DELETE FROM votes WHERE criterion IS NOT NULL")
-    _replace_key(_KEY, _FORMER_KEY)
+    _replace_key(_KEY, _FORMER_KEY, nulls_distinct=True)
     op.drop_column("votes", "criterion")
 
 
-def _replace_key(former: list[str], key: list[str], **more: bool) -> None:
-    battles = sa.text("battle_id IS NOT NULL")
-    op.create_index(f"uq_votes_{'_'.join(key)}", "votes", key, unique=True, postgresql_where=battles, **more)
+def _replace_key(former: list[str], key: list[str], *, nulls_distinct: bool) -> None:
+    op.create_index(
+        f"uq_votes_{'_'.join(key)}",
+        "votes",
+        key,
+        unique=True,
+        postgresql_where=sa.text("battle_id IS NOT NULL"),
+        postgresql_nulls_not_distinct=not nulls_distinct,
+    )
     op.drop_index(f"uq_votes_{'_'.join(former)}", "votes")
