@@ -13,6 +13,7 @@ from app.guard.refusals import PREFIX
 from app.imports import endpoints as imports
 from app.invitations import endpoints as invitations
 from app.leaderboard import endpoints as leaderboard
+from app.leaderboard.diff import endpoints as diff
 from app.models import endpoints as models
 from app.monitoring import endpoints as monitoring
 from app.pages.compare import endpoints as compare_page
@@ -69,6 +70,7 @@ def install_routes(app: FastAPI) -> None:
         invitations.router,
         refits.router,
         leaderboard.router,
+        diff.router,
         models.router,
         leaderboard.models_router,  # after models: names may hold slashes, and its GET /models/{name} matches them all
         snapshots.router,

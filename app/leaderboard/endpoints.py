@@ -3,6 +3,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import AfterValidator, TypeAdapter
+from sqlalchemy import Connection
 
 from app.api.blanks import Blank, leave_blank
 from app.api.dependencies import OptionalReader, ReadView, held, require
@@ -15,8 +16,6 @@ from app.leaderboard import matchups
 from app.leaderboard.categories import CategoryTable, tabulate_categories
 from app.leaderboard.confidence import LeaderboardConfidence, describe_confidence
 from app.leaderboard.criteria import CriteriaAgreement, compare_criteria
-from app.leaderboard.diff.schemas import SnapshotDiff
-from app.leaderboard.diff.service import compare_snapshots
 from app.leaderboard.excerpt import MOST_MODELS, Excerpt, read_fields
 from app.leaderboard.formats import make_catalog, render
 from app.leaderboard.matchups import MatchupPage
@@ -26,7 +25,7 @@ from app.leaderboard.schemas import ArenaCatalog, Leaderboard, LeaderboardFormat
 from app.leaderboard.service import LeaderboardVersion, SnapshotState
 from app.models.service import find_contestant
 from app.rating.verdict.confidence import MOST_RANKS
-from app.snapshots.schemas import Freshness, LeaderboardMethod
+from app.snapshots.schemas import Freshness, LeaderboardMethod, Snapshot
 from app.snapshots.service import find_snapshot
 
 router = APIRouter(tags=["leaderboard"], route_class=PublicRoute)
@@ -53,6 +52,10 @@ def _known_fields(value: str) -> str:
     return value
 
 
+_PROBLEMS_OR_UNCHANGED = {
+    304: {"description": "The answer is still the one that `If-None-Match` names."},
+    **problem_responses(401, 403, 404, 422, 503),
+}
 _Snapshot = Annotated[str | None, Query(description="Id or number of a snapshot; the newest by default.")]
 _AsOf = Annotated[Timestamp | None, Query(description="The newest snapshot at this time.")]
 
@@ -68,8 +71,7 @@ _AsOf = Annotated[Timestamp | None, Query(description="The newest snapshot at th
                 "application/vnd.apache.parquet": {"schema": {"type": "string", "format": "binary"}},
             }
         },
-        304: {"description": "The leaderboard is still the one that `If-None-Match` names."},
-        **problem_responses(401, 403, 404, 422, 503),
+        **_PROBLEMS_OR_UNCHANGED,
     },
 )
 def get_leaderboard(
@@ -127,10 +129,7 @@ def get_leaderboard(
     "/leaderboard/arena-catalog",
     dependencies=[revalidated],
     response_model=ArenaCatalog,
-    responses={
-        304: {"description": "The leaderboard is still the one that `If-None-Match` names."},
-        **problem_responses(401, 403, 404, 422, 503),
-    },
+    responses=_PROBLEMS_OR_UNCHANGED,
 )
 def get_arena_catalog(
     _reader: OptionalReader,
@@ -158,10 +157,7 @@ def get_arena_catalog(
     "/leaderboard/confidence",
     dependencies=[revalidated],
     response_model=LeaderboardConfidence,
-    responses={
-        304: {"description": "The answer is still the one that `If-None-Match` names."},
-        **problem_responses(401, 403, 404, 422, 503),
-    },
+    responses=_PROBLEMS_OR_UNCHANGED,
 )
 def get_confidence(
     _reader: OptionalReader,
@@ -182,8 +178,7 @@ def get_confidence(
     `no-confidence` where it does not say how sure its order is; `invalid` for a k that is not below the number of
     models, an unknown time, or for both `snapshot` and `as_of`.
     """
-    _refuse_two_choices(snapshot, as_of)
-    chosen = find_snapshot(conn, snapshot, as_of)
+    chosen = _choose(conn, snapshot, as_of)
     found = describe_confidence(conn, chosen, k=k, tag=tag or None)
     return _respond(found.model_dump_json().encode(), "json", f"confidence-{chosen.number}")
 
@@ -192,10 +187,7 @@ def get_confidence(
     "/leaderboard/criteria",
     dependencies=[revalidated],
     response_model=CriteriaAgreement,
-    responses={
-        304: {"description": "The answer is still the one that `If-None-Match` names."},
-        **problem_responses(401, 403, 404, 422, 503),
-    },
+    responses=_PROBLEMS_OR_UNCHANGED,
 )
 def get_criteria(_reader: OptionalReader, conn: ReadView, snapshot: _Snapshot = None, as_of: _AsOf = None) -> Response:
     """Say how the criteria of votes agree: how many pairs of models each two put into the same order.
@@ -205,8 +197,7 @@ def get_criteria(_reader: OptionalReader, conn: ReadView, snapshot: _Snapshot = 
     Public, unless the service is set to require scope `read`. Problems: `no-snapshot` before the first publication;
     `not-found` for an unknown snapshot; `invalid` for an unknown time, or for both `snapshot` and `as_of`.
     """
-    _refuse_two_choices(snapshot, as_of)
-    chosen = find_snapshot(conn, snapshot, as_of)
+    chosen = _choose(conn, snapshot, as_of)
     content = compare_criteria(conn, chosen).model_dump_json().encode()
     return _respond(content, "json", f"criteria-{chosen.number}")
 
@@ -215,10 +206,7 @@ def get_criteria(_reader: OptionalReader, conn: ReadView, snapshot: _Snapshot = 
     "/leaderboard/categories",
     dependencies=[revalidated],
     response_model=CategoryTable,
-    responses={
-        304: {"description": "The table is still the one that `If-None-Match` names."},
-        **problem_responses(401, 403, 404, 422, 503),
-    },
+    responses=_PROBLEMS_OR_UNCHANGED,
 )
 def get_categories(
     _reader: OptionalReader, conn: ReadView, snapshot: _Snapshot = None, as_of: _AsOf = None
@@ -230,8 +218,7 @@ def get_categories(
     Public, unless the service is set to require scope `read`. Problems: `no-snapshot` before the first publication;
     `not-found` for an unknown snapshot; `invalid` for an unknown time, or for both `snapshot` and `as_of`.
     """
-    _refuse_two_choices(snapshot, as_of)
-    chosen = find_snapshot(conn, snapshot, as_of)
+    chosen = _choose(conn, snapshot, as_of)
     return _respond(tabulate_categories(conn, chosen).model_dump_json().encode(), "json", f"categories-{chosen.number}")
 
 
@@ -246,8 +233,7 @@ def get_categories(
                 "application/vnd.apache.parquet": {"schema": {"type": "string", "format": "binary"}},
             }
         },
-        304: {"description": "The matchups are still those that `If-None-Match` names."},
-        **problem_responses(401, 403, 404, 422, 503),
+        **_PROBLEMS_OR_UNCHANGED,
     },
 )
 def list_matchups(
@@ -310,22 +296,6 @@ def get_model(
     return describe_model(conn, find_contestant(conn, name), method)
 
 
-@router.get("/snapshots/{before}/diff/{after}", responses=problem_responses(401, 403, 404, 422, 503))
-def get_diff(
-    before: str,
-    after: str,
-    _reader: OptionalReader,
-    conn: ReadView,
-    method: Annotated[LeaderboardMethod, Query(description="Which of the snapshots' leaderboards.")] = "am-elo",
-) -> SnapshotDiff:
-    """Compare two snapshots, named by id or number: which models moved, how far, and what changed between the two.
-
-    The answer has numbers and sentences. Public, unless the service is set to require scope `read`. Problems:
-    `not-found`, `no-such-board` where a snapshot has no leaderboard of the method, `invalid` for an unknown method.
-    """
-    return compare_snapshots(conn, before, after, method=method)
-
-
 def _file_name(version: LeaderboardVersion) -> str:
     """Return a file name for a download, with the characters of the tag that are safe in a header."""
     tag = "".join(c if c.isascii() and c.isalnum() else "-" for c in version.tag or "")[:50]
@@ -341,6 +311,11 @@ def _refuse_two_choices(snapshot: str | None, as_of: Timestamp | None) -> None:
     """
     if snapshot is not None and as_of is not None:
         raise BadInputError("give either snapshot or as_of", (FieldError("/as_of", "does not go with snapshot"),))
+
+
+def _choose(conn: Connection, snapshot: str | None, as_of: Timestamp | None) -> Snapshot:
+    _refuse_two_choices(snapshot, as_of)
+    return find_snapshot(conn, snapshot, as_of)
 
 
 def _leave_freshness(request: Request, state: SnapshotState, newest: SnapshotState) -> bytes:

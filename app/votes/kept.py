@@ -120,14 +120,9 @@ class KeptVotes:
         self._given_up = False
 
     def read(
-        self,
-        conn: Connection,
-        contestants: Contestants,
-        *,
-        tags: Sequence[str] | int,
-        dated: bool,
+        self, conn: Connection, contestants: Contestants, *, tags: Sequence[str] | int, dated: bool,
         features: Sequence[str] = (),
-    ) -> ReadVotes | None:
+    ) -> ReadVotes | None:  # fmt: skip
         """Read what `read_votes` reads: from the files, and what is new from the database.
 
         Without usable files everything is read, and kept. None if the votes cannot be read in this way.
@@ -209,10 +204,8 @@ class KeptVotes:
             raise _UnusableError(f"the list of the votes kept cannot be read: {error}") from error
         if (last.format, last.place) != (FORMAT, place):
             raise _UnusableError("the votes kept are of another database, or of another version")
-        if last.contestants != rules:
-            raise _UnusableError("votes count for other models now")
-        if last.features != self._features:
-            raise _UnusableError("the policy declares other features now")
+        if (last.contestants, last.features) != (rules, self._features):
+            raise _UnusableError("votes count for other models now, or the policy declares other features")
         published = conn.execute(select(snapshots.c.vote_set).where(snapshots.c.id == UUID(last.snapshot)))
         if published.scalar_one_or_none() != last.vote_set:
             raise _UnusableError("the database is from before the votes kept")

@@ -1,8 +1,10 @@
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from httpx import Client, Response
+
+from app.snapshots.schemas import LeaderboardMethod
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/api/v1/leaderboard", "/api/v1/snapshots/1"])
@@ -32,10 +34,8 @@ def test_the_methods_to_compare_are_named_where_one_is_unknown(
 ) -> None:
     problem = assert_problem(client.get("/api/v1/leaderboard", params={"compare": compare}), 422, "invalid")
 
-    assert (
-        problem["detail"]
-        == "/compare: must be one or more of am-elo, m-elo, m-elo-all, elo, people, judges, all, separated by commas"
-    )
+    methods = ", ".join(get_args(LeaderboardMethod))
+    assert problem["detail"] == f"/compare: must be one or more of {methods}, separated by commas"
 
 
 def test_parameters_of_dependencies_are_known(
