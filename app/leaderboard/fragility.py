@@ -157,15 +157,16 @@ def _measure(
         models = list_placed_models(conn, snapshot_id, with_archived=True)
         ranked = np.isin(fit_input.model_ids, [row["model_id"] for row in models if row["identified"] and row["rank"]])
         names = model_names(conn, fit_input.model_ids)
-    measure = partial(_measure_both, fit_input, counted, unflagged, ranked)
+    measure = partial(measure_both, fit_input, counted, unflagged, ranked)
     found, compared = process.run(measure, cancelled=cancelled)
     judges = compared and {name: getattr(compared, name) for name in ("people", "judges", "panels")}
     return (*(([], []) if found is None else fragility_rows(found, names)), judges)
 
 
-def _measure_both(
+def measure_both(
     fit_input: FitInput, counted: Mask, unflagged: Mask, ranked: Mask
 ) -> tuple[Fragility | None, Comparison | None]:
+    """Return what `measure_fragility` and `compare_judges` do: they need the same votes."""
     return measure_fragility(fit_input, counted, unflagged, ranked), compare_judges(fit_input)
 
 

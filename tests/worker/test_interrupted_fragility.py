@@ -11,7 +11,7 @@ import pytest
 
 from app.database.engine import Database
 from app.database.leases import acquire_lease
-from app.leaderboard.fragility import measure_fragility
+from app.leaderboard.fragility import measure_both
 from app.refits.fit.process import FitCancelledError, FitProcess
 from app.refits.schedule import REFIT_LEASE
 from app.refits.service import find_refit, request_refit
@@ -36,7 +36,7 @@ def interrupted(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     run = FitProcess.run
 
     def ask_once(self: FitProcess, work: Any, *, cancelled: Callable[[], bool] = lambda: False) -> Any:
-        if work.func is measure_fragility:
+        if work.func is measure_both:
             answers.append(cancelled())
             if answers[-1]:
                 raise FitCancelledError("a refit goes first")
@@ -102,7 +102,7 @@ def test_a_refit_is_published_while_a_measurement_hangs(
     hangs = threading.Event()
 
     def hang(process: FitProcess, work: Any) -> None:
-        if not hangs.is_set() and work.args[1].func is measure_fragility:
+        if not hangs.is_set() and work.args[1].func is measure_both:
             assert process.child_pid is not None
             os.kill(process.child_pid, signal.SIGSTOP)
             hangs.set()
