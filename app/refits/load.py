@@ -106,6 +106,7 @@ def load_past_fit_input(conn: Connection, snapshot: Snapshot) -> FitInput:
         vote_set=snapshot.vote_set,
         read=_read_past(conn, snapshot, contestants, policy.settings, criteria=criteria, battles=bool(judges)),
         criteria=criteria,
+        dimensions=_past_dimensions(snapshot),
     )
 
 
@@ -147,8 +148,12 @@ def _load(
     vote_set: str,
     read: ReadVotes,
     criteria: Mapping[str, VoteArrays],
+    dimensions: Mapping[str, tuple[str, ...]] | None = None,
 ) -> FitInput:
-    """Pick the votes that count: on two models, sealed if the policy asks for it, within the quota."""
+    """Pick the votes that count: on two models, sealed if the policy asks for it, within the quota.
+
+    Where the policy declares no dimensions, they are the given ones; None tells them by the votes' tags.
+    """
     number = len(read.votes.outcome)
     votes = _on_two_models(read.votes)
     same_model = number - len(votes.outcome)
@@ -156,6 +161,7 @@ def _load(
         votes = votes.take(_sealed(votes))
     unsealed = number - same_model - len(votes.outcome)
     votes = _within_quota(votes, policy.settings)
+    dimensions = group_tags(read.tags, votes.tags) if dimensions is None else dict(dimensions)
     annotator = _positions(votes.annotator_id, annotator_ids, "annotator")
     model_ids = _ids(read_model_ids(conn))
     unoffered = _ids(sorted(read_unoffered_ids(conn)))
@@ -177,7 +183,7 @@ def _load(
         over_quota=number - same_model - unsealed - len(votes.outcome),
         same_model=same_model,
         sealed=np.bincount(annotator[_sealed(votes)], minlength=len(annotator_ids)),
-        dimensions=policy.settings.categories or group_tags(read.tags, votes.tags),
+        dimensions=policy.settings.categories or dimensions,
         tags=tuple(read.tags),
         tag_bits=votes.tags,
         category_weights=policy.settings.category_weights,
@@ -254,14 +260,27 @@ def _read_past(
 ) -> ReadVotes:  # fmt: skip
     """Read the overall votes that the snapshot's refit read."""
     vote_set, dated = snapshot.vote_set, settings.max_votes_per_day is not None
-    no_tags = {"", *map(criterion_tag, criteria)}
-    tags = settings.category_tags or sorted({tag for _, tag in list_leaderboards(conn, snapshot.id)} - no_tags)
+    tags, dimensions = settings.category_tags, _past_dimensions(snapshot)
+    if not tags and dimensions is not None:
+        tags = [tag for values in dimensions.values() for tag in values]
+    elif not tags:
+        no_tags = {"", *map(criterion_tag, criteria)}
+        tags = sorted({tag for _, tag in list_leaderboards(conn, snapshot.id)} - no_tags)
     retracted = count_retracted(conn, vote_set)
     votes = read_votes(
         conn, dated=dated, sealed=any_sealed_vote(conn), tags=tags, vote_set=vote_set, any_retracted=retracted > 0,
         contestants=contestants, features=_measured(settings), battles=battles,
     )  # fmt: skip
     return ReadVotes(votes, tags, retracted)
+
+
+def _past_dimensions(snapshot: Snapshot) -> dict[str, tuple[str, ...]] | None:
+    """Return the tags of each dimension with votes that counted; None for a snapshot of a version without dimensions.
+
+    The votes do not tell them alone: which tags form a dimension depends on the tags that had most votes then.
+    """
+    recorded = snapshot.diagnostics.get("categories")
+    return None if recorded is None else {name: tuple(filter(None, one["votes"])) for name, one in recorded.items()}
 
 
 def _measured(settings: Policy) -> list[str]:

@@ -30,6 +30,7 @@ from app.models.contestants import Contestants
 from app.rating.threads import map_parts
 from app.snapshots.vote_sets import new_votes_since, read_retracted_ids, read_vote_set
 from app.votes.arrays import VoteArrays, VoteDates, read_recorded
+from app.votes.rules import criterion_of
 
 log = structlog.get_logger()
 
@@ -331,7 +332,8 @@ def _choose_tags(
         for tags, number in zip(tag_sets, np.bincount(tag_set, minlength=len(tag_sets)).tolist(), strict=True):
             for tag in tags if number else ():
                 votes[tag] += number
-        chosen = sorted(votes, key=lambda tag: (-votes[tag], tag))[:wanted]
+        shown = [tag for tag in votes if criterion_of(tag) is None]
+        chosen = sorted(shown, key=lambda tag: (-votes[tag], tag))[:wanted]
     else:
         chosen = list(wanted)
     if not chosen:

@@ -24,6 +24,7 @@ from app.database.tables import (
     votes,
 )
 from app.snapshots.vote_sets import is_retracted, is_retracted_sql
+from app.votes.rules import CRITERION_TAG
 
 VoteKey = tuple[str, int, str | None]
 """What an annotator answers once: the battle, the annotator's number, and the criterion, None for overall."""
@@ -140,7 +141,10 @@ def any_sealed_vote(conn: Connection) -> bool:
 
 
 def most_voted_tags(conn: Connection, limit: int) -> list[str]:
-    """Return the tags with the most overall votes that are not retracted; tags with equal numbers by name."""
+    """Return the tags with the most overall votes that are not retracted; tags with equal numbers by name.
+
+    One that begins as that of a criterion's leaderboard is left out.
+    """
     if limit == 0:
         return []
     tagged = (
@@ -148,7 +152,8 @@ def most_voted_tags(conn: Connection, limit: int) -> list[str]:
         .where(func.cardinality(votes.c.tags) > 0, votes.c.criterion.is_(None))
         .subquery()
     )
-    statement = select(tagged.c.tag).where(~is_retracted(tagged.c.id)).group_by(tagged.c.tag)
+    statement = select(tagged.c.tag).where(~is_retracted(tagged.c.id), ~tagged.c.tag.startswith(CRITERION_TAG))
+    statement = statement.group_by(tagged.c.tag)
     statement = statement.order_by(func.count().desc(), tagged.c.tag.collate("C")).limit(limit)
     return list(conn.execute(statement).scalars())
 

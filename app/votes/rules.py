@@ -34,7 +34,8 @@ IN_FUTURE = f"must not lie in the future, by more than {MAX_CLOCK_SKEW.seconds /
 OVERALL = "overall"
 """The criterion of votes that state none: which answer is better."""
 MAX_CRITERION_LENGTH = 100
-_CRITERION_TAG = "criterion="
+CRITERION_TAG = "criterion="
+"""Begins the tags of the leaderboards of criteria; a vote's own tag that begins so has none."""
 MAX_TAGS = 50
 MAX_METADATA_LENGTH = 16_000
 MAX_METADATA_VALUES = 100
@@ -61,12 +62,12 @@ MAX_VOTE_BYTES = _CHARACTER * ((MAX_TAGS + MAX_FEATURES + 5) * MAX_NAME_LENGTH +
 
 def criterion_tag(criterion: str) -> str:
     """Return what names the leaderboard of a criterion among those by tag."""
-    return f"{_CRITERION_TAG}{criterion}"
+    return f"{CRITERION_TAG}{criterion}"
 
 
 def criterion_of(tag: str) -> str | None:
     """Return the criterion whose leaderboard a tag names; None for that of other tags."""
-    return tag.removeprefix(_CRITERION_TAG) if tag.startswith(_CRITERION_TAG) else None
+    return tag.removeprefix(CRITERION_TAG) if tag.startswith(CRITERION_TAG) else None
 
 
 def tag_errors(tags: Sequence[str]) -> list[FieldError]:

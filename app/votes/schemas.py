@@ -105,7 +105,11 @@ class Vote(BaseModel):
         "May be called `timestamp` too.",
     )
     # Factories, because pydantic copies a default list or dictionary deeply for every vote.
-    tags: list[Name] = Field(default_factory=list, max_length=MAX_TAGS, description="Words to group votes by.")
+    tags: list[Name] = Field(
+        default_factory=list,
+        max_length=MAX_TAGS,
+        description="Words to group votes by; those that begin with `criterion=` have no leaderboard.",
+    )
     metadata: Annotated[dict[str, Any], AfterValidator(_storable)] = Field(
         default_factory=dict,
         description=f"Anything else worth keeping: at most {MAX_METADATA_LENGTH} characters as JSON, and "

@@ -188,7 +188,9 @@ def test_boards_by_category(
     assert row["categories"]["language=fr"]["difference"] == pytest.approx(first["difference"])
     assert sum(one["categories"]["language=fr"]["votes"] for one in table["models"]) == 2 * french
     assert 'in <a href="/?tag=language%3Dfr' in client.get("/").text
-    assert client.get("/?method=weighted").status_code == 200
+    page = client.get("/?method=weighted")
+    assert page.status_code == 200
+    assert "modelling annotators" not in page.text.lower()
     assert reproduce(database, "1").largest_difference == 0.0
 
 
@@ -232,6 +234,38 @@ def test_a_tag_that_coins_judged_has_a_flat_board_with_wide_intervals(
         assert row.se > whole[model].se
     spread = [np.std([row.score for row in rows.values()]) for rows in (coins, whole)]
     assert spread[0] < 0.6 * spread[1]
+
+
+@pytest.mark.comparisons
+def test_weights_of_the_one_category_of_all_votes(
+    database: Database, stored_crowd: None, run_refit: DoRefit, store_policy: ChangePolicy
+) -> None:
+    tag_votes(database, "true", "language=fr")
+    store_policy(dimensions={"language": ["fr", "en"]}, category_weights={"language=fr": 1.0, "language=en": 2.0})
+    run_refit()
+    with database.read() as conn:
+        whole, weighted = board(conn, "am-elo"), board(conn, "weighted")
+    assert {model: row.score for model, row in weighted.items()} == {model: row.score for model, row in whole.items()}
+
+
+@pytest.mark.comparisons
+def test_tags_that_overlap_are_told_apart_again(
+    database: Database, stored_crowd: None, run_refit: DoRefit, store_policy: ChangePolicy
+) -> None:
+    """In the order of their votes (p, s, q, r) the tags form three dimensions, by their names two."""
+    for tag, last, first in (("p", 6, 0), ("q", 7, 5), ("r", 8, 6), ("s", 12, 7)):
+        tag_votes(database, f"annotator_id > {first} AND annotator_id <= {last}", tag)
+    run_refit()
+    with database.read() as conn:
+        assert len(find_snapshot(conn).diagnostics["categories"]) == 3
+    assert reproduce(database, "1").reproduced
+
+
+def test_no_tag_of_a_vote_is_taken_for_a_criterion(database: Database, stored_crowd: None) -> None:
+    tag_votes(database, "true", "criterion=overall")
+    tag_votes(database, "annotator_id = 1", "one")
+    with database.read() as conn:
+        assert most_voted_tags(conn, 2) == ["one"]
 
 
 def test_retracted_votes_give_a_tag_no_weight(database: Database, stored_crowd: None) -> None:

@@ -43,6 +43,7 @@ def test_a_bad_criterion_is_refused(ask: Ask, assert_problem: Ask, change: dict[
 def test_a_retracted_vote_leaves_the_other_criteria(ask: Ask, database: Database) -> None:
     accuracy = ask("POST", "/votes", json=on("accuracy")).json()["id"]
     ask("POST", "/votes", json=VOTE)
+    assert ask("GET", f"/votes/{accuracy}", scope="review").json()["criterion"] == "accuracy"
     body = {"target": "vote", "id": accuracy, "reason": "a slip"}
     assert ask("POST", "/retractions", json=body, scope="review").status_code == 201
     again = ask("POST", "/votes", json=on("accuracy", winner="tie")).json()

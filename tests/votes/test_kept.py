@@ -58,7 +58,7 @@ VOTES = st.fixed_dictionaries(
         "annotator_id": st.integers(1, PEOPLE),
         "pair": st.permutations(range(1, MODELS + 1)).map(lambda order: order[:2]),
         "outcome": st.integers(0, 3),
-        "tags": st.lists(st.sampled_from(["a", "b", "language=en"]), unique=True),
+        "tags": st.lists(st.sampled_from(["a", "b", "language=en", "criterion=x"]), unique=True),
         "sealed": st.booleans(),
         "import_id": st.sampled_from([None, *IMPORTS]),
         "voted_at": st.sampled_from([None, "2026-01-01T00:00:00Z", "2026-01-02T23:59:59Z"]),

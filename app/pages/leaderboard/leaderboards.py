@@ -172,11 +172,13 @@ def _describe_more(
 ) -> str:
     """Return what features are worth on a leaderboard with style control; on others, what modelling annotators moves.
 
-    Those of people and of judges are of other votes than the main one.
+    Those of people and of judges are of other votes than the main one, and that of weighted categories models
+    annotators too.
     """
     if published.method == "style":
         return _describe_style(published.diagnostics.get("style", {}))
-    return _describe_difference(shown, published.method) if other and published.method not in get_args(Whose) else ""
+    alike = published.method in ("weighted", *get_args(Whose))
+    return _describe_difference(shown, published.method) if other and not alike else ""
 
 
 def _describe_style(style: Mapping[str, Any]) -> str:

@@ -187,6 +187,7 @@ def fit_categories(fit_input: FitInput, fitted: Rating) -> FittedCategories:
         if max(votes) == sum(votes):  # a category of all votes is the main leaderboard
             tags[values[votes.index(max(votes))]] = fitted
             dimensions[name] = DimensionResult(by_tag, None, ())
+            weighted = fitted if set(fit_input.category_weights) & set(values) else weighted
             continue
         parts = [fit_input.cells(counted & (place == number)) for number in range(len(values) + bool(votes[-1]))]
         try:

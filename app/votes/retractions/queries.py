@@ -151,7 +151,8 @@ def get_vote(conn: Connection, vote_id: UUID) -> RowMapping | None:
     columns = [
         c[name]
         for name in (
-            "id", "outcome", "voted_at", "received_at", "tags", "metadata", "features", "api_key_id", "import_id",
+            "id", "outcome", "criterion", "voted_at", "received_at", "tags", "metadata", "features", "api_key_id",
+            "import_id",
         )
     ]  # fmt: skip
     statement = (

@@ -73,6 +73,7 @@ class VoteOnRecord(BaseModel):
     annotator: str
     annotator_id: UUID
     battle_id: str | None
+    criterion: str | None = Field(description="Null for overall.")
     voted_at: datetime | None
     received_at: datetime
     tags: list[str]

@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description 1821e332fee60df2: make docs.
+# Written by clients/python/generate.py from the OpenAPI description 722366013dd3adcb: make docs.
 
 from __future__ import annotations
 
@@ -815,7 +815,10 @@ class Vote(BaseModel):
             description="When the vote was cast, with its time zone; at most 5 minutes ahead of the service's clock. May be called `timestamp` too."
         ),
     ] = None
-    tags: Annotated[list[str] | None, Field(description="Words to group votes by.")] = None
+    tags: Annotated[
+        list[str] | None,
+        Field(description="Words to group votes by; those that begin with `criterion=` have no leaderboard."),
+    ] = None
     metadata: Annotated[
         dict[str, Any] | None,
         Field(
