@@ -120,7 +120,7 @@ class Policy(BaseModel):
         description='By what votes fall into categories: `{"language": ["fr", "en"]}` makes a leaderboard of the '
         "votes with the tag `language=fr`, and one of `language=en`. At most 31 categories in all.",
     )
-    category_weights: dict[Name, Annotated[_Number, Field(gt=0)]] = Field(
+    category_weights: dict[Name, Annotated[_Number, Field(gt=0, le=10**6)]] = Field(
         {},
         description='Weights of the categories of one dimension in the leaderboard `weighted`: `{"language=fr": 1, '
         '"language=en": 3}`. Without them there is no such leaderboard.',

@@ -31,6 +31,7 @@ def test_columns_and_features_are_kept_with_the_votes(
     assert (done["counts"]["created"], done["counts"]["rejected"]) == (2, 3)
     places = ["line 4, features", "line 5, length_a", "line 6, features"]
     assert [fault["place"] for fault in done["faults"]] == places
+    assert done["faults"][2]["detail"].startswith("must not have side"), done["faults"]
     assert features_on_record(database) == [{"length": [120, 80.5], "bold": [1, 0]}, None]
 
 

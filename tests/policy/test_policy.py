@@ -121,6 +121,7 @@ def test_of_two_who_replace_the_same_version_one_does(ask: Ask) -> None:
         {"settings": {**DEFAULTS, "dimensions": {"a=b": ["c"]}}},
         {"settings": {**DEFAULTS, "category_weights": {"task=code": 1}}},
         {"settings": {**DEFAULTS, "dimensions": {"task": ["code"]}, "category_weights": {"task=code": 0}}},
+        {"settings": {**DEFAULTS, "dimensions": {"task": ["code"]}, "category_weights": {"task=code": 1e308}}},
         {"settings": {**DEFAULTS, "interval": "wide"}},
         {"settings": {**DEFAULTS, "flag_rule": "probability"}},
         {"settings": {**DEFAULTS, "refit_interval_seconds": 0}},

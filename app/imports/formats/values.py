@@ -177,7 +177,7 @@ def parse_features(text: str) -> str:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = "".join(f"/{part}" for part in first["loc"])
-        raise ValueError(f"{place} {first['msg']}".strip()) from None
+        raise ValueError(f"{place} {first.get('ctx', {}).get('error') or first['msg']}".strip()) from None
 
 
 def _decoded(text: str) -> object:
