@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
 from app.rating.verdict.agreement import compare_orders
-from app.snapshots.confidence import find_confidence
+from app.snapshots.confidence import list_orders
 from app.snapshots.queries import list_leaderboards
 from app.snapshots.schemas import SnapshotHead
 from app.votes.rules import OVERALL, criterion_of
@@ -40,8 +40,8 @@ class CriteriaAgreement(BaseModel):
 def compare_criteria(conn: Connection, snapshot: SnapshotHead) -> CriteriaAgreement:
     """Compare the leaderboards of a snapshot's criteria; those without the errors of their scores are left out."""
     tags = {OVERALL: ""} | {name: tag for _, tag in list_leaderboards(conn, snapshot.id) if (name := criterion_of(tag))}
-    found = {name: find_confidence(conn, snapshot.id, tag) for name, tag in tags.items()}
-    orders = {name: known.joint for name, known in found.items() if known is not None}
+    found = {name: list_orders(conn, snapshot.id, tag) for name, tag in tags.items()}
+    orders = {name: groups for name, groups in found.items() if groups}
     return CriteriaAgreement(
         snapshot=snapshot,
         criteria=list(tags),

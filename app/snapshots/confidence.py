@@ -76,6 +76,14 @@ def find_confidence(conn: Connection, snapshot_id: UUID, tag: str = "", componen
     )
 
 
+def list_orders(conn: Connection, snapshot_id: UUID, tag: str = "") -> list[JointScores]:
+    """Return the scores of each group of a leaderboard; none where they are not kept."""
+    statement = select(snapshot_confidence.c.component).filter_by(snapshot_id=snapshot_id, tag=tag)
+    groups = conn.execute(statement.order_by(snapshot_confidence.c.component)).scalars().all()
+    found = (find_confidence(conn, snapshot_id, tag, component) for component in groups)
+    return [known.joint for known in found if known is not None]
+
+
 def _pack(errors: Floats) -> bytes:
     return errors[np.triu_indices(len(errors), 1)].astype(_ERRORS).tobytes()
 

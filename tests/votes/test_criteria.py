@@ -79,3 +79,21 @@ def test_the_main_leaderboard_counts_overall_alone(
     with database.read() as conn:
         assert "criterion-board-omitted" in {one["code"] for one in find_snapshot(conn).diagnostics["warnings"]}
     assert reproduce(database, "2").reproduced
+
+
+@pytest.mark.comparisons
+def test_criteria_agree_in_every_group(
+    ask: Ask, store_crowd: Callable[..., None], run_refit: Ask, store_policy: Ask
+) -> None:
+    """No vote links the models that the criterion ranks to those with the most votes."""
+    store_policy(**RANK_EVERYTHING)
+    store_crowd(honest=12)
+    others = [
+        {**vote, **{side: f"other {vote[side]}" for side in ("model_a", "model_b")}} for vote in crowd_votes(honest=6)
+    ]
+    again = [{**vote, "criterion": "again"} for vote in others]
+    assert ask("POST", "/votes/batch", json={"votes": others + again}).status_code == 200
+    run_refit()
+    (pair,) = ask("GET", "/leaderboard/criteria").json()["agreement"]
+    assert (pair["pairs"], pair["opposite"], pair["tau_upper"]) == (15, 0, 1.0)
+    assert pair["same"] > 0

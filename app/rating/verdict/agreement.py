@@ -1,5 +1,7 @@
 """How two leaderboards agree on the order of the models that both have."""
 
+import itertools
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -28,8 +30,12 @@ class OrderAgreement(NamedTuple):
     tau_upper: float | None
 
 
-def compare_orders(a: JointScores, b: JointScores, confidence: float = 0.95) -> OrderAgreement:
+def compare_orders(a: Sequence[JointScores], b: Sequence[JointScores], confidence: float = 0.95) -> OrderAgreement:
     """Compare the orders of two leaderboards; an order is certain where the interval of the difference leaves out 0.
+
+    Parameters
+    ----------
+    a, b : the scores of each of their groups of models, between which there is no order
 
     Notes
     -----
@@ -37,9 +43,12 @@ def compare_orders(a: JointScores, b: JointScores, confidence: float = 0.95) -> 
     the certain ones, so they are wide where votes are few. The two leaderboards may share annotators: the bounds do not
     ask for independent errors.
     """
-    _, in_a, in_b = np.intersect1d(a.models, b.models, return_indices=True)
-    (sign_a, certain_a), (sign_b, certain_b) = _orders(a, in_a, confidence), _orders(b, in_b, confidence)
-    product, certain = sign_a * sign_b, certain_a & certain_b
+    found = [(np.empty(0), np.empty(0, dtype=np.bool_))]
+    for one, other in itertools.product(a, b):
+        _, in_one, in_other = np.intersect1d(one.models, other.models, return_indices=True)
+        (sign, sure), (sign_other, sure_other) = _orders(one, in_one, confidence), _orders(other, in_other, confidence)
+        found.append((sign * sign_other, sure & sure_other))
+    product, certain = map(np.concatenate, zip(*found, strict=True))
     pairs, same, opposite = len(product), int((certain & (product > 0)).sum()), int((certain & (product < 0)).sum())
     if not pairs:
         return OrderAgreement(0, 0, 0, None, None, None)
