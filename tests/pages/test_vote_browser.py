@@ -86,7 +86,7 @@ def invite_in_console(page: Page, annotator: str) -> str:
 
 def exclude_in_console(page: Page, annotator: str) -> None:
     page.goto("/console/invitations")
-    expect(page.get_by_role("row", name=re.compile(f"^{annotator} open .* 20 "))).to_be_visible()
+    expect(page.get_by_role("row", name=re.compile(f"^{annotator} .*open .* 20 "))).to_be_visible()
     press(page, "link", annotator)
     tab_to(page, page.get_by_role("radio").first)
     exclude = page.get_by_role("radio", name=re.compile("^Exclude"))
