@@ -178,7 +178,8 @@ def fit_categories(fit_input: FitInput, fitted: Rating) -> FittedCategories:
     tags, dimensions, weighted = dict[str, Rating](), dict[str, DimensionResult](), None
     notices: list[RatingNotice] = []
     counted = (fitted.cells.votes_by_annotator() > 0)[fit_input.annotator]
-    for name, values in fit_input.dimensions.items():
+    for name, unordered in fit_input.dimensions.items():
+        values = tuple(sorted(unordered))  # a refit that is made again does not know the order
         place = fit_input.find_category(values)
         votes = np.bincount(place[counted], minlength=len(values) + 1).tolist()
         by_tag = dict(zip((*values, ""), votes, strict=True))
