@@ -54,13 +54,15 @@ def routes(app: FastAPI) -> list[tuple[str, str]]:
 
 
 def documented_rules() -> dict[tuple[str, str], set[str]]:
-    """Return the words of the scope column for each (method, path), of the endpoints and the pages."""
+    """Return the words of the scope column for each (method, path) of the first, of the endpoints and the pages."""
     rules = {}
     for heading, prefix in (("Endpoints", PREFIX), ("Pages", "")):
         section = REFERENCE.split(f"## {heading}\n")[1].split("\n## ")[0]
-        for method, path, scope in re.findall(r"^\| `(\w+) (\S+)` \|.*\| ([^|]+) \|$", section, re.MULTILINE):
-            full = path if path in WITHOUT_PREFIX else prefix + path
-            rules[method, full] = set(re.findall(r"[\w:]+", re.sub(r"\(.*?\)", "", scope)))
+        for cell, scope in re.findall(r"^\| (`[^|]+`) \|.*?([^|]+) \|$", section, re.MULTILINE):
+            for method, path in re.findall(r"`(\w+) (\S+)`", cell):
+                full = path if path in WITHOUT_PREFIX else prefix + path
+                assert (method, full) not in rules, f"{method} {full} has two rules"
+                rules[method, full] = set(re.findall(r"[\w:]+", re.sub(r"\(.*?\)", "", scope)))
     for route, rule in rules.items():
         assert rule - {"or"} <= {*SCOPES, "token", "public", "none"}, f"{rule} is not a rule, at {route}"
     return rules
