@@ -1,4 +1,4 @@
-"""JSON lines and JSON lists of objects. Python decodes them, because polars' reader accepts invalid lines."""
+"""JSON objects: on a line each, in a list, or indented. Python decodes, because polars accepts invalid lines."""
 
 import json
 import re
@@ -12,7 +12,8 @@ from typing import Any
 import polars as pl
 
 from app.imports.formats.errors import NoVotesError, UnreadableFileError
-from app.imports.formats.expansion import check_record
+from app.imports.formats.expansion import MAX_RECORD_BYTES, check_record
+from app.imports.formats.inspect_logs import is_inspect_log, read_inspect_log
 from app.imports.formats.schemas import Input
 from app.imports.formats.sources import LINES_PER_BATCH, UNREADABLE, RawBatch, first_line, not_utf8, scan_lines
 from app.imports.formats.values import text_of
@@ -27,19 +28,28 @@ _SIGNS = {("[", "begin"): "first", (",", "next"): "item", ("]", "first"): "end",
 
 
 class JsonlSource:
-    """A file with a JSON object on each line, or one list of objects, plain or compressed; blank lines are skipped."""
+    """A file with a JSON object on each line, one list of objects, or indented objects one after the other.
+
+    It may be compressed; blank lines are skipped. The records of an evaluation's log are its grades.
+    """
 
     kind = "jsonl"
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._repeated: str | None = None
+        self._statuses: dict[str, None] = {}
         self._decoder = json.JSONDecoder(object_pairs_hook=self._as_object)
 
     @cached_property
     def columns(self) -> list[str]:
         """The keys of the first objects, in order of appearance; raises NoVotesError where there are none."""
         return list(dict.fromkeys(key for record in self._first for key in record))
+
+    @property
+    def notes(self) -> list[str]:
+        """Of logs whose evaluation did not succeed, among those that were read."""
+        return list(self._statuses)
 
     def has(self, column: str) -> bool:
         """Whether one of the first objects has the key, or a value at the path."""
@@ -73,9 +83,12 @@ class JsonlSource:
     def places(self, rows: Collection[int]) -> dict[int, str]:
         """Return `line 7`, or `item 7` of a list, for the records with these numbers (blank lines not counted)."""
         looked_for, last = set(rows), max(rows, default=-1)
+        if "place" in self._first[0]:
+            graded = enumerate(record for record, _ in self.objects())
+            return {row: record["place"] for row, record in islice(graded, last + 1) if row in looked_for}
         if self._is_list:
             return {row: f"item {row + 1}" for row in looked_for}
-        numbered = enumerate(line for line, _ in self._lines())
+        numbered = enumerate(line for line, _ in self._texts())
         return {row: f"line {line}" for row, line in islice(numbered, last + 1) if row in looked_for}
 
     @cached_property
@@ -92,11 +105,15 @@ class JsonlSource:
 
     def objects(self) -> Iterator[tuple[dict[str, Any], str | None]]:
         """Yield the objects, each with a name that is repeated in it or in an object inside it."""
-        if self._is_list:
-            yield from self._items()
-        else:
-            for line, text in self._lines():
-                yield self._decoded(line, text)
+        whole = self._items() if self._is_list else (self._decoded(*one) for one in self._texts())
+        for record, repeated in whole:
+            if not is_inspect_log(record):
+                yield record, repeated
+                continue
+            if record["status"] != "success":
+                self._statuses[f"the log of {record['eval'].get('model')} has the status {record['status']}"] = None
+            for grade in read_inspect_log(record):
+                yield grade, repeated
 
     def _items(self) -> Iterator[tuple[dict[str, Any], str | None]]:
         """Yield the objects of a list, which may stand on one line together, or on several lines each."""
@@ -138,6 +155,23 @@ class JsonlSource:
             raise UnreadableFileError(f"{called}: not JSON: {error.msg}") from None
         check_record(called, text[place:end])
         return record, self._repeated, end
+
+    def _texts(self) -> Iterator[tuple[int, str]]:
+        """Yield the objects with their first lines; one that begins with a line `{` ends with a line `}`."""
+        start, parts, held = 0, list[str](), 0
+        for line, text in self._lines():
+            sign = text.rstrip()
+            if not parts and sign != "{":
+                yield line, text
+                continue
+            start, held = (start, held + len(text)) if parts else (line, 1)
+            parts.append("}" if sign == "}{" else text)  # a program may end its file without a line end
+            if held > MAX_RECORD_BYTES or sign in ("}", "}{"):
+                check_record(f"{self._path}, line {start}", "\n".join(parts))
+                yield start, "\n".join(parts)
+                start, parts, held = line, ["{"] if sign == "}{" else [], 1
+        if parts:
+            yield start, "\n".join(parts)
 
     def _lines(self) -> Iterator[tuple[int, str]]:
         try:

@@ -13,7 +13,9 @@ from app.imports.formats.checks import Checked, RecordFault, check_batch
 from app.imports.formats.csv import CsvSource
 from app.imports.formats.errors import NoVotesError, UnreadableFileError
 from app.imports.formats.expansion import check_expansion
+from app.imports.formats.grades import RankingsOfGrades
 from app.imports.formats.jsonl import JsonlSource
+from app.imports.formats.langwatch import unfold_grades
 from app.imports.formats.measures import ARENA, find_measures
 from app.imports.formats.parquet import ParquetSource
 from app.imports.formats.schemas import (
@@ -106,8 +108,9 @@ class VoteReader:
         self._source = open_source(path, ending)
         if not isinstance(self._source, ParquetSource | XlsxSource):
             check_expansion(path, quoted=self._source.kind == "csv")
-        columns = self._source.columns  # names the file itself where it cannot be read
-        check_columns(path, len(columns))
+        check_columns(path, len(self._source.columns))  # which names the file itself where it cannot be read
+        self._source = unfold_grades(self._source)
+        columns = self._source.columns
         try:
             self._form = choose_form(
                 columns,
@@ -132,6 +135,8 @@ class VoteReader:
             self._form, schema=schema, annotator_prefix=options.annotator_prefix, judged=options.judged,
             measures=measures, kept=kept,
         )  # fmt: skip
+        graded = "model" in self._form.columns
+        self._records = RankingsOfGrades(path, self._source) if graded else self._source
         self._unknown = Counter[str]()
         self._order, self._notes = options.dates, list[str]()
         if isinstance(self._source, ParquetSource):
@@ -161,7 +166,7 @@ class VoteReader:
         """
         read = listed = 0
         self._unknown.clear()
-        for raw in map(refuse_long_values, self._source.batches(self._form.columns)):
+        for raw in map(refuse_long_values, self._records.batches(self._form.columns)):
             left, order = max_faults - listed, self._day_order(raw)
             checked = check_batch(raw, self._form, first_row=read, max_faults=left, now=self._opened_at, order=order)
             if checked.votes["voted_at"].count():
@@ -194,8 +199,8 @@ class VoteReader:
 
     @property
     def notes(self) -> list[str]:
-        """What was assumed about the times in the file, known once it was read."""
-        return self._notes
+        """What was assumed about the times in the file, and logs of failed evaluations, known once it was read."""
+        return [*self._notes, *(self._source.notes if isinstance(self._source, JsonlSource) else ())]
 
     def _day_order(self, raw: RawBatch) -> DayOrder | None:
         """Return the order of day and month, found in the whole column when the first such date comes."""
@@ -221,7 +226,7 @@ class VoteReader:
 
     def places(self, records: Collection[int]) -> dict[int, str]:
         """Return the places in the file (`line 7`) of these records, by their number in the column `row`."""
-        return self._source.places(records) if records else {}
+        return self._records.places(records) if records else {}
 
     def placed(self, found: Sequence[RecordFault]) -> list[FieldError]:
         """Return the errors with their places in the file: `line 7, winner`."""

@@ -114,6 +114,8 @@ _SPECIAL: Mapping[Input, Callable[[object], str | None]] = {
     "voted_at": timestamp_text,
     "propensity": timestamp_text,
     "preference": timestamp_text,
+    "grade": timestamp_text,
+    "rank": timestamp_text,
     "cost": timestamp_text,
     "tags": document_text,
     "metadata": document_text,

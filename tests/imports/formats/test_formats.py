@@ -175,6 +175,18 @@ EXPECTED = {
         faults=["line 2, ranking"],
         battle="b1/elk/fox",
     ),
+    "grades.csv": Expected(
+        [("j1", "elk", "owl", A), ("j1", "elk", "owl", B), ("j2", "elk", "owl", TIE)],
+        skipped=1,
+        faults=["line 10", "line 12"],
+        battle="i1/elk/owl",
+    ),
+    "ranks.jsonl": Expected(
+        [("j1", "elk", "fox", TIE), ("j1", "elk", "owl", A), ("j1", "fox", "owl", A)],
+        skipped=1,
+        faults=["line 5"],
+        battle="7/elk/fox",
+    ),
     "alpaca-eval.json": Expected(
         [
             ("weighted_alpaca_eval", "elk", "owl", A), ("weighted_alpaca_eval", "elk", "owl", B),
@@ -186,7 +198,7 @@ EXPECTED = {
 }  # fmt: skip
 
 
-JSON_ALONE = ("fastchat-log.jsonl", "rankings-of-items.jsonl", "rankings.jsonl")
+JSON_ALONE = ("fastchat-log.jsonl", "rankings-of-items.jsonl", "rankings.jsonl", "ranks.jsonl")
 
 
 def assert_as_expected(file: VoteFile, expected: Expected) -> None:

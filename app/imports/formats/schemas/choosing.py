@@ -32,6 +32,7 @@ FIELDS: Mapping[str, Input] = {
     "annotator": "annotator", "model_a": "model_a", "model_b": "model_b", "winner": "winner", "battle_id": "battle_id",
     "timestamp": "voted_at", "tags": "tags", "metadata": "metadata", "propensity": "propensity", "vote_id": "vote_id",
     "annotator_kind": "annotator_kind", "criterion": "criterion", "question": "question", "cost": "cost",
+    "model": "model", "rating": "grade", "rank": "rank",
 }  # fmt: skip
 """What may be named, and our name for it."""
 

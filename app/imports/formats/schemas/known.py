@@ -13,6 +13,10 @@ _OURS: Mapping[Input, str] = {
     "annotator_kind": "annotator_kind", "criterion": "criterion", "cost": "cost", "features": "features",
 }  # fmt: skip
 _RANKINGS: Mapping[str, dict[Input, str]] = {"rankings-of-items": {"battle_id": "item"}, "rankings": {}}
+_GRADES: Mapping[str, dict[Input, str]] = {"ranks": {"rank": "rank"}, "grades": {"grade": "rating"}}
+_GRADED: Mapping[Input, str] = {
+    name: _OURS[name] for name in ("voted_at", "tags", "metadata", "annotator_kind", "criterion")
+}
 _MISSING = frozenset({""})
 
 _GAMES: Mapping[str, int] = {
@@ -75,6 +79,18 @@ SCHEMAS: tuple[Schema, ...] = (
             derive=derive.from_ranking,
         )
         for name, battle in _RANKINGS.items()
+    ),
+    # A grade or a rank of one answer: those of an item by an annotator make a ranking.
+    *(
+        Schema(
+            name,
+            required={"battle_id": "item", "model": "model", **graded},
+            optional=_GRADED,
+            winners={"first": A, "second": B, "equal": TIE},
+            no_vote=_MISSING,
+            derive=derive.from_ranking,
+        )
+        for name, graded in _GRADES.items()
     ),
     # The rankings of WMT, a row for each pair: the lower rank is better, and "+" joins systems with the same output.
     Schema(

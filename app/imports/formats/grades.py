@@ -1,0 +1,100 @@
+"""Grades of answers as rankings: those that one annotator gives to the models on one item are one ranking."""
+
+import json
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from app.imports.formats.errors import FileTooLargeError, NoVotesError
+from app.imports.formats.schemas import Input
+from app.imports.formats.sources import RawBatch, VoteSource, refuse_long_values
+from app.imports.formats.values import MOST_RANKED
+
+MAX_GRADES = 10_000_000
+"""They are held in memory: those of one ranking may stand anywhere in the file."""
+
+_KEYS: tuple[Input, ...] = ("battle_id", "annotator", "criterion")
+_ONE_EACH = "an annotator has graded at most one model of each item: the grades of all models must be in one file"
+
+
+class RankingsOfGrades:
+    """The rankings of a file with a model and its grade, or its rank, in each record.
+
+    The best grade is the highest, the best rank the lowest. A record without a grade takes no part, and the only grade
+    of an item is no vote. A ranking has the place of its first record, or of its first invalid one.
+    """
+
+    def __init__(self, path: Path, source: VoteSource) -> None:
+        self._path, self._source = path, source
+        self._records: list[int] = []
+
+    def batches(self, wanted: Mapping[Input, str]) -> Iterator[RawBatch]:
+        """Yield the rankings, all at once.
+
+        Raises
+        ------
+        NoVotesError, FileTooLargeError
+        """
+        frame, faults = self._read(wanted)
+        grade: Input = "rank" if "rank" in wanted else "grade"
+        keys = [name for name in _KEYS if name in wanted]
+        others = [name for name in wanted if name not in (*keys, "model", grade)]
+        order = pl.col(grade).cast(pl.Float64, strict=False) * (1 if grade == "rank" else -1)
+        groups = (
+            frame.filter((pl.col(grade).fill_null("") != "") | pl.col("record").is_in(list(faults)))
+            .group_by(keys, maintain_order=True)
+            .agg("record", "model", order.alias("order"), pl.col(others).drop_nulls().first())
+        )
+        if groups["record"].list.len().max() == 1 and not faults:
+            raise NoVotesError(f"{self._path}: {_ONE_EACH}")
+        ambiguous, rankings, self._records = dict[int, str](), list[str | None](), []
+        for records, models, orders, item in groups.select("record", "model", "order", "battle_id").iter_rows():
+            bad = next((record for record in records if record in faults), None)
+            fault = faults[bad] if bad is not None else _fault(models, orders, item, wanted[grade])
+            if fault:
+                ambiguous[len(rankings)] = fault
+            rankings.append(None if fault or len(models) == 1 else _ranking(models, orders))
+            self._records.append(records[0] if bad is None else bad)
+        yield RawBatch(groups.select(*keys, *others, ranking=pl.Series(rankings, dtype=pl.String)), ambiguous=ambiguous)
+
+    def places(self, rows: Collection[int]) -> dict[int, str]:
+        """Return the places of the rankings with these numbers, among those that were read."""
+        records = {row: self._records[row] for row in rows}
+        places = self._source.places(set(records.values()))
+        return {row: places[record] for row, record in records.items()}
+
+    def _read(self, wanted: Mapping[Input, str]) -> tuple[pl.DataFrame, dict[int, str]]:
+        """Return all records with their numbers, and what is wrong with some."""
+        frames, faults, start = [pl.DataFrame(schema=dict.fromkeys(wanted, pl.String))], dict[int, str](), 0
+        for raw in map(refuse_long_values, self._source.batches(wanted)):
+            for name, why in raw.unusable.items():
+                faults |= {start + row: f"{wanted[name]} {detail}" for row, detail in why.items()}
+            faults |= {start + row: detail for row, detail in raw.ambiguous.items()}
+            frames.append(raw.frame)
+            start += raw.frame.height
+            if start > MAX_GRADES:
+                detail = f"{self._path} has more than {MAX_GRADES:,} grades"
+                raise FileTooLargeError(detail, extensions={"limit": MAX_GRADES})
+        return pl.concat(frames[1:] or frames).with_row_index("record"), faults
+
+
+def _fault(models: Sequence[str | None], orders: Sequence[float | None], item: str | None, grade: str) -> str:
+    """Return what is wrong with the grades of an item; empty where they make a ranking."""
+    if not item:
+        return "there is no item"
+    if any(order is None or not math.isfinite(order) for order in orders):
+        return f"{grade} must be a number"
+    if len(set(models)) < len(models):
+        return f"{item[:100]!r} has two grades of a model by the same annotator"
+    if len(models) > MOST_RANKED:
+        return f"{item[:100]!r} has grades of {len(models):,} models, at most {MOST_RANKED} are ranked"
+    return ""
+
+
+def _ranking(models: Sequence[str | None], orders: Sequence[float]) -> str:
+    groups: dict[float, list[str]] = {}
+    for order, model in sorted(zip(orders, models, strict=True), key=lambda one: one[0]):
+        groups.setdefault(order, []).append(model or "")
+    return json.dumps(list(groups.values()))
