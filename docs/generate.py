@@ -118,7 +118,16 @@ def execute(text: str, after_block: Callable[[dict[str, Any]], None] = lambda _:
         after_block(names)
         return f"```python\n{found['code']}```\n" + (f"\n```text\n{result}```\n" if found["result"] else "")
 
-    with TemporaryDirectory() as folder, chdir(folder), pl.Config(tbl_width_chars=110):
+    with (
+        TemporaryDirectory() as folder,
+        chdir(folder),
+        pl.Config(
+            tbl_width_chars=110,
+            tbl_formatting="NOTHING",
+            tbl_hide_column_data_types=True,
+            tbl_hide_dataframe_shape=True,
+        ),
+    ):
         return BLOCK.sub(run_block, text)
 
 
@@ -129,7 +138,8 @@ def _run(code: str, names: dict[str, Any]) -> str:
     with redirect_stdout(io.StringIO()) as printed:
         exec(compile(block, "page", "exec"), names)  # noqa: S102  our own page
         value = None if last is None else eval(compile(ast.Expression(last.value), "page", "eval"), names)  # noqa: S307
-    return printed.getvalue() + ("" if value is None else f"{value!r}\n")
+    text = printed.getvalue() + ("" if value is None else f"{value!r}\n")
+    return re.sub(r" +$", "", text, flags=re.MULTILINE)
 
 
 if __name__ == "__main__":
