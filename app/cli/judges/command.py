@@ -66,7 +66,8 @@ def judges(
         str | None,
         typer.Option(
             metavar="FEATURE,…",
-            help="What judges may like: length for length_a and length_b. By default length, headers, lists and bold.",
+            help="What judges may like, and their leaderboard takes out: length for length_a and length_b. By default "
+            "length, headers, lists and bold are shown, and left in.",
         ),
     ] = None,
     by: Annotated[

@@ -1,7 +1,7 @@
 """What a vote file says of its judges, as rows."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -41,7 +41,8 @@ def compare_judges(
     people : names or patterns of the people; where there are none, the file says who is a judge
     families : family by name or pattern of models and judges
     settings : of the people's leaderboard; `confidence` of every interval
-    style : features that judges may like; by default those of LMArena that the file has
+    style : features that judges may like, whose likings their own leaderboard takes out; by default those of LMArena
+        that the file has, which it leaves
 
     Raises
     ------
@@ -58,9 +59,9 @@ def compare_judges(
     if missing := [name for name in style if features is None or name not in features.names]:
         raise BadInputError(f"the feature {missing[0]} needs the columns {missing[0]}_a and {missing[0]}_b")
     found = compare(
-        Ballots.of(votes, number), human, settings,
+        replace(Ballots.of(votes, number), style=features), human, settings,
         own_family=_own_families(votes.annotators, votes.models, families),
-        categories=_categories(file.frame, votes.annotator, human), style=features, stage=stage,
+        categories=_categories(file.frame, votes.annotator, human), declared=bool(style), stage=stage,
     )  # fmt: skip
     costs = _costs(file.frame, votes.annotators)
     judges = [

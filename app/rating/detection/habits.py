@@ -6,17 +6,18 @@ import numpy as np
 from scipy.special import expit
 
 from app.rating.arrays import Floats, Indices, Mask
-from app.rating.detection.habits_kernels import add_tastes, find_habits, invert
+from app.rating.detection.habits_kernels import add_tastes
+from app.rating.fit.own_terms import OwnPrior, invert, maximise_own
 from app.rating.fit.rows import CellRows
 from app.rating.threads import map_parts
 from app.rating.votes.sided_cells import SidedCells
 
-ABILITY, TIES, LEAN = range(3)
-WIDE = np.array([1.0, 1.5, 1.0])  # standard deviations of the priors that the spreads are estimated with
+ABILITY, LEAN, TIES = range(3)
+WIDE = np.array([1.0, 1.0, 1.5])  # standard deviations of the priors that the spreads are estimated with
 ABILITY_SD = 1.0  # of the prior, times the typical ability: weak, as the fit's own
 LEAST_TYPICAL = 0.1  # the fit refuses crowds with a lower typical ability
 ROUNDS = 2  # of estimating the spreads, after which they move by less than their errors
-LEAST_SD = np.array([0.0, 0.1, 0.02])  # of a habit over the crowd
+LEAST_SD = np.array([0.0, 0.02, 0.1])  # of a habit over the crowd
 WORTH = 3.0  # log-likelihood that leans must gain to be used, for the two numbers that describe them
 KNOWN = 1e-3  # information below which the votes say nothing of a habit
 NEAR = 1e-3  # length of the last step of the search, whose error is about its square
@@ -172,9 +173,9 @@ class _Search:
         self.d = R[cells.model_a] - R[cells.model_b]
         self.known: Mask = np.diff(self.rows.starts) > 0
         share = float(np.clip(cells.ties.sum() / max(cells.n_votes, 1.0), 0.001, 0.9))
-        self.centre = np.array([1.0, np.log(2.0 * share / (1.0 - share)), 0.0])
+        self.centre = np.array([1.0, 0.0, np.log(2.0 * share / (1.0 - share))])
         self.precision = np.tile(WIDE**-2, (cells.n_annotators, 1))
-        self.free = np.array([True, self.ties, sided.known])
+        self.free = np.array([True, sided.known, self.ties])
         self.crowd = [NO_SPREAD] * 3
         self.at = np.tile(self.centre, (cells.n_annotators, 1))
         self.inverse = np.zeros((cells.n_annotators, 3, 3))
@@ -187,15 +188,13 @@ class _Search:
 
     def solve(self) -> None:
         """Find every annotator's maximum under the priors, and the inverse of the Hessian there."""
-
-        def solve_part(part: tuple[int, int]) -> None:
-            find_habits(
-                *part, self.rows.starts, self.d, *self.votes, self.ties, self.centre, self.precision, self.free,
-                NEAR, self.at, self.inverse,
-            )  # fmt: skip
-            invert(*part, self.inverse)
-
-        map_parts(solve_part, self.rows.parts)
+        free, z = np.flatnonzero(self.free), self.votes[-1][:, None][:, : int(self.free[LEAN])]
+        at, precision = (np.take(each, free, axis=1) for each in (self.at, self.precision))
+        prior = OwnPrior(self.centre[free], precision)
+        H = maximise_own(self.rows, self.d, z, prior, at, near=0.0, short=NEAR)
+        self.at[:, free] = at
+        self.inverse = np.zeros_like(self.inverse)
+        self.inverse[:, free[:, None], free] = invert(H)
 
     def update_priors(self) -> None:
         """Estimate the means and spreads over the crowd anew; stop using leans that gain too little."""

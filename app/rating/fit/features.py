@@ -6,14 +6,14 @@ import numpy as np
 
 from app.rating.arrays import Floats, Indices
 from app.rating.fit.lean_bias import sum_skewness
-from app.rating.fit.leans import FeatureDerivatives, OwnPrior, expand_features, settle, sum_features
+from app.rating.fit.leans import FeatureDerivatives, expand_features, sum_features
 from app.rating.fit.likelihood import Curvature, Likelihood
+from app.rating.fit.own_terms import NEAR, OwnPrior, maximise_own
 from app.rating.fit.rows import CellRows
 from app.rating.threads import map_parts
 from app.rating.votes.cells import Cells
 
-NEAR, ROUGHLY = 1e-12, 1e-6  # squared length of the last step of the leans, in standard errors: exact, or near it
-ON_THE_WAY = 1e-2
+ROUGHLY, ON_THE_WAY = 1e-6, 1e-2  # squared length of the last step of the leans, in standard errors
 
 
 def features_of(cells: Cells) -> Floats:
@@ -128,17 +128,11 @@ class FeatureLikelihood(Likelihood):
         precision : of the prior of θ; default that of the likelihood
         near : squared length, in standard errors, of the last step
         """
-        c, d = self.cells, self.distances(R)
-        H = np.empty((c.n_annotators, at.shape[1], at.shape[1]))
         centre = np.zeros(at.shape[1])
         centre[0] = 1.0
-        of_theta = np.full(c.n_annotators, self.precision if precision is None else precision)
+        of_theta = np.full(self.cells.n_annotators, self.precision if precision is None else precision)
         prior = OwnPrior(centre, np.column_stack([of_theta, self.lean_precision]))
-        map_parts(
-            lambda part: settle(*part, self.rows.starts, c.n, c.s, d, self.z, prior, int(fixed), near, at, H),
-            self.rows.parts,
-        )
-        return H
+        return maximise_own(self.rows, self.distances(R), self.z, prior, at, fixed=fixed, near=near)
 
     def skewness(self, R: Floats, at: Floats, V: Floats) -> Floats:
         """Return the derivative of log det H_k by (θ_k, b_k), V_k = H_k⁻¹, shape (n_annotators, 1 + n_features)."""

@@ -7,7 +7,7 @@ import numpy as np
 from app.rating.arrays import Floats
 from app.rating.compiled import compiled
 from app.rating.fit.kernels import pair_of, squared_residual
-from app.rating.fit.leans import dot, most_cells
+from app.rating.fit.own_terms import dot, most_cells
 from app.rating.votes.cells import CellArrays
 
 

@@ -10,6 +10,7 @@ from app.rating.fit.arrow import Observed, observe
 from app.rating.fit.bias import WIDE, extrapolate, shift_scores
 from app.rating.fit.features import ROUGHLY, FeatureLikelihood, features_of
 from app.rating.fit.lean_bias import add_own_bias
+from app.rating.fit.own_terms import invert
 from app.rating.fit.partitions import Partitions
 from app.rating.fit.result import FitResult
 from app.rating.fit.scale import find_scale
@@ -196,11 +197,6 @@ def _inverse(H: Floats, held: Mask) -> Floats:
         V[held] = 0.0
         V[held, 1:, 1:] = invert(H[held, 1:, 1:])
     return V
-
-
-def invert(H: Floats) -> Floats:
-    """Return the inverse of each annotator's matrix."""
-    return np.linalg.inv(H).astype(np.float64, copy=False)
 
 
 def _dispersion(plain: FitResult) -> float:

@@ -6,7 +6,8 @@ from functools import cached_property
 import numpy as np
 
 from app.rating.arrays import Floats, Indices, Mask, sum_by
-from app.rating.votes.cells import Cells
+from app.rating.votes.cells import TIE, Cells
+from app.rating.votes.features import Features
 from app.rating.votes.indexed import IndexedVotes
 from app.rating.votes.sided_cells import SidedCells
 
@@ -20,11 +21,13 @@ class Ballots:
     votes : model_a was shown on the left
     battle : shape (n_votes,); votes of one battle are on the same pair, in either order of sides
     shared : whether the file names its battles; if not, every vote is a battle of its own
+    style : what the answers of each vote differ in, NaN where that is not known
     """
 
     votes: IndexedVotes
     battle: Indices
     shared: bool
+    style: Features | None = None
 
     @classmethod
     def of(cls, votes: IndexedVotes, name: Indices | None) -> "Ballots":
@@ -47,7 +50,14 @@ class Ballots:
         kept = replace(
             v, annotator=v.annotator[keep], model_a=v.model_a[keep], model_b=v.model_b[keep], outcome=v.outcome[keep]
         )
-        return Ballots(kept, self.battle[keep], self.shared)
+        style = self.style and replace(self.style, values=self.style.values[keep])
+        return Ballots(kept, self.battle[keep], self.shared, style)
+
+    def between(self, models: Indices) -> "Ballots":
+        """Return the votes on two of these models."""
+        here = np.zeros(len(self.votes.models), dtype=bool)
+        here[models] = True
+        return self.where(here[self.votes.model_a] & here[self.votes.model_b])
 
     def of_annotators(self, who: Mask) -> "Ballots":
         """Return the votes of these annotators, `who` of shape (n_annotators,)."""
@@ -77,13 +87,24 @@ class Ballots:
         weight: Floats = 1.0 / copies[self.ballot]
         return weight
 
-    def sided(self) -> SidedCells:
-        """Return the votes as cells that keep sides, with their weights."""
-        v = self.votes
-        return SidedCells.of_votes(
-            v.annotator, v.model_a, v.model_b, v.outcome,
-            n_annotators=len(v.annotators), n_models=len(v.models), weight=self.weight,
-        )  # fmt: skip
+    def differences(self) -> Floats:
+        """Return what the answers of each vote differ in, first 1 for the side, then the style, 0 where not known."""
+        side = np.ones((len(self.battle), 1))
+        return side if self.style is None else np.hstack([side, np.nan_to_num(self.style.values)])
+
+    def featured(self) -> Cells:
+        """Return the votes as cells with their differences as features, one by one where there are more than sides."""
+        v, annotators, models = self.votes, len(self.votes.annotators), len(self.votes.models)
+        if self.style is None:
+            sided = SidedCells.of_votes(
+                v.annotator, v.model_a, v.model_b, v.outcome,
+                n_annotators=annotators, n_models=models, weight=self.weight,
+            )  # fmt: skip
+            return replace(sided.cells, features=sided.side[:, None])
+        order = np.argsort(v.annotator, kind="stable")
+        k, left, right = (x[order] for x in (v.annotator, v.model_a, v.model_b))
+        W, n, x = v.outcome[order], self.weight[order], self.differences()[order]
+        return Cells(k, left, right, n, n * W, n * (W == TIE), annotators, models, features=x)
 
     def cells(self) -> Cells:
         """Return the votes as cells, with their weights."""

@@ -1,30 +1,25 @@
-"""The judges' own leaderboard: every judge with a lean of its own, errors by the battles that they saw."""
+"""The judges' own leaderboard: every judge with leans of its own, errors by the battles that they saw."""
 
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, hstack
 
 from app.rating.arrays import Floats, Mask
 from app.rating.errors import VotesError
 from app.rating.fit.arrow import Block, shift_projector, typical_information
+from app.rating.fit.features import features_of
 from app.rating.fit.m_elo import minimise_scores
 from app.rating.judges.ballots import Ballots
-from app.rating.judges.leaning import (
-    LeaningLikelihood,
-    Profiled,
-    by_annotator_and_model,
-    laplacian_of,
-    tell_leans,
-)
+from app.rating.judges.leaning import LeaningLikelihood, tell_leans
+from app.rating.judges.own_votes import OwnVotes
 from app.rating.settings import LoopSettings
 from app.rating.uncertainty.covariance import NORMAL, TINY, Covariance
 from app.rating.uncertainty.estimate import fit_without_errors
 from app.rating.uncertainty.results import Estimate
 from app.rating.verdict.rating import Rating, publish
-from app.rating.votes.compact import Compact, compact
-from app.rating.votes.sided_cells import SidedCells
+from app.rating.votes.compact import compact
 
 
 @dataclass(frozen=True)
@@ -34,8 +29,8 @@ class JudgesBoard:
     Attributes
     ----------
     rating : of the models
-    lean, lean_se : log odds for the left, and its error over battles; NaN for a judge whose votes do not tell it, shape
-        (n_annotators,)
+    lean, lean_se : log odds for the left and for each feature of style, and their errors over battles; NaN for a judge
+        whose votes do not tell it, shape (n_annotators, 1 + n_style)
     taste_sd : spread of a judge's own opinion of a model, log odds; NaN for one judge
     """
 
@@ -46,8 +41,9 @@ class JudgesBoard:
 
 
 def rate_judges(ballots: Ballots, *, confidence: float = 0.95, base: float = 1000.0) -> JudgesBoard:
-    """Maximise ℓ(R, λ) with P(left wins) = σ(R_left − R_right + λ_k): m-ELO, and a lean of every judge.
+    """Maximise ℓ(R, b) with P(left wins) = σ(R_left − R_right + xᵀb_k): m-ELO, and leans of every judge.
 
+    x is the side and, where the ballots have it, the style; a vote without measures counts with its side alone.
     Abilities are 1: of few judges it is open which of them to believe, and the likelihood would believe the one that
     agrees best with itself.
 
@@ -66,13 +62,12 @@ def rate_judges(ballots: Ballots, *, confidence: float = 0.95, base: float = 100
     """
     settings = LoopSettings(method="m-elo", min_votes=0, interval="clustered", confidence=confidence, base=base)
     fitted = fit_leans(ballots, settings)
-    errors, small = _Errors(ballots, fitted), fitted.found.small
-    taste = errors.taste_variance()
-    lean, lean_se = np.full((2, len(ballots.votes.annotators)), np.nan)
-    lean[small.annotators] = np.where(fitted.told, fitted.point.lean, np.nan)
-    lean_se[small.annotators] = np.where(fitted.told, errors.lean_se, np.nan)
+    errors = _Errors(ballots, fitted)
+    taste, size = errors.taste_variance(), (2, len(ballots.votes.annotators), fitted.told.shape[1])
+    both = np.full(size, np.nan)
+    both[:, fitted.found.small.annotators] = np.where(fitted.told, [fitted.leans, errors.lean_se], np.nan)
     rating = publish(replace(fitted.found, covariance=errors.covariance(taste)))
-    return JudgesBoard(rating, lean, lean_se, float(np.sqrt(taste)))
+    return JudgesBoard(rating, both[0], both[1], float(np.sqrt(taste)))
 
 
 class LeanFit(NamedTuple):
@@ -81,15 +76,13 @@ class LeanFit(NamedTuple):
     Attributes
     ----------
     found : the estimate, without errors
-    sided : the votes between its models, in the indices of `found.small`
-    told : judges whose lean the votes tell, in these indices too
-    point : the derivatives at the fit
+    told : leans that the votes tell, in the indices of `found.small`, shape (n_annotators, 1 + n_style)
+    leans : 0 where they are not told
     """
 
     found: Estimate
-    sided: SidedCells
     told: Mask
-    point: Profiled
+    leans: Floats
 
 
 def fit_leans(ballots: Ballots, settings: LoopSettings) -> LeanFit:
@@ -97,13 +90,12 @@ def fit_leans(ballots: Ballots, settings: LoopSettings) -> LeanFit:
     if len(ballots.battle) == 0:
         raise VotesError("no vote is by a judge", "no-votes")
     found = fit_without_errors(ballots.cells(), settings)
-    sided = ballots.sided()
-    sided = sided.where(found.identified[sided.cells.model_a] & found.identified[sided.cells.model_b])
-    small = compact(sided.cells, found.identified)
-    sided, component = SidedCells(small.cells, sided.side), found.components.label[small.models]
-    told = tell_leans(sided)
-    fit, point = minimise_scores(LeaningLikelihood(sided, told), component, found.fit.R, np.ones(len(told)))
-    return LeanFit(replace(found, fit=replace(found.fit, R=fit.R)), sided, told, point)
+    small = compact(ballots.between(np.flatnonzero(found.identified)).featured(), found.identified)
+    told, component = tell_leans(small.cells), found.components.label[small.models]
+    x = features_of(small.cells) * told[small.cells.annotator]
+    likelihood = LeaningLikelihood(replace(small.cells, features=x))
+    fit, _ = minimise_scores(likelihood, component, found.fit.R, np.ones(len(told)))
+    return LeanFit(replace(found, fit=replace(found.fit, R=fit.R)), told, likelihood.leans)
 
 
 class _Errors:
@@ -115,45 +107,41 @@ class _Errors:
     laplacians : L_k, each judge's part of S
     gradients : g_k, each judge's part of the gradient at the fit, which is 0 in sum
     own : G_kᵀG_k over the battles; with_all : G_kᵀG, G the sum over judges; meat : GᵀG
-    lean_se : of each judge's lean
+    lean_se : of each judge's leans, shape (n_annotators, 1 + n_style)
     """
 
     def __init__(self, ballots: Ballots, fitted: LeanFit) -> None:
-        point, small, R = fitted.point, fitted.found.small, fitted.found.fit.R
+        small, R = fitted.found.small, fitted.found.fit.R
         self.component = fitted.found.components.label[small.models]
-        judges, shifts, typical = len(small.annotators), shift_projector(self.component), typical_information(point.A)
-        self.inverse = Block(point.A + typical * shifts).solve(np.eye(len(R))) - shifts / max(typical, TINY)
-        parts = [self._gradients(ballots, small, k, R, point) for k in range(judges)]
-        profile = np.hstack([np.eye(len(R)), point.follows.T])  # of the gradient by the scores and the leans
-        total = csr_array(sum(parts[1:], parts[0]))
-        everything = (total.T @ total).toarray()
-        self.meat = profile @ everything @ profile.T
-        moved = point.follows @ self.inverse @ profile
-        moved[:, len(R) :] += np.diag(point.inverse)
-        self.lean_se = np.sqrt(np.maximum(np.einsum("ki,ij,kj->k", moved, everything, moved), 0.0))
-        self.own = [profile @ (one.T @ one).toarray() @ profile.T for one in parts]
-        self.with_all = [profile @ (one.T @ total).toarray() @ profile.T for one in parts]
-        self.gradients = [profile @ one.sum(axis=0) for one in parts]
-        B, starts = by_annotator_and_model(fitted.sided, point.cross), fitted.sided.cells.starts
-        self.laplacians = [
-            laplacian_of(fitted.sided, point.weight, slice(int(starts[k]), int(starts[k + 1])))
-            + np.outer(B[k], point.follows[k])
-            for k in range(judges)
-        ]
+        place = np.full(len(ballots.votes.models), -1)
+        place[small.models] = np.arange(len(R))
+        kept, battles = ballots.between(small.models), int(ballots.battle.max()) + 1
 
-    @staticmethod
-    def _gradients(ballots: Ballots, small: Compact, k: int, R: Floats, point: Profiled) -> csr_array:
-        """Return judge k's gradient of ℓ by scores and leans, by battle, shape (n_battles, n_models + n_judges)."""
-        v, place = ballots.votes, np.full(len(ballots.votes.models), -1)
-        place[small.models] = np.arange(len(small.models))
-        here = (v.annotator == small.annotators[k]) & (place[v.model_a] >= 0) & (place[v.model_b] >= 0)
-        left, right, battle = place[v.model_a[here]], place[v.model_b[here]], ballots.battle[here]
-        x = R[left] - R[right] + point.lean[k]
-        rest = ballots.weight[here] * (v.outcome[here] - 1.0 / (1.0 + np.exp(-x)))
-        columns = np.concatenate([left, right, np.full(len(left), len(R) + k)])
-        entries = np.concatenate([rest, -rest, rest])
-        shape = int(ballots.battle.max()) + 1, len(R) + len(small.annotators)
-        return csr_array((entries, (np.tile(battle, 3), columns)), shape=shape)
+        def sum_votes(k: int) -> OwnVotes:
+            one = kept.where(kept.votes.annotator == small.annotators[k])
+            d = R[place[one.votes.model_a]] - R[place[one.votes.model_b]]
+            return OwnVotes(
+                one, place, one.differences().T * fitted.told[k][:, None], fitted.leans[k], offset=d, battles=battles
+            )
+
+        judges = [sum_votes(k) for k in range(len(small.annotators))]
+        self.laplacians = [one.profile_information for one in judges]
+        S, shifts, own = np.sum(self.laplacians, axis=0), shift_projector(self.component), fitted.told.shape[1]
+        typical = typical_information(S)
+        self.inverse = Block(S + typical * shifts).solve(np.eye(len(R))) - shifts / max(typical, TINY)
+        own_parts, scores = [one.by_battle[:, :own] for one in judges], [one.by_battle[:, own:] for one in judges]
+        total = csr_array(hstack([*own_parts, sum(scores[1:], scores[0])]))
+        everything = total.T @ total
+        profile = np.hstack([*(-one.moves.T for one in judges), np.eye(len(R))])
+        self.meat = profile @ (everything @ profile.T)
+        self.lean_se = np.empty(fitted.told.shape)
+        for k, one in enumerate(judges):
+            moved = -one.moves @ self.inverse @ profile
+            moved[:, own * k : own * (k + 1)] += one.bread
+            self.lean_se[k] = np.sqrt(np.maximum(np.einsum("ij,ji->i", moved, everything @ moved.T), 0.0))
+        self.own = [one.profile @ one.noise @ one.profile.T for one in judges]
+        self.with_all = [one.profile @ ((one.by_battle.T @ total) @ profile.T) for one in judges]
+        self.gradients = [one.profile @ one.gradient for one in judges]
 
     def taste_variance(self) -> float:
         """Return τ², by moments: Σ_k |g_k|² less what battles make of it, over what tastes of variance 1 would."""

@@ -19,7 +19,6 @@ from app.rating.judges.people import NO_SCORES, PeoplesScores, learn_scores, rat
 from app.rating.settings import LoopSettings
 from app.rating.uncertainty.covariance import critical_values
 from app.rating.verdict.rows import count, finite, model_rows
-from app.rating.votes.features import Features
 
 CLOSE = 100.0  # Elo points between two models, below which the better one wins at most 64 %
 BANDS = (0.0, 50.0, 100.0, 200.0, np.inf)  # of such gaps
@@ -48,7 +47,7 @@ class Comparison(NamedTuple):
 
 def compare(
     ballots: Ballots, human: Mask, settings: LoopSettings, *,
-    own_family: Mask | None = None, categories: Mapping[str, Mask] | None = None, style: Features | None = None,
+    own_family: Mask | None = None, categories: Mapping[str, Mask] | None = None, declared: bool = False,
     stage: Callable[[str], None] = lambda _: None,
 ) -> Comparison:  # fmt: skip
     """Compare judges with people.
@@ -59,7 +58,7 @@ def compare(
     settings : of the people's leaderboard; `confidence` of every interval
     own_family : as for `follow_people`
     categories : name → votes of the category, shape (n_votes,)
-    style : what the answers differ in, NaN where that is not known
+    declared : whether the judges' own leaderboard takes out their likings for the ballots' style; panels' never do
 
     Raises
     ------
@@ -71,18 +70,19 @@ def compare(
     peoples = rate_people(ballots.of_annotators(human), settings)
     stage("comparing the judges")
     judged = ballots.of_annotators(~human)
-    board = rate_judges(judged, confidence=settings.confidence, base=settings.base)
+    plain = replace(judged, style=None)
+    board = rate_judges(judged if declared else plain, confidence=settings.confidence, base=settings.base)
     unknown, panels = list[Row](), NO_PANELS
     try:
         known = learn_scores(peoples)
     except VotesError as error:
-        known, followers = NO_SCORES, Followers.unknown(board.lean, board.lean_se)
+        known, followers = NO_SCORES, Followers.unknown(board.lean[:, 0], board.lean_se[:, 0])
         unknown.append({"board": "people", "code": "no-order", "detail": str(error), "models": []})
     else:
         followers = follow_people(judged, known, own_family)
         stage("trying panels")
         able = np.argsort(-np.nan_to_num(followers.ability, nan=-np.inf), kind="stable")
-        panels = try_panels(judged, [int(k) for k in able if not human[k]], known)
+        panels = try_panels(plain, [int(k) for k in able if not human[k]], known)
     compared = _Compared(ballots, human, known, followers, settings.confidence)
     rows = {int(k): compared.row(int(k), names[k]) for k in np.flatnonzero(~human)}
     people = compared.people_row() | {
@@ -91,8 +91,8 @@ def compare(
     }  # fmt: skip
     for name, where in (categories or {}).items():
         compared.add_category(name, where, rows, people)
-    if style is not None and len(known.models):
-        compared.add_style(style, rows, people)
+    if ballots.style is not None and len(known.models):
+        compared.add_style(ballots.style.names, rows, people)
     notices = [("people", one) for one in peoples.diagnostics.warnings]
     notices += [("judges", one) for one in board.rating.diagnostics.warnings]
     return Comparison(
@@ -193,17 +193,17 @@ class _Compared:
         share = {"agreement": self._among_people(agreement), "votes": int(votes[self.human].sum())}
         people["by_category"].append({"category": name, **share})
 
-    def add_style(self, style: Features, rows: Mapping[int, Row], people: Row) -> None:
+    def add_style(self, names: Sequence[str], rows: Mapping[int, Row], people: Row) -> None:
         """Add what a standard deviation of each feature is worth to each judge, and to the people together."""
         v = self.ballots.votes
         whose = np.where(self.human[v.annotator], len(self.human), v.annotator)  # all people as one more
         together = replace(self.ballots, votes=replace(v, annotators=[*v.annotators, "people"], annotator=whose))
-        found = find_liking(together, self.known, np.append(self.followers.taste_sd, 0.0), style.values)
+        found = find_liking(together, self.known, np.append(self.followers.taste_sd, 0.0))
         b, se = (ELO_PER_NATURAL * x for x in found)
         for k, row in [*rows.items(), (len(self.human), people)]:
             row["style"] += [
                 {"feature": name, **self._interval("points", b[k, j], se[k, j], np.inf)}
-                for j, name in enumerate(style.names)
+                for j, name in enumerate(names)
                 if np.isfinite(b[k, j])
             ]
 

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.rating.arrays import Floats, Indices
+from app.rating.fit.own_terms import invert
 from app.rating.fit.scale import ELO_PER_NATURAL
-from app.rating.fit.style import StyleFit, invert
+from app.rating.fit.style import StyleFit
 from app.rating.fit.unit import Unit
 from app.rating.threads import map_parts
 from app.rating.uncertainty.covariance import Covariance, covariance, critical_values

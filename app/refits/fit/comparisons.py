@@ -84,12 +84,12 @@ def _rate_judges(fit_input: FitInput, judges: Mask) -> ModelEstimates:
 
 
 def _ballots(fit_input: FitInput) -> Ballots:
-    """Return all votes; annotators and models are named by their ids."""
-    votes = fit_input.indexed(np.ones(len(fit_input.outcome), dtype=np.bool_))
-    if fit_input.battles is None:
-        return Ballots.of(votes, None)
-    known, number = np.unique(fit_input.battles, return_inverse=True)
-    return Ballots.of(votes, np.where(known[number] == 0, -1, number))
+    """Return all votes, with the policy's features; annotators and models are named by their ids."""
+    votes, number = fit_input.indexed(np.ones(len(fit_input.outcome), dtype=np.bool_)), None
+    if fit_input.battles is not None:
+        known, place = np.unique(fit_input.battles, return_inverse=True)
+        number = np.where(known[place] == 0, -1, place)
+    return replace(Ballots.of(votes, number), style=_style(fit_input))
 
 
 def compare_judges(fit_input: FitInput) -> Comparison | None:
@@ -105,22 +105,16 @@ def compare_judges(fit_input: FitInput) -> Comparison | None:
     human, bits = ~fit_input.judges | (votes == 0) | ~counted, fit_input.tag_bits
     categories = {} if bits is None else {tag: ((bits[here] >> i) & 1) > 0 for i, tag in enumerate(fit_input.tags)}
     try:
-        return compare(
-            _ballots(fit_input).where(here),
-            human,
-            fit_input.settings,
-            categories=categories,
-            style=_style(fit_input, here),
-        )
+        return compare(_ballots(fit_input).where(here), human, fit_input.settings, categories=categories, declared=True)
     except RatingError:
         return None
 
 
-def _style(fit_input: FitInput, votes: Mask) -> Features | None:
+def _style(fit_input: FitInput) -> Features | None:
     """Return what the answers of the votes differ in."""
-    if fit_input.measures is None:
+    measures = fit_input.measures
+    if measures is None:
         return None
-    measures = fit_input.measures[votes]
     names = [name for name in fit_input.style_features if name != SIDE]
     return measure_known({name: (measures[:, 2 * j], measures[:, 2 * j + 1]) for j, name in enumerate(names)})
 

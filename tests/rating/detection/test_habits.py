@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 from app.rating.detection.habits import ABILITY_SD, Habits, estimate_habits, find_taste_variance, fit_spread
-from app.rating.detection.habits_kernels import expand
+from app.rating.fit.own_terms import expand_own
 from app.rating.votes.cells import Cells, aggregate
 from app.rating.votes.sided_cells import SidedCells
 
@@ -50,23 +50,25 @@ class Crowd:
 
 def test_derivatives_are_those_of_the_value() -> None:
     sided, rng = Crowd(1).sided(), np.random.default_rng(2)
-    cells = sided.cells
-    d = rng.normal(0.0, 2.0, len(cells.n))
-    centre, precision, at = np.array([1.0, -0.3, 0.1]), np.array([1.0, 0.5, 4.0]), np.array([0.7, 0.2, -0.4])
-    columns = (d, cells.wins_a, cells.ties, cells.wins_b, sided.side)
+    c, side, room = sided.cells, sided.side, np.empty((4, 90))
+    d = rng.normal(0.0, 2.0, len(c.n))
+    centre, precision, at = np.array([1.0, 0.1, -0.3]), np.array([1.0, 4.0, 0.5]), np.array([0.7, -0.4, 0.2])
 
     def value(x: np.ndarray) -> float:
-        g, H = np.empty(3), np.empty((3, 3))
-        return float(expand(0, 90, *columns, True, centre, precision, x, g, H))
+        y, win, tie, loss = 0.5 * (x[0] * d + x[1] * side)[:90], c.wins_a[:90], c.ties[:90], c.wins_b[:90]
+        log = win * y + tie * x[2] - loss * y - (win + tie + loss) * np.log(np.exp(y) + np.exp(x[2]) + np.exp(-y))
+        return float(log.sum() - 0.5 * precision @ (x - centre) ** 2)
 
     g, H = np.empty(3), np.empty((3, 3))
-    expand(0, 90, *columns, True, centre, precision, at, g, H)
+    expand_own(0, 90, c.n, c.s, c.ties, d, side[:, None], at, centre, precision, room, g, H)
     h = 1e-4
     for i, step in enumerate(h * np.eye(3)):
         assert g[i] == pytest.approx((value(at + step) - value(at - step)) / (2 * h), rel=1e-6, abs=1e-6)
         for j, other in enumerate(h * np.eye(3)):
             mixed = value(at + step + other) - value(at + step - other) - value(at - step + other)
-            assert -H[i, j] == pytest.approx((mixed + value(at - step - other)) / (4 * h * h), rel=1e-4, abs=1e-3)
+            assert -H[max(i, j), min(i, j)] == pytest.approx(
+                (mixed + value(at - step - other)) / (4 * h * h), rel=1e-4, abs=1e-3
+            )
 
 
 def test_each_annotator_is_at_the_maximum() -> None:

@@ -75,11 +75,14 @@ def test_style_control_and_leans_mend_the_order_of_biased_judges() -> None:
         z, length = world.features.values, world.features.values[:, 1:]
         plain = run_round(world.votes.aggregate(), replace(LoopSettings(), min_votes=0))
         styled = control_style(plain, world.votes, world.features).rating.models
+        ballots = Ballots.of(world.votes, None)
+        measured = replace(ballots, style=Features(("length",), length))
         weak, free = bradley_terry(world, length, 1.0), bradley_terry(world, length, 1e-6)
         found = {
             "naive": plain.models.score, "reg 1": weak[:MODELS], "reg 0": free[:MODELS],
             "reg 0 and side": bradley_terry(world, z, 1e-6)[:MODELS],
-            "judges": rate_judges(Ballots.of(world.votes, None)).rating.models.score, "styled": styled.score,
+            "judges": rate_judges(ballots).rating.models.score,
+            "judges, styled": rate_judges(measured).rating.models.score, "styled": styled.score,
         }  # fmt: skip
         for name, score in found.items():
             errors.setdefault(name, []).append(rank_error(score, world.score))
@@ -92,4 +95,5 @@ def test_style_control_and_leans_mend_the_order_of_biased_judges() -> None:
     assert mean["styled"] < 0.6 * min(mean["reg 1"], mean["reg 0"])
     assert mean["styled"] < mean["reg 0 and side"] + 0.1
     assert mean["judges"] < mean["naive"] - 0.3, "leans alone mend what the sides do"
+    assert mean["judges, styled"] < mean["styled"] + 0.1
     assert 0.91 < np.mean(inside) < 0.98

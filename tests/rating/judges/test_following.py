@@ -12,6 +12,7 @@ from app.rating.judges.panels import try_panels
 from app.rating.judges.people import learn_scores, rate_people
 from app.rating.settings import LoopSettings
 from app.rating.uncertainty.covariance import critical_values
+from app.rating.votes.features import Features
 from app.rating.votes.indexed import IndexedVotes
 from tests.fixtures.judged_votes import Judged, Voter, judge_votes
 
@@ -135,7 +136,11 @@ def test_likings_are_found_again_beside_few_people() -> None:
     judged = judge_votes(4, [*crowd, *(replace(one, liking=likings[one.name]) for one in JUDGES)], shared=0.0)
     known = learn_scores(rate_people(judged.ballots.of_annotators(judged.people), LoopSettings()))
     size, style = len(judged.people), judged.longer[:, None] / (0.8 / np.sqrt(3.0))
-    b, se = find_liking(judged.ballots, known, np.zeros(size), style)
+
+    def like(ballots: Ballots, style: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return find_liking(replace(ballots, style=Features(("length",), style)), known, np.zeros(size))
+
+    b, se = like(judged.ballots, style)
     for k, liking in enumerate(likings.values(), start=len(crowd)):
         assert abs(b[k, 0] - liking) < 2.5 * se[k, 0]
         assert 0.0 < se[k, 0] < 0.15
@@ -143,8 +148,8 @@ def test_likings_are_found_again_beside_few_people() -> None:
     columns = (v.annotator, v.model_a, v.model_b, v.outcome)
     doubled = IndexedVotes(v.annotators, v.models, *(np.concatenate([one, one]) for one in columns))
     twice = Ballots(doubled, np.concatenate([judged.ballots.battle] * 2), shared=True)
-    again = find_liking(twice, known, np.zeros(size), np.concatenate([style, style]))
+    again = like(twice, np.concatenate([style, style]))
     assert again[0][8:] == pytest.approx(b[8:], abs=1e-6)
     assert again[1][8:] == pytest.approx(se[8:], rel=1e-6)
-    few = find_liking(judged.ballots, known, np.zeros(size), np.where(np.arange(len(style)) < 19, style.T, np.nan).T)
+    few = like(judged.ballots, np.where(np.arange(len(style)) < 19, style.T, np.nan).T)
     assert np.isnan(few[0]).all(), "fewer than 20 votes with measures"

@@ -1,5 +1,7 @@
 """The judges' own leaderboard: scores with every judge's lean."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -9,6 +11,7 @@ from app.rating.fit.m_elo import fit_m_elo, minimise_scores
 from app.rating.judges.ballots import Ballots
 from app.rating.judges.board import rate_judges
 from app.rating.judges.leaning import LeaningLikelihood, tell_leans
+from app.rating.votes.cells import Cells
 from app.rating.votes.indexed import IndexedVotes
 from tests.fixtures.judged_votes import Judged, Voter, judge_votes
 
@@ -18,6 +21,13 @@ ALIKE = np.zeros(6, dtype=np.int64)
 @pytest.fixture(scope="module")
 def judged() -> Judged:
     return judge_votes(3, [Voter("a", 300, lean=1.5, ties=0.2), Voter("b", 200, lean=-0.3)], n_models=6)
+
+
+def of_some(judged: Judged, leaning: list[float]) -> Cells:
+    """Take the side from the annotators that have 0 here."""
+    cells = judged.ballots.featured()
+    assert cells.features is not None
+    return replace(cells, features=cells.features * np.array(leaning)[cells.annotator][:, None])
 
 
 def swapped(ballots: Ballots, who: np.ndarray) -> Ballots:
@@ -30,9 +40,8 @@ def swapped(ballots: Ballots, who: np.ndarray) -> Ballots:
 
 def test_the_scores_and_leans_are_those_of_a_joint_search(judged: Judged) -> None:
     v = judged.ballots.votes
-    fit, point = minimise_scores(
-        LeaningLikelihood(judged.ballots.sided(), np.ones(2, bool)), ALIKE, np.zeros(6), np.ones(2)
-    )
+    likelihood = LeaningLikelihood(judged.ballots.featured())
+    fit, _ = minimise_scores(likelihood, ALIKE, np.zeros(6), np.ones(2))
 
     def objective(x: np.ndarray) -> float:
         d = x[v.model_a] - x[v.model_b] + x[6 + v.annotator]
@@ -40,11 +49,11 @@ def test_the_scores_and_leans_are_those_of_a_joint_search(judged: Judged) -> Non
 
     naive = minimize(objective, np.zeros(8), method="BFGS", tol=1e-9).x
     assert pytest.approx(naive[:6] - naive[:6].mean(), abs=1e-4) == fit.R
-    assert point.lean == pytest.approx(naive[6:], abs=1e-4)
+    assert likelihood.leans[:, 0] == pytest.approx(naive[6:], abs=1e-4)
 
 
 def test_the_derivatives_are_those_of_the_profile(judged: Judged) -> None:
-    likelihood, R = LeaningLikelihood(judged.ballots.sided(), np.array([True, False])), np.linspace(-1, 1, 6)
+    likelihood, R = LeaningLikelihood(of_some(judged, [1.0, 0.0])), np.linspace(-1, 1, 6)
     point, step = likelihood.expand(R, np.ones(2)), 1e-5
     for i in range(6):
         up, down = (likelihood.expand(R + sign * step * np.eye(6)[i], np.ones(2)) for sign in (1, -1))
@@ -55,16 +64,14 @@ def test_the_derivatives_are_those_of_the_profile(judged: Judged) -> None:
 
 def test_without_leans_it_is_m_elo(judged: Judged) -> None:
     plain = fit_m_elo(judged.ballots.cells(), ALIKE)
-    fit, _ = minimise_scores(
-        LeaningLikelihood(judged.ballots.sided(), np.zeros(2, bool)), ALIKE, np.zeros(6), np.ones(2)
-    )
+    fit, _ = minimise_scores(LeaningLikelihood(of_some(judged, [0.0, 0.0])), ALIKE, np.zeros(6), np.ones(2))
     assert pytest.approx(plain.R, abs=1e-9) == fit.R
 
 
 def test_exchanged_sides_change_the_sign_of_the_lean_alone(judged: Judged) -> None:
     first = rate_judges(judged.ballots)
     other = rate_judges(swapped(judged.ballots, judged.ballots.votes.annotator == 0))
-    assert other.lean == pytest.approx(first.lean * [-1.0, 1.0], abs=1e-6)
+    assert other.lean == pytest.approx(first.lean * [[-1.0], [1.0]], abs=1e-6)
     assert other.rating.models.score == pytest.approx(first.rating.models.score, abs=1e-5)
     assert other.rating.models.lower == pytest.approx(first.rating.models.lower, abs=1e-4)
 
@@ -77,7 +84,7 @@ def test_a_judge_who_saw_the_baseline_always_on_one_side_has_no_lean() -> None:
         outcome,
     )  # fmt: skip
     ballots = Ballots.of(votes, None)
-    assert not tell_leans(ballots.sided()).any()
+    assert not tell_leans(ballots.featured()).any()
     board = rate_judges(ballots)
     assert np.isnan(board.lean).all()
     assert board.rating.models.score == pytest.approx(1000 + 400 / np.log(10) * fit_m_elo(ballots.cells(), ALIKE).R)
@@ -97,7 +104,7 @@ def test_copies_of_a_battle_with_the_sides_exchanged_are_no_new_votes() -> None:
     one = rate_judges(Ballots(v, once.battle, shared=True))
     two = rate_judges(Ballots(both, np.concatenate([once.battle, once.battle]), shared=True))
     assert two.rating.models.se == pytest.approx(one.rating.models.se, rel=0.03)
-    assert two.lean == pytest.approx([0.0, 0.0], abs=1e-9), "every answer was given on both sides"
+    assert two.lean[:, 0] == pytest.approx([0.0, 0.0], abs=1e-9), "every answer was given on both sides"
 
 
 def test_no_votes_are_refused(judged: Judged) -> None:

@@ -15,13 +15,12 @@ import numpy as np
 from app.rating.arrays import Floats, Indices
 from app.rating.detection.evidence import weigh
 from app.rating.detection.habits import NEAR
-from app.rating.detection.habits_kernels import find_habits
 from app.rating.detection.opinions import climb
 from app.rating.errors import VotesError
 from app.rating.fit.abilities import profile_abilities
 from app.rating.fit.elo import fit_elo
 from app.rating.fit.kernels import update_abilities
-from app.rating.fit.leans import OwnPrior, settle
+from app.rating.fit.own_terms import OwnPrior, maximise_own
 from app.rating.fit.rows import CellRows, count_following
 from app.rating.settings import LoopSettings, VerdictRule
 from app.rating.uncertainty.influence import find_influence, leave_annotators_out
@@ -247,15 +246,12 @@ def opinions_of_many_models() -> Numbers:
 @case
 def habits_from_afar() -> Numbers:
     """Newton's method on kinks that its steps pass by: they are halved, at last to nothing, or never end."""
-    cells = Votes(2, 4, 30).cells()
-    starts, side, found = np.searchsorted(cells.annotator, np.arange(3)), np.zeros(len(cells.n)), []
-    for scale, begin, near in ((1.0, 1.0, NEAR), (1e2, 0.5, NEAR), (1e13, 1e-10, NEAR), (1.0, 1.0, -1.0)):
+    cells, found = Votes(2, 4, 30).cells(), list[object]()
+    prior = OwnPrior(np.zeros(3), np.full((2, 3), 0.01))
+    for scale, begin, short in ((1.0, 1.0, NEAR), (1e2, 0.5, NEAR), (1e13, 1e-10, NEAR), (1.0, 1.0, -1.0)):
         d = scale * (ranking(4)[cells.model_a] - ranking(4)[cells.model_b])
-        at, H = np.full((2, 3), begin), np.empty((2, 3, 3))
-        find_habits(
-            0, 2, starts, d, cells.wins_a, cells.ties, cells.wins_b, side, True, np.zeros(3), np.full((2, 3), 0.01),
-            np.ones(3, dtype=bool), near, at, H,
-        )  # fmt: skip
+        at = np.full((2, 3), begin)
+        H = maximise_own(CellRows(cells), d, np.zeros((len(d), 1)), prior, at, near=-1.0, short=short)
         found += [at, H]
     return found
 
@@ -266,9 +262,10 @@ def styled() -> Numbers:
     world, found = draw_styled(12, 60, n_models=5), list[object]()
     result = control_style(run_round(world.votes.aggregate(), SETTINGS), world.votes, world.features)
     found += [result.rating.models.score, result.rating.models.se, result.style.gamma_se, result.style.lean_se]
-    z, n, at, H = np.ones((40, 1)), np.ones(40), np.array([[30.0, -40.0]]), np.empty((1, 2, 2))
+    n, at, index = np.ones(40), np.array([[30.0, -40.0]]), np.zeros(40, dtype=np.int32)
     prior = OwnPrior(np.array([1.0, 0.0]), np.array([[1e-6, 1e-6]]))
-    settle(0, 1, np.array([0, 40]), n, n / 2, np.linspace(-1.0, 2.0, 40), z, prior, 0, 1e-12, at, H)
+    rows = CellRows(Cells(index, index, index + 1, n, n / 2, np.zeros(40), 1, 2))
+    H = maximise_own(rows, np.linspace(-1.0, 2.0, 40), np.ones((40, 1)), prior, at)
     return [*found, at, H]
 
 

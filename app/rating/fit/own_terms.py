@@ -1,0 +1,238 @@
+"""Every annotator's ability, leans and readiness to tie at fixed scores: x = θ d + zᵀb, d = R_a − R_b + zᵀγ."""
+
+import math
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from app.rating.arrays import Floats, Indices
+from app.rating.compiled import compiled
+from app.rating.fit.rows import CellRows
+from app.rating.threads import map_parts
+
+ANY_ORDER = frozenset({"reassoc", "nsz", "contract"})  # of a sum, so that it runs on the processor's vectors
+MOST_STEPS = 50
+MOST_HALVINGS = 30
+FURTHEST = 2.0  # no parameter moves further in one step
+NEAR = 1e-12  # squared length of the last step, in standard errors
+STEEPER = 0.9  # share of the slope along a step that may be left at its end, on either side
+
+
+class OwnPrior(NamedTuple):
+    """The normal prior of (θ, b), or of (θ, b, log ν): its mean, shape (size,), and precision, a row per annotator."""
+
+    centre: Floats
+    precision: Floats
+
+
+def maximise_own(
+    rows: CellRows, d: Floats, z: Floats, prior: OwnPrior, at: Floats,
+    *, fixed: bool = False, near: float = NEAR, short: float = 0.0,
+) -> Floats:  # fmt: skip
+    """Maximise every annotator's ℓ_k(θ, b) plus log prior, P(a wins) = σ(θ d + zᵀb); return the negative Hessians.
+
+    With one more column in `at`, log ν, a vote is won, tied or lost with weights e^{x/2} : ν : e^{−x/2} (Davidson 1970;
+    Davidson and Beaver 1977 for the side), x = θ d + zᵀb; without it a tie is half a win for each.
+
+    Parameters
+    ----------
+    d, z : of each cell, shapes (n_cells,) and (n_cells, n_features)
+    at : where the search begins and, after it, ends, shape (n_annotators, size)
+    fixed : whether θ stays
+    near, short : squared length in standard errors, and longest entry, of a step either of which ends the search; what
+        is left is about its square
+
+    Returns
+    -------
+    At the point before the last step, shape (n_annotators, size, size).
+    """
+    c, H, z = rows.cells, np.empty((*at.shape, at.shape[1])), np.asfortranarray(z)  # a feature of cells in a row
+    map_parts(
+        lambda part: settle(*part, rows.starts, c.n, c.s, c.ties, d, z, prior, int(fixed), near, short, at, H),
+        rows.parts,
+    )
+    return H
+
+
+def invert(H: Floats) -> Floats:
+    """Return the inverse of each annotator's matrix."""
+    return np.linalg.inv(H).astype(np.float64, copy=False)
+
+
+@compiled
+def factorise(H: Floats, first: int, L: Floats) -> None:
+    """Set L to the Cholesky factor of the block of H from `first` on."""
+    size = H.shape[0]
+    for i in range(first, size):
+        for j in range(first, i + 1):
+            total = H[i, j]
+            for m in range(first, j):
+                total -= L[i, m] * L[j, m]
+            if i == j:
+                L[i, i] = math.sqrt(max(total, 1e-300))
+            else:
+                L[i, j] = total / L[j, j]
+
+
+@compiled
+def solve_lower(L: Floats, first: int, right: Floats, out: Floats) -> None:
+    """Set `out` to L⁻¹ right, from the entry `first` on."""
+    for i in range(first, len(right)):
+        total = right[i]
+        for m in range(first, i):
+            total -= L[i, m] * out[m]
+        out[i] = total / L[i, i]
+
+
+@compiled
+def solve_upper(L: Floats, first: int, out: Floats) -> None:
+    """Replace `out` by L⁻ᵀ out, from the entry `first` on."""
+    size = len(out)
+    for back in range(size - first):
+        i = size - 1 - back
+        total = out[i]
+        for m in range(i + 1, size):
+            total -= L[m, i] * out[m]
+        out[i] = total / L[i, i]
+
+
+@compiled
+def fill_odds(begin: int, d: Floats, z: Floats, ability: float, b: Floats, x: Floats, u: Floats) -> None:
+    """Set x of an annotator's cells, from the cell `begin` of z on, and u to e^−|x|."""
+    for cell in range(len(d)):
+        x[cell] = ability * d[cell]
+    for i in range(len(b)):
+        column = z[begin : begin + len(d), i]
+        for cell in range(len(d)):
+            x[cell] += b[i] * column[cell]
+    for cell in range(len(d)):
+        u[cell] = math.exp(-abs(x[cell]))
+
+
+@compiled
+def fill_residuals(n: Floats, s: Floats, x: Floats, u: Floats) -> None:
+    """Replace x by the residuals s − n p, and u by n p(1 − p)."""
+    for cell in range(len(n)):
+        near = 1.0 / (1.0 + u[cell])
+        x[cell] = s[cell] - n[cell] * (near if x[cell] >= 0.0 else u[cell] * near)
+        u[cell] *= n[cell] * near * near
+
+
+@compiled
+def fill_tied(
+    n: Floats, s: Floats, ties: Floats, readiness: float, x: Floats, u: Floats, mixed: Floats
+) -> tuple[float, float]:
+    """Replace x and u as `fill_residuals` does, where log ν is `readiness`; return its gradient and curvature.
+
+    mixed: set to the curvature by x and log ν.
+    """
+    propensity, gradient, curvature = math.exp(readiness), 0.0, 0.0
+    for cell in range(len(n)):
+        tie = propensity * math.sqrt(u[cell])
+        share = 1.0 / (1.0 + u[cell] + tie)
+        lead, tie = math.copysign((1.0 - u[cell]) * share, x[cell]), tie * share
+        gradient += ties[cell] - n[cell] * tie
+        curvature += n[cell] * tie * (1.0 - tie)
+        mixed[cell] = -0.5 * n[cell] * lead * tie
+        x[cell] = s[cell] - 0.5 * n[cell] * (1.0 + lead)
+        u[cell] = 0.25 * n[cell] * (1.0 - tie - lead * lead)
+    return gradient, curvature
+
+
+@partial(compiled, fastmath=ANY_ORDER)
+def dot(left: Floats, right: Floats) -> float:
+    """Return Σ left·right, in any order."""
+    total = 0.0
+    for cell in range(len(left)):
+        total += left[cell] * right[cell]
+    return total
+
+
+@compiled
+def expand_own(
+    begin: int, end: int, n: Floats, s: Floats, ties: Floats, d: Floats, z: Floats,
+    at: Floats, centre: Floats, precision: Floats, room: Floats, g: Floats, H: Floats,
+) -> None:  # fmt: skip
+    """Set g and H (its lower half) to the gradient and the negative Hessian of one annotator's own objective.
+
+    room : for intermediate results, shape (4, n_cells of the annotator or more)
+    """
+    count, d, known, last = end - begin, d[begin:end], 1 + z.shape[1], len(at) - 1
+    residual, variance, amount, mixed = room[0, :count], room[1, :count], room[2, :count], room[3, :count]
+    fill_odds(begin, d, z, at[0], at[1:known], residual, variance)
+    if last == known:
+        g[last], H[last, last] = fill_tied(
+            n[begin:end], s[begin:end], ties[begin:end], at[last], residual, variance, mixed
+        )
+        g[last] -= precision[last] * (at[last] - centre[last])
+        H[last, last] += precision[last]
+        for i in range(known):
+            H[last, i] = dot(mixed, d if i == 0 else z[begin:end, i - 1])
+    else:
+        fill_residuals(n[begin:end], s[begin:end], residual, variance)
+    for i in range(known):
+        one = d if i == 0 else z[begin:end, i - 1]
+        for cell in range(count):
+            amount[cell] = variance[cell] * one[cell]
+        g[i] = dot(residual, one) - precision[i] * (at[i] - centre[i])
+        H[i, 0] = dot(amount, d)
+        for j in range(1, i + 1):
+            H[i, j] = dot(amount, z[begin:end, j - 1])
+        H[i, i] += precision[i]
+
+
+@compiled
+def solve_step(H: Floats, g: Floats, fixed: int, L: Floats, step: Floats) -> tuple[float, float]:
+    """Set `step` to H⁻¹g from the entry `fixed` on, 0 before; return g·step and the longest entry of the step."""
+    factorise(H, fixed, L)
+    step[:fixed] = 0.0
+    solve_lower(L, fixed, g, step)
+    solve_upper(L, fixed, step)
+    slope, longest = 0.0, 0.0
+    for i in range(fixed, len(g)):
+        slope += g[i] * step[i]
+        longest = max(longest, abs(step[i]))
+    return slope, longest
+
+
+@compiled
+def most_cells(first: int, last: int, starts: Indices) -> int:
+    """Return the most cells that one of annotators first … last−1 has."""
+    most = 0
+    for k in range(first, last):
+        most = max(most, starts[k + 1] - starts[k])
+    return most
+
+
+@compiled
+def settle(
+    first: int, last: int, starts: Indices, n: Floats, s: Floats, ties: Floats, d: Floats, z: Floats,
+    prior: OwnPrior, fixed: int, near: float, short: float, at: Floats, H: Floats,
+) -> None:  # fmt: skip
+    """Maximise as `maximise_own`, for annotators first … last−1.
+
+    Newton's method on a concave function; a step is halved where it ends in a steep slope down.
+    """
+    size = at.shape[1]
+    g, step, tried, L = np.empty(size), np.zeros(size), np.empty(size), np.zeros((size, size))
+    room = np.empty((4, most_cells(first, last, starts)))
+    for k in range(first, last):
+        begin, end, precision = starts[k], starts[k + 1], prior.precision[k]
+        expand_own(begin, end, n, s, ties, d, z, at[k], prior.centre, precision, room, g, H[k])
+        for _ in range(MOST_STEPS):
+            slope, longest = solve_step(H[k], g, fixed, L, step)
+            if slope <= near or longest <= short:
+                at[k] += step
+                break
+            length = min(1.0, FURTHEST / longest)
+            for _ in range(MOST_HALVINGS):
+                tried[:] = at[k] + length * step
+                expand_own(begin, end, n, s, ties, d, z, tried, prior.centre, precision, room, g, H[k])
+                if g @ step >= -STEEPER * slope:
+                    break
+                length *= 0.5
+            at[k] = tried
+        for i in range(size):
+            for j in range(i):
+                H[k, j, i] = H[k, i, j]
