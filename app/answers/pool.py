@@ -28,14 +28,18 @@ class PooledPrompt:
 
     Attributes
     ----------
-    tags : its category and language, which its votes have
+    named : its category and its language, without those that it lacks
     answers : number of a model → number of its answer
     """
 
     id: int
-    category: str | None
-    tags: tuple[str, ...]
+    named: Mapping[str, str]
     answers: Mapping[int, int]
+
+    def tags(self, declared: Collection[str]) -> list[str]:
+        """Return the tags of its votes: category and language, and those declared of dimensions, as `language=en`."""
+        categories = (f"{name}={value}" for name, value in self.named.items())
+        return [*self.named.values(), *(tag for tag in categories if tag in declared)]
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ class AnswerPool:
             all_of_them = (
                 OfferedPrompt(one, tuple(model for model in one.answers if model in wanted))
                 for one in self.prompts
-                if category is None or one.category == category
+                if category is None or one.named.get("category") == category
             )
             found = self._offered[key] = [one for one in all_of_them if len(one.model_ids) >= _FEWEST]
         return found
@@ -128,5 +132,5 @@ class AnswerPools:
 
 
 def _pooled(row: Any) -> PooledPrompt:
-    tags = tuple(dict.fromkeys(tag for tag in (row.category, row.language) if tag is not None))
-    return PooledPrompt(row.id, row.category, tags, dict(zip(row.model_ids, row.answer_ids, strict=True)))
+    named = {name: value for name in ("category", "language") if (value := getattr(row, name)) is not None}
+    return PooledPrompt(row.id, named, dict(zip(row.model_ids, row.answer_ids, strict=True)))

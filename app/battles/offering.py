@@ -187,7 +187,7 @@ def _draw(
 ) -> BattleRow:
     roster, tags = prepared.roster, asked.battle.tags
     if prompt is not None:
-        tags = list(dict.fromkeys((*tags, *prompt.tags)))[:MAX_TAGS]
+        tags = list(dict.fromkeys((*tags, *prompt.tags(roster.policy.settings.category_tags))))[:MAX_TAGS]
     drawn = draws.draw(roster, pool, tags, history, seen)
     history.add((drawn.left_id, drawn.right_id), roster.policy.settings.battle_repeat_gap)
     return BattleRow(

@@ -37,7 +37,8 @@ class NewBattle(BaseModel):
     answers: bool | None = Field(
         None,
         description="Whether to draw a prompt too, to which both models' answers lie here. The response has the texts, "
-        "and the vote gets the prompt's category and language as tags. With a token it always does.",
+        "and the vote gets the prompt's category and language as tags, also as language=en where that is a category of "
+        "the policy. With a token it always does.",
     )
     category: Name | None = Field(None, description="With `answers`: only prompts of this category.")
 

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection, RowMapping
 
 from app.errors import BadInputError, FieldError, NotFoundError
+from app.leaderboard.schemas import TAG
 from app.leaderboard.service import check_leaderboard
 from app.rating.arrays import Floats
 from app.rating.errors import counted
@@ -65,7 +66,7 @@ class LeaderboardConfidence(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     snapshot: SnapshotHead
-    tag: str | None = Field(description="The scores use only votes with this tag; null means all votes.")
+    tag: str | None = Field(description=f"{TAG} Null for the leaderboard of all votes.")
     k: int
     confidence: float = Field(description="Of the verdict, over all refits together: the policy's decision_confidence.")
     margin: float = Field(
@@ -79,7 +80,8 @@ class LeaderboardConfidence(BaseModel):
     leaders: list[str] = Field(description="The k models with the highest scores, best first; archived ones count.")
     votes: int = Field(description="Counted votes between the models.")
     more_votes: MoreVotes | None = Field(
-        description="Until the verdict is `decided` or `equal`, if battles are chosen as they are now; null when it is."
+        description="Until the verdict is `decided` or `equal`, if battles are chosen as they are now; null when it "
+        "is. Too few for a category: what its scores have from other votes counts as its own."
     )
     unscored: int = Field(
         description="Models that only won or only lost, so that they have no score. While one of them may belong among "

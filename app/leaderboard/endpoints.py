@@ -21,7 +21,7 @@ from app.leaderboard.formats import make_catalog, render
 from app.leaderboard.matchups import MatchupPage
 from app.leaderboard.model_page import ModelDetail, describe_model
 from app.leaderboard.newest import NewestState
-from app.leaderboard.schemas import ArenaCatalog, Leaderboard, LeaderboardFormat
+from app.leaderboard.schemas import TAG, ArenaCatalog, Leaderboard, LeaderboardFormat
 from app.leaderboard.service import LeaderboardVersion, SnapshotState
 from app.models.service import find_contestant
 from app.rating.verdict.confidence import MOST_RANKS
@@ -82,7 +82,7 @@ def get_leaderboard(
     snapshot: _Snapshot = None,
     as_of: _AsOf = None,
     method: Annotated[LeaderboardMethod, Query(description="Which of the snapshot's leaderboards.")] = "am-elo",
-    tag: Annotated[str | None, Query(description="Scores from only the votes with this tag.")] = None,
+    tag: Annotated[str | None, Query(description=TAG)] = None,
     compare: Annotated[
         Annotated[str, AfterValidator(_known_methods)] | None,
         Query(
@@ -164,7 +164,7 @@ def get_confidence(
     conn: ReadView,
     snapshot: _Snapshot = None,
     as_of: _AsOf = None,
-    tag: Annotated[str | None, Query(description="Scores from only the votes with this tag.")] = None,
+    tag: Annotated[str | None, Query(description=TAG)] = None,
     k: Annotated[int, Query(ge=1, le=MOST_RANKS, description="How many models are asked for: the best k.")] = 1,
 ) -> Response:
     """Say whether the votes are enough: which models are the best k, how sure that is, and how many votes are missing.

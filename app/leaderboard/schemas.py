@@ -6,6 +6,10 @@ from app.snapshots.schemas import Freshness, LeaderboardMethod, SnapshotHead
 
 LeaderboardFormat = Literal["json", "csv", "parquet"]
 Whose = Literal["people", "judges", "all"]
+TAG = (
+    "Of a category, such as language=fr, or a criterion, such as criterion=helpful. Where a category has few votes, "
+    "its scores are drawn to those of all votes."
+)
 
 
 class Place(BaseModel):
@@ -83,7 +87,7 @@ class PublishedLeaderboard(BaseModel):
 
     snapshot: SnapshotHead
     method: LeaderboardMethod
-    tag: str | None = Field(description="The scores use only votes with this tag; null means all votes.")
+    tag: str | None = Field(description=f"{TAG} Null for the leaderboard of all votes.")
     of: Whose = Field(description="Whose votes: of people, of judges (LLMs), or of all.")
     models: list[LeaderboardRow]
     archived: int = Field(description="Archived models, which are not in `models`; ranks count them.")

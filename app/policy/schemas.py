@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, field_validator, model_validator
 
 from app.api.texts import Reason
-from app.naming.names import Name
+from app.naming.names import Name, name_error
 from app.rating.settings import (
     DEFINITIONS,
     EVIDENCE_TESTS,
@@ -202,6 +202,8 @@ class Policy(BaseModel):
         for name, values in self.dimensions.items():
             if "=" in name or name == "criterion" or not values or len(set(values)) < len(values):
                 raise ValueError(f"the dimension {name!r} needs another name, without =, and values, each of them once")
+        if wrong := next((error for tag in self.category_tags if (error := name_error(tag))), None):
+            raise ValueError(f"a dimension and its value, with = between them, {wrong}")
         if sum(map(len, self.dimensions.values())) > MOST_TAGS:
             raise ValueError(f"dimensions must have at most {MOST_TAGS} values together")
         weighted = set(self.category_weights)

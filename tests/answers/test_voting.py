@@ -336,7 +336,7 @@ def test_what_was_seen_of_many_prompts_is_read_in_part(database: Database, ask: 
     if first["prompt"] != "77":
         assert ask("POST", "/battles", scope="ingest", json=body).json()["prompt"] == "77"
     assert ask("POST", "/battles", scope="ingest", json=body).status_code == 409
-    offered = [OfferedPrompt(PooledPrompt(p, None, (), {}), (1, 2)) for p in range(number)]
+    offered = [OfferedPrompt(PooledPrompt(p, {}, {}), (1, 2)) for p in range(number)]
     assert len(sample_prompts(np.random.default_rng(0), offered)) <= 8
 
 
@@ -381,3 +381,15 @@ def test_an_attackers_walk(
     with database.read() as conn:
         keys = conn.execute(text("SELECT a.key FROM votes AS v JOIN annotators AS a ON a.id = v.annotator_id"))
         assert sorted(keys.scalars()) == ["ada", "eve"]
+
+
+@pytest.mark.usefixtures("pool")
+def test_votes_on_a_prompt_count_in_the_categories_of_the_policy(
+    ask: Ask, cast: Callable[..., Any], store_policy: Callable[..., None]
+) -> None:
+    store_policy(dimensions={"category": ["cO", "cX"], "language": ["en"]})
+    body = {"annotator": "ann", "answers": True, "tags": ["mine"]}
+    for _ in range(6):
+        assert cast(ask("POST", "/battles", scope="ingest", json=body).json()).status_code == 201
+    found = {tuple(one["tags"]) for one in ask("GET", "/battles").json()["items"]}
+    assert found == {("mine", "cO", "en", "category=cO", "language=en"), ("mine", "cT", "en", "language=en")}

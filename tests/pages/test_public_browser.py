@@ -22,6 +22,7 @@ def test_everyone_can_read_every_page(page: Page, database: Database) -> None:
         "/matchups?show=predicted&model=Juniper+8B&model=Basalt+13B",
         "/compare?a=Meridian+4&b=Tern+7B+Chat",
         "/compare?a=Pebble+1B&b=Basalt+13B",
+        "/categories",
         "/history",
         "/history/difference?before=1&after=4",
         "/method",

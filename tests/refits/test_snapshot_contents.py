@@ -24,6 +24,7 @@ from app.snapshots.queries import list_leaderboards
 from app.snapshots.service import find_snapshot
 from app.votes.queries import most_voted_tags
 from app.votes.retractions.service import retract_votes
+from app.wording import plural
 from tests.fixtures.crowds import RANK_EVERYTHING
 from tests.fixtures.fit_inputs import fit_main
 
@@ -167,11 +168,14 @@ def test_boards_by_category(
     store_policy(dimensions={"language": ["fr", "de", "en"]}, category_weights=weights)
     run_refit()
     with database.read() as conn:
-        found = find_snapshot(conn).diagnostics["categories"]
+        found, warnings = (find_snapshot(conn).diagnostics[name] for name in ("categories", "warnings"))
         french_board, weighted = board(conn, "am-elo", "language=fr"), board(conn, "weighted")
         whole, boards = board(conn, "am-elo"), list_leaderboards(conn, find_snapshot(conn).id)
     assert [tag for _, tag in boards if tag] == ["language=en", "language=fr"]
     assert list(found) == ["language"]
+    assert [one["detail"] for one in warnings if one["code"] == "weight-without-votes"] == [
+        "the weight of language=de is for no vote: no counted vote has the tag"
+    ]
     assert found["language"]["votes"] == {
         "language=fr": french, "language=de": 0, "language=en": english, "": 1680 - french - english,
     }  # fmt: skip
@@ -187,7 +191,9 @@ def test_boards_by_category(
     assert row["categories"]["language=fr"]["stands_out"]
     assert row["categories"]["language=fr"]["difference"] == pytest.approx(first["difference"])
     assert sum(one["categories"]["language=fr"]["votes"] for one in table["models"]) == 2 * french
-    assert 'in <a href="/?tag=language%3Dfr' in client.get("/").text
+    outliers = len(found["language"]["outliers"])
+    assert f'href="/categories">{plural(outliers, "category score")} beside the rest' in client.get("/").text
+    assert "drawn to those of all votes" in client.get("/?tag=language%3Dfr").text
     page = client.get("/?method=weighted")
     assert page.status_code == 200
     assert "modelling annotators" not in page.text.lower()

@@ -10,15 +10,17 @@ from sqlalchemy import Connection
 
 from app.api.blanks import Blank, leave_blank
 from app.api.dependencies import HeldSettings, ReadView, held, place_of
+from app.leaderboard.categories import tabulate_categories
+from app.leaderboard.excerpt import MOST_MODELS
 from app.leaderboard.newest import NewestState
 from app.leaderboard.service import LeaderboardVersion, SnapshotState
 from app.pages.leaderboard.leaderboards import ShownLeaderboard, show_leaderboard
-from app.pages.leaderboard.selection import Selection
+from app.pages.leaderboard.selection import ROWS, Selection
 from app.pages.rendering import public_router, render, render_nothing_published, templates
 from app.pages.security import ALWAYS, ContentPolicy
 from app.snapshots.events import RECONNECT_MILLISECONDS, SnapshotEvents
 from app.snapshots.schemas import LeaderboardMethod
-from app.snapshots.service import NoSnapshotError
+from app.snapshots.service import NoSnapshotError, find_snapshot
 
 router = public_router()
 
@@ -63,6 +65,18 @@ def _freshness(state: SnapshotState, newest: SnapshotState) -> Blank:
         return template.render(snapshot=state.snapshot, fresh=fresh, is_newest=is_newest).encode()
 
     return Blank(fill)
+
+
+@router.get("/categories")
+def get_categories(
+    request: Request, conn: ReadView, snapshot: str = "", rows: Annotated[int, Query(ge=1, le=MOST_MODELS)] = ROWS
+) -> Response:
+    """Show the scores of the models in all categories, and which stand out."""
+    try:
+        table = tabulate_categories(conn, find_snapshot(conn, snapshot or None))
+    except NoSnapshotError:
+        return render_nothing_published(request, conn, "Categories")
+    return render(request, "leaderboard/categories.html", table=table, asked=snapshot, rows=rows)
 
 
 @router.get("/embed")

@@ -43,7 +43,8 @@ class ShownLeaderboard:
     rows : the models of all groups
     groups, group : the models that votes link, and those that are shown
     votes, more_votes : how many votes count in the group, and how many more than in the snapshot before
-    outlook : whether the votes are enough to know the best model; None where nothing says so
+    outlook : whether the votes are enough to know the best model; None where nothing says so, as of a category, which
+        has much of its scores from other votes
     about : what the method does, and what modelling annotators moves
     methods : those of the snapshot, and whether each has this group
     tags : the tags that have a leaderboard and name no group, and how many models each has
@@ -109,7 +110,9 @@ def show_leaderboard(conn: Connection, version: LeaderboardVersion, group_key: s
         votes=votes,
         more_votes=more,
         verdict=describe_verdict(shown, votes),
-        outlook=find_outlook(conn, version.snapshot, version.tag, group.number - 1) if method == "am-elo" else None,
+        outlook=find_outlook(conn, version.snapshot, version.tag, group.number - 1)
+        if method == "am-elo" and not _is_category(published)
+        else None,
         about=f"{_ABOUT[method]} {_describe_more(published, shown, other)}",
         axis=axes[group.number],
         methods={one: _has(kept[one, ""], group) for one in METHODS if (one, "") in kept},
@@ -119,6 +122,10 @@ def show_leaderboard(conn: Connection, version: LeaderboardVersion, group_key: s
         other=other,
         before=before,
     )
+
+
+def _is_category(published: PublishedLeaderboard) -> bool:
+    return any(published.tag in one["votes"] for one in published.diagnostics.get("categories", {}).values())
 
 
 def _tags(kept: Groups) -> dict[str, int]:
@@ -170,11 +177,13 @@ def _compared_with(method: LeaderboardMethod) -> LeaderboardMethod:
 def _describe_more(
     published: PublishedLeaderboard, shown: Sequence[LeaderboardRow], other: LeaderboardMethod | None
 ) -> str:
-    """Return what features are worth on a leaderboard with style control; on others, what modelling annotators moves.
+    """Return how a category is rated, what features are worth with style control, else what modelling annotators moves.
 
     Those of people and of judges are of other votes than the main one, and that of weighted categories models
     annotators too.
     """
+    if _is_category(published):
+        return "Of a category: where it has few votes, its scores are drawn to those of all votes."
     if published.method == "style":
         return _describe_style(published.diagnostics.get("style", {}))
     alike = published.method in ("weighted", *get_args(Whose))

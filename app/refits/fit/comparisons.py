@@ -177,18 +177,22 @@ def fit_categories(fit_input: FitInput, fitted: Rating) -> FittedCategories:
         place = fit_input.find_category(values)
         votes = np.bincount(place[counted], minlength=len(values) + 1).tolist()
         by_tag = dict(zip((*values, ""), votes, strict=True))
+        weighed = set(fit_input.category_weights) & set(values)
+        if weighed and (unknown := sorted(tag for tag in weighed if not by_tag[tag])):
+            detail = f"the weight of {', '.join(unknown)} is for no vote: no counted vote has the tag"
+            notices.append(RatingNotice("weight-without-votes", detail))
         if not sum(votes[:-1]):
             continue
         if max(votes) == sum(votes):  # a category of all votes is the main leaderboard
             tags[values[votes.index(max(votes))]] = fitted
             dimensions[name] = DimensionResult(by_tag, None, ())
-            weighted = fitted if set(fit_input.category_weights) & set(values) else weighted
+            weighted = fitted if weighed else weighted
             continue
         parts = [fit_input.cells(counted & (place == number)) for number in range(len(values) + bool(votes[-1]))]
         try:
             found = pool_categories(fitted, parts)
             tags |= {tag: found.rating(number) for number, tag in enumerate(values) if votes[number]}
-            if set(fit_input.category_weights) & set(values):
+            if weighed:
                 share = np.array([fit_input.category_weights.get(tag, 0.0) for tag in values] + [0.0] * bool(votes[-1]))
                 weighted = found.mix(share / share.sum(), fitted.cells)
         except (VotesError, NotConvergedError) as error:

@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description 722366013dd3adcb: make docs.
+# Written by clients/python/generate.py from the OpenAPI description cc2edf15ab7747b8: make docs.
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ class NewBattle(BaseModel):
     answers: Annotated[
         bool | None,
         Field(
-            description="Whether to draw a prompt too, to which both models' answers lie here. The response has the texts, and the vote gets the prompt's category and language as tags. With a token it always does."
+            description="Whether to draw a prompt too, to which both models' answers lie here. The response has the texts, and the vote gets the prompt's category and language as tags, also as language=en where that is a category of the policy. With a token it always does."
         ),
     ] = None
     category: Annotated[str | None, Field(description="With `answers`: only prompts of this category.")] = None
@@ -988,7 +988,9 @@ class LeaderboardConfidence(BaseModel):
     snapshot: SnapshotHead
     tag: Annotated[
         str | None,
-        Field(description="The scores use only votes with this tag; null means all votes."),
+        Field(
+            description="Of a category, such as language=fr, or a criterion, such as criterion=helpful. Where a category has few votes, its scores are drawn to those of all votes. Null for the leaderboard of all votes."
+        ),
     ]
     k: int
     confidence: Annotated[
@@ -1014,7 +1016,7 @@ class LeaderboardConfidence(BaseModel):
     more_votes: Annotated[
         MoreVotes | None,
         Field(
-            description="Until the verdict is `decided` or `equal`, if battles are chosen as they are now; null when it is."
+            description="Until the verdict is `decided` or `equal`, if battles are chosen as they are now; null when it is. Too few for a category: what its scores have from other votes counts as its own."
         ),
     ]
     unscored: Annotated[
@@ -1242,7 +1244,9 @@ class Leaderboard(BaseModel):
     method: Literal["am-elo", "m-elo", "m-elo-all", "elo", "people", "judges", "all", "style", "weighted"]
     tag: Annotated[
         str | None,
-        Field(description="The scores use only votes with this tag; null means all votes."),
+        Field(
+            description="Of a category, such as language=fr, or a criterion, such as criterion=helpful. Where a category has few votes, its scores are drawn to those of all votes. Null for the leaderboard of all votes."
+        ),
     ]
     of: Annotated[
         Literal["people", "judges", "all"],
