@@ -12,7 +12,7 @@ from scipy.optimize import minimize_scalar
 from app.rating.arrays import Floats, Indices
 from app.rating.errors import NotConvergedError
 from app.rating.fit.arrow import shift_projector
-from app.rating.fit.likelihood import Likelihood
+from app.rating.fit.likelihood import Curvature, Likelihood
 from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.fit.sqp import MAX_HALVINGS, MAX_ITERATIONS, SUFFICIENT_DECREASE
 from app.rating.uncertainty.clusters import find_leverage
@@ -76,6 +76,7 @@ class PooledLikelihood:
     categories : the votes of each, with the same indices; no vote is in two
     theta : abilities, natural units, shape (n_annotators,)
     component : of each model in all votes
+    precision : 1/sd² of each ability's prior, shape (n_annotators,)
 
     Attributes
     ----------
@@ -83,9 +84,10 @@ class PooledLikelihood:
         raise it
     """
 
-    def __init__(self, categories: Sequence[Cells], theta: Floats, component: Indices) -> None:
+    def __init__(self, categories: Sequence[Cells], theta: Floats, component: Indices, precision: Floats) -> None:
         self.likelihoods = [Likelihood(cells, None) for cells in categories]
-        self.theta, self.shifts, self.dispersion = theta, shift_projector(component), 1.0
+        self.theta, self.precision = theta, precision
+        self.shifts, self.dispersion = shift_projector(component), 1.0
 
     def fit(self, tau: float, R: Floats, *, close: float = CLOSE) -> PooledFit:
         """Maximise by Newton's method with backtracking.
@@ -136,30 +138,43 @@ class PooledLikelihood:
 
     def _expand(self, tau: float, S: Floats, R: Floats) -> tuple[float, Expansion]:
         """Return the objective, minimised, and the votes' part of it with its derivatives."""
-        points = [each.expand(x, self.theta) for each, x in zip(self.likelihoods, R, strict=True)]
+        points = self._points(R)
         value = sum(point.value for point in points) / self.dispersion
         g, A = (np.stack([getattr(each, name) for each in points]) for name in ("gradient_scores", "A"))
         point = Expansion(R, value, g / self.dispersion, A / self.dispersion)
         return value + float(np.sum((R - S) ** 2)) / (2.0 * tau**2), point
 
     def measure_dispersion(self, fit: PooledFit) -> float:
-        """Return φ = Σ_c tr M_c / Σ_c tr A_c, M_c the sum over annotators of their squared gradients.
+        """Return φ = Σ_c tr M_c / Σ_c tr(A_c − Σ_k v_k B_ckᵀB_ck), M_c the sum over annotators of squared gradients.
+
+        B_ck is the change of an annotator's gradient by the ability, of variance v_k: fitted, it makes M_c smaller.
 
         References
         ----------
         Rao and Scott (1981), for the mean design effect; Pauli, Racugno and Ventura (2011), for its use in posteriors.
         """
         squares, information = 0.0, 0.0
-        for likelihood, R in zip(self.likelihoods, fit.R, strict=True):
-            of_models = np.diag(likelihood.expand(R, self.theta).A)
+        points, free = self._points(fit.R), np.sqrt(self.ability_variances(fit.R))
+        for likelihood, R, point in zip(self.likelihoods, fit.R, points, strict=True):
+            of_models = np.diag(point.A)
             lever = find_leverage(likelihood, R, self.theta, of_models + fit.tau**-2)
             contributions = likelihood.score_contributions(R, self.theta) * lever.scale
             squares += float(np.trace(likelihood.products(contributions, np.ones(len(self.theta)))))
-            information += float(of_models.sum())
+            information += float(of_models.sum() - np.trace(likelihood.products(point.cross, free)))
         return squares / information
 
+    def ability_variances(self, R: Floats) -> Floats:
+        """Return the variance of each ability at known scores, votes without dispersion, shape (n_annotators,)."""
+        D = sum(point.D for point in self._points(R)) + self.precision
+        return np.where(D > 0.0, 1.0 / np.where(D > 0.0, D, 1.0), 0.0)
 
-def fit_categories(likelihood: PooledLikelihood, R: Floats, abilities: Callable[[Floats], Floats]) -> list[PooledFit]:
+    def _points(self, R: Floats) -> list[Curvature]:
+        return [each.expand(x, self.theta) for each, x in zip(self.likelihoods, R, strict=True)]
+
+
+def fit_categories(
+    likelihood: PooledLikelihood, R: Floats, abilities: Callable[[Floats, Floats], Floats]
+) -> list[PooledFit]:
     """Fit the scores by category at three values of τ, which stand for its posterior under a flat prior.
 
     Each of the values has a third of the probability; the flat prior ends at 500 Elo points. φ is measured first, and
@@ -169,7 +184,7 @@ def fit_categories(likelihood: PooledLikelihood, R: Floats, abilities: Callable[
     Parameters
     ----------
     R : scores of all votes, shape (n_models,)
-    abilities : returns them at scores by category
+    abilities : returns them at scores by category, from a start
 
     Raises
     ------
@@ -183,7 +198,7 @@ def fit_categories(likelihood: PooledLikelihood, R: Floats, abilities: Callable[
     likelihood.dispersion = likelihood.measure_dispersion(fit)
     for _ in range(ROUNDS):
         for _ in range(STEPS):
-            before, likelihood.theta = likelihood.theta, abilities(fit.R)
+            before, likelihood.theta = likelihood.theta, abilities(fit.R, likelihood.theta)
             fit = likelihood.fit(fit.tau, fit.R, close=ROUGH)
             if np.mean((likelihood.theta - before) ** 2) < STILL**2:
                 break

@@ -9,11 +9,9 @@ from scipy.linalg import eigh
 
 from app.rating.arrays import Floats, Ints, sum_by
 from app.rating.errors import VotesError
-from app.rating.fit.abilities import profile_abilities
-from app.rating.fit.arrow import shift_projector
-from app.rating.fit.likelihood import Likelihood
-from app.rating.fit.rows import CellRows
-from app.rating.fit.scale import ELO_PER_NATURAL
+from app.rating.fit.arrow import find_multiplier, shift_projector
+from app.rating.fit.likelihood import Curvature, Likelihood
+from app.rating.fit.scale import ELO_PER_NATURAL, find_scale
 from app.rating.threads import one_blas_thread
 from app.rating.uncertainty.models import make_model_estimates
 from app.rating.uncertainty.pooling import PooledFit, PooledLikelihood, fit_categories
@@ -22,7 +20,6 @@ from app.rating.votes.cells import Cells
 from app.rating.votes.compact import pool_annotators
 from app.rating.votes.graph import Components
 
-NEAR = 1e-3  # of the search for an ability
 LARGEST = 1 << 25
 """Numbers in a table of categories and pairs of models: 256 MiB, a few times."""
 
@@ -142,10 +139,12 @@ def pool_categories(whole: Rating, categories: Sequence[Cells]) -> Categories:
     theta, R = fit.theta / whole.annotator_unit, whole.unit * fit.R
     component = whole.components.label[small.models]
     parts = [_weighed(whole, cells) for cells in categories]
-    likelihood = PooledLikelihood(parts, theta, component)
-    fits = fit_categories(likelihood, R, _follow(whole, parts))
+    precision = (whole.annotator_unit / (fit.prior_sd or np.inf)) ** 2
+    likelihood = PooledLikelihood(parts, theta, component, precision)
+    point = Likelihood(fit.counted(small.cells), fit.prior_sd).expand(fit.R, fit.theta)
+    fits = fit_categories(likelihood, R, _follow(whole, parts, point))
     shifts = shift_projector(component)
-    information = Likelihood(fit.counted(small.cells), None).expand(R, theta).A / likelihood.dispersion
+    information = point.A / np.outer(whole.unit, whole.unit) / likelihood.dispersion
     known = np.linalg.inv(information + shifts) - shifts
     counted = [cells.where((whole.cells.votes_by_annotator() > 0)[cells.annotator]) for cells in categories]
     by_annotator = np.array([cells.votes_by_annotator() for cells in parts])
@@ -153,8 +152,10 @@ def pool_categories(whole: Rating, categories: Sequence[Cells]) -> Categories:
         by_annotator / np.maximum(by_annotator.sum(axis=1, keepdims=True), 1.0)
         - by_annotator.sum(axis=0) / by_annotator.sum()
     )
-    pulls = shares * (likelihood.theta - likelihood.theta.mean())
-    return Categories(whole, counted, fits, known, pulls @ pulls.T)
+    spread = (likelihood.theta - likelihood.theta.mean()) ** 2
+    if fit.prior_sd is not None:  # without one they scatter by their errors too
+        spread += likelihood.dispersion * likelihood.ability_variances(fits[1].R)
+    return Categories(whole, counted, fits, known, (shares * spread) @ shares.T)
 
 
 def _weighed(whole: Rating, cells: Cells) -> Cells:
@@ -173,8 +174,8 @@ def _weighed(whole: Rating, cells: Cells) -> Cells:
     return replace(here, n=weight * here.n, s=weight * here.s, ties=weight * here.ties)
 
 
-def _follow(whole: Rating, parts: Sequence[Cells]) -> Callable[[Floats], Floats]:
-    """Return what moves the rating's abilities as far as the scores by category say, their mean kept."""
+def _follow(whole: Rating, parts: Sequence[Cells], point: Curvature) -> Callable[[Floats, Floats], Floats]:
+    """Return what fits the abilities at scores by category, on the main fit's terms, their mean kept."""
     fit, size = whole.fit, len(whole.small.models)
     names = ("annotator", "model_a", "model_b", "n", "s", "ties")
     columns = {name: np.concatenate([getattr(cells, name) for cells in parts]) for name in names}
@@ -182,20 +183,16 @@ def _follow(whole: Rating, parts: Sequence[Cells]) -> Callable[[Floats], Floats]
     columns |= {name: columns[name] + shift for name in ("model_a", "model_b")}
     order = np.argsort(columns["annotator"], kind="stable")
     stacked: dict[str, Any] = {name: column[order] for name, column in columns.items()}
-    rows = CellRows(replace(parts[0], **stacked, n_models=size * len(parts)))
-    precision = 0.0 if fit.prior_sd is None else fit.prior_sd**-2
-
-    def profile(R: Floats, start: Floats) -> Floats:
-        return profile_abilities(rows, (R / whole.unit).ravel(), start, precision=precision, near=NEAR).theta
-
-    base = profile(np.tile(whole.unit * fit.R, (len(parts), 1)), fit.theta)
+    likelihood = Likelihood(replace(parts[0], **stacked, n_models=size * len(parts)), fit.prior_sd)
+    scale = find_scale(point.likelihood.cells)
+    multiplier = find_multiplier(scale, point, fit.theta, fit.held)[scale.annotators]
+    cap = np.inf if whole.settings.ability_cap is None else whole.settings.ability_cap
+    free = np.flatnonzero(~fit.undecided)
     mean = float(np.mean(fit.theta / whole.annotator_unit))
 
-    def follow(R: Floats) -> Floats:
-        theta = np.where(fit.held, fit.theta, fit.theta + profile(R, fit.theta) - base)
-        if whole.settings.ability_cap is not None:
-            theta = np.minimum(theta, whole.settings.ability_cap)
-        moved: Floats = theta / whole.annotator_unit
+    def follow(R: Floats, start: Floats) -> Floats:
+        begin = np.where(fit.undecided, fit.theta, np.minimum(start * whole.annotator_unit, cap))
+        moved = likelihood.best_abilities((R / whole.unit).ravel(), begin, free, multiplier, cap) / whole.annotator_unit
         return moved * (mean / float(np.mean(moved)))
 
     return follow
