@@ -72,23 +72,27 @@ def test_the_list_says_what_the_commands_own_help_says(table: dict[str, Listed])
         assert inspect.cleandoc(own).partition("\n\n")[0].replace("\n", " ") == listed.line
 
 
-def imported(*arguments: str) -> set[str]:
-    """Return the packages and the modules of ours that `stable-arena` with these arguments imports."""
+def enter(*arguments: str, **environment: str) -> tuple[set[str], str]:
+    """Return the modules that `stable-arena` with these arguments imports, and how many threads linear algebra has."""
     code = (
         "import sys\n"
         "from app.cli.command import run\n"
         "try: run()\n"
         "except SystemExit as end: assert not end.code, end.code\n"
-        "print(*sys.modules, file=sys.stderr)"
+        "print(*sys.modules, file=sys.stderr)\n"
+        "import numpy, threadpoolctl\n"
+        "print(*{one['num_threads'] for one in threadpoolctl.threadpool_info()})"
     )
-    ran = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
-    return set(ran.stderr.split())
+    variables = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    command = [sys.executable, "-c", code, *arguments]
+    ran = subprocess.run(command, env=variables | environment, capture_output=True, text=True, check=True)
+    return set(ran.stderr.split()), ran.stdout.splitlines()[-1]
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["lab", "--help"]])
 def test_the_help_imports_no_command(arguments: list[str]) -> None:
     """The help takes 0.3 s instead of 2: it lists the commands from a table."""
-    modules = imported(*arguments)
+    modules, _ = enter(*arguments)
     assert {name for name in modules if name.partition(".")[0] == "app"} <= {
         "app",
         "app.cli",
@@ -111,9 +115,10 @@ def test_without_the_laboratory_its_command_says_how_to_get_it(
     assert "pip install ./lab" in " ".join(capsys.readouterr().err.split())
 
 
-def test_rate_imports_what_rating_needs(vote_file: Path) -> None:
-    """No database, no server, and of scipy what every fit needs."""
-    modules = imported("rate", str(vote_file), "--output", os.devnull)
+def test_rate_imports_what_rating_needs_and_starts_one_thread_of_the_linear_algebra(vote_file: Path) -> None:
+    """No database, no server, and of scipy what every fit needs. The other threads would spin at the start."""
+    modules, threads = enter("rate", str(vote_file), "--output", os.devnull)
+    assert threads == "1"
     assert not modules & {
         "sqlalchemy",
         "psycopg",
@@ -131,17 +136,6 @@ def test_rate_imports_what_rating_needs(vote_file: Path) -> None:
     }
 
 
-def test_a_command_starts_one_thread_of_the_linear_algebra() -> None:
-    """The others would spin at the start."""
-    code = (
-        "from app.cli.command import run\n"
-        "try: run()\n"
-        "except SystemExit as end: assert not end.code, end.code\n"
-        "import numpy, threadpoolctl\n"
-        "print({one['num_threads'] for one in threadpoolctl.threadpool_info()})"
-    )
-    arguments = [sys.executable, "-c", code, "rate", "--help"]  # imports the command
-    variables = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
-    for given, threads in ({}, 1), ({"OPENBLAS_NUM_THREADS": "2"}, 2):
-        ran = subprocess.run(arguments, env=variables | given, capture_output=True, text=True, check=True)
-        assert ran.stdout.splitlines()[-1] == f"{{{min(threads, os.cpu_count() or 1)}}}"
+def test_who_runs_a_command_may_set_the_threads_of_the_linear_algebra() -> None:
+    _, threads = enter("--help", OPENBLAS_NUM_THREADS="2")
+    assert threads == str(min(2, os.cpu_count() or 1))

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.interpolate import PchipInterpolator
-from scipy.optimize import minimize_scalar
 
 from app.rating.arrays import Floats, Indices
 from app.rating.errors import NotConvergedError
@@ -208,6 +206,9 @@ def fit_categories(
 
 def _find_spread(likelihood: PooledLikelihood, fit: PooledFit) -> tuple[list[float], PooledFit]:
     """Return three quantiles of τ, the votes' part expanded to second order, and the fit at the most likely one."""
+    from scipy.interpolate import PchipInterpolator  # noqa: PLC0415  slow to import, and the service starts without it
+    from scipy.optimize import minimize_scalar  # noqa: PLC0415  the same
+
     tried: dict[float, float] = {}
     S = fit.R.mean(axis=0)
 

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr
 
 from app.rating.arrays import Floats
@@ -93,6 +92,7 @@ def _cut(score: Floats, covariance: Floats, best: int) -> tuple[float, float]:
 
 def _solve(y: float, error: float, low: float, high: float, around: float, share: float) -> float:
     """Return the μ under which a score of y or more has probability `share`."""
+    from scipy.optimize import brentq  # noqa: PLC0415  slow to import, and the service starts without it
 
     def beyond(mu: float) -> float:
         bottom, top = max(low, mu - around), min(high, mu + around)

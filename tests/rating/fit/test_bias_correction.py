@@ -95,7 +95,9 @@ def simulated_scale(settings: LoopSettings, arenas: int, **world: object) -> flo
     return float(np.mean(slopes))
 
 
-@pytest.mark.parametrize("roles", [{"honest": 120}, {"honest": 60, "random": 6}])
+@pytest.mark.parametrize(
+    "roles", [pytest.param({"honest": 120}, marks=pytest.mark.campaign), {"honest": 60, "random": 6}]
+)
 def test_scores_are_as_wide_as_they_should_be(roles: dict[str, int]) -> None:
     world = {"roles": roles, "votes_each": 51}
     uncorrected = LoopSettings(bias_correction=False, interval="none", influence_limit=None, prior_sd=1.0)

@@ -3,7 +3,6 @@
 import os
 import signal
 import socket
-import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future
@@ -153,11 +152,6 @@ def test_the_extra_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch)
         fitting_on_cluster("tcp://127.0.0.1:1"),
     ):
         pass
-
-
-def test_dask_is_imported_only_for_a_cluster() -> None:
-    code = "import sys, app.rating.fit.cluster, app.refits.fit.process; assert 'distributed' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.campaign

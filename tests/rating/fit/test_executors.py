@@ -29,7 +29,9 @@ def processes() -> Iterator[Start]:
 
 @pytest.fixture(scope="module")
 def two(processes: Start) -> list[Executor]:
-    return [processes(1), processes(1)]
+    """One process in both places: to start another takes seconds."""
+    pool = processes(1)
+    return [pool, pool]
 
 
 def test_two_processes_find_what_one_finds(remote_cells: Cells, local_fit: FitResult, two: list[Executor]) -> None:

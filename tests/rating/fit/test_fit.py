@@ -70,7 +70,7 @@ def textbook(
 
 
 @given(st.integers(0, 10**6))
-@settings(max_examples=5)
+@settings(max_examples=2)
 @pytest.mark.parametrize(("prior_sd", "cap"), [(1.0, None), (1.0, 1.5), (0.5, 1.75)])
 def test_am_elo_agrees_with_a_general_optimiser_on_the_textbook_likelihood(
     prior_sd: float, cap: float | None, seed: int

@@ -35,12 +35,12 @@ def test_every_bucket_of_an_alias_table_adds_up(weights: list[float]) -> None:
 )
 def test_pairs_come_as_often_as_their_propensities_say(avoid: list[tuple[int, int]], calibration: float) -> None:
     sampler, source = PairSampler(WEIGHTS), np.random.default_rng(1)
-    drawn = [sampler.draw(source, avoid=avoid, calibration=calibration) for _ in range(20_000)]
+    drawn = [sampler.draw(source, avoid=avoid, calibration=calibration) for _ in range(10_000)]
     propensity = {(pair.model_a, pair.model_b): pair.propensity for pair in drawn}
     assert sum(propensity.values()) == pytest.approx(1.0, abs=1e-12)
     assert not propensity.keys() & ({(i, j) for i, j in avoid} | {(j, i) for i, j in avoid})
     counts = Counter((pair.model_a, pair.model_b) for pair in drawn)
-    expected = [20_000 * p for p in propensity.values()]
+    expected = [10_000 * p for p in propensity.values()]
     assert chisquare([counts[pair] for pair in propensity], expected).pvalue > 1e-4
 
 

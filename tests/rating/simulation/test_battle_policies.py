@@ -44,7 +44,7 @@ def saved(arenas: int, *policies: str) -> dict[str, PolicyRow]:
 
 
 def test_the_default_needs_fewer_votes_than_uniform_pairs() -> None:
-    rows = saved(3, "mixed")
+    rows = saved(2, "mixed")
     assert list(rows) == ["uniform", "mixed"]
     assert rows["uniform"].top_ratio == rows["uniform"].ranking_ratio == 1.0
     assert rows["mixed"].top_ratio <= 0.40

@@ -51,7 +51,7 @@ def repeat(cells: Cells, times: np.ndarray) -> Cells:
     return Cells(annotator.astype(np.int32), a, b, n, s, ties, cells.n_annotators * len(copies), cells.n_models)
 
 
-@pytest.mark.parametrize("method", ["m-elo", "am-elo"])
+@pytest.mark.parametrize("method", ["m-elo", pytest.param("am-elo", marks=pytest.mark.campaign)])
 def test_errors_are_the_bootstraps(cells: Cells, method: Method) -> None:
     settings = LoopSettings(method=method)
     models = estimate(cells, settings).models

@@ -103,7 +103,7 @@ def coverage(
 
 
 def test_intervals_hold_the_truth_in_points_of_the_mean_annotator() -> None:
-    found = coverage(annotators=40, votes_each=200, arenas=60)
+    found = coverage(annotators=40, votes_each=200, arenas=30)
     assert found.ranks >= 0.9
     assert 0.92 < found.every < 0.98
     assert found.ends > 0.9
@@ -137,7 +137,7 @@ def test_intervals_of_few_annotators_with_tastes_hold_the_truth() -> None:
 
 
 def test_intervals_hold_the_truth_where_few_annotators_cast_most_votes() -> None:
-    found = coverage(annotators=40, votes_each=100, arenas=40, taste=70.0, votes_sd=1.5)
+    found = coverage(annotators=40, votes_each=100, arenas=20, taste=70.0, votes_sd=1.5)
     assert 0.92 < found.every < 0.985
     assert 0.92 < found.wins < 0.985
 

@@ -41,7 +41,15 @@ def refitted_without(cells: Cells, settings: LoopSettings, estimate_of_all: Rati
     return np.array(rows)[:, estimate_of_all.small.models]
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "method",
+    [
+        "robust",
+        "plain",
+        "m-elo",
+        *(pytest.param(name, marks=pytest.mark.campaign) for name in ("votes alike", "uncorrected")),
+    ],
+)
 def test_leaving_an_annotator_out_is_foreseen(cells: Cells, method: str) -> None:
     settings = METHODS[method]
     result = estimate(cells, settings)
@@ -88,7 +96,13 @@ def test_groups_that_one_annotator_alone_links_keep_their_distance() -> None:
 
 @pytest.mark.parametrize(
     ("method", "change"),
-    [*((name, DROPPED) for name in METHODS), ("robust", FLIPPED), ("votes alike", FLIPPED), ("robust", ADDED)],
+    [
+        *((name, DROPPED) for name in ("robust", "plain", "m-elo")),
+        ("robust", FLIPPED),
+        ("robust", ADDED),
+        *(pytest.param(name, DROPPED, marks=pytest.mark.campaign) for name in ("votes alike", "uncorrected")),
+        pytest.param("votes alike", FLIPPED, marks=pytest.mark.campaign),
+    ],
 )
 def test_a_votes_influence_is_what_changing_it_does(cells: Cells, method: str, change: VoteChange) -> None:
     settings = METHODS[method]
@@ -97,7 +111,7 @@ def test_a_votes_influence_is_what_changing_it_does(cells: Cells, method: str, c
     contrast = np.zeros(8)
     contrast[1], contrast[5] = 1.0, -1.0
     held = influence.of_votes(contrast, change)
-    shown = np.linspace(0, len(held) - 1, 50).astype(int)
+    shown = np.linspace(0, len(held) - 1, 30).astype(int)
     fit, votes = result.fit, influence.vote_groups(change)
     true = [
         fit.R @ contrast - estimate(change.apply(cells, votes.cell[[v]], votes.kind[[v]]), settings).fit.R @ contrast

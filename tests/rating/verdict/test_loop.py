@@ -211,7 +211,7 @@ def garbled(good: Start) -> dict[str, Start]:
 
 
 @pytest.mark.parametrize("method", ["am-elo", "m-elo"])
-@pytest.mark.parametrize("prior", [{}, {"prior_sd": None, "ability_cap": None}, {"prior_sd": "estimated"}])
+@pytest.mark.parametrize("prior", [{}, {"prior_sd": None, "ability_cap": None}])
 def test_no_start_however_garbled_changes_what_is_published(crowd: Cells, method: Any, prior: dict[str, Any]) -> None:
     settings = LoopSettings(method=method, **prior)
     cold = run_round(crowd, settings)
