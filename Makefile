@@ -28,8 +28,9 @@ example: setup ## a small arena in the browser, with the service on an embedded 
 test: setup ## the tests, some seven minutes on two cores; ARGS="-k leaderboard" picks some
 	$(BIN)/pytest -n 3 --dist worksteal $(ARGS)
 
-campaigns: setup ## faults under traffic, kills, whole services, simulations: some ten minutes
+campaigns: setup ## faults under traffic, kills, whole services, simulations, and each property on many examples
 	$(BIN)/pytest -n 3 --dist worksteal -m campaign $(ARGS)
+	$(BIN)/pytest -n 3 --dist worksteal -m "hypothesis and not soak and not campaign" --hypothesis-profile=thorough $(ARGS)
 
 browser: setup ## every page in a real browser (needs chromium)
 	$(BIN)/pytest -n 2 --dist loadgroup -m browser $(ARGS)

@@ -49,9 +49,11 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-# Machines are shared, and the first example of some compiles kernels.
-hypothesis.settings.register_profile("patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
-hypothesis.settings.load_profile("patient")
+# Machines are shared, and the first example of some compiles kernels. `make campaigns` asks for the thorough profile.
+PATIENT = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.register_profile("quick", PATIENT, max_examples=25)
+hypothesis.settings.register_profile("thorough", PATIENT, max_examples=400)
+hypothesis.settings.load_profile("quick")
 
 AssertProblem = Callable[..., dict[str, Any]]
 

@@ -170,9 +170,9 @@ def test_excluded_mimics_lift_no_model(arena_cells: tuple) -> None:
 
 
 def test_the_attacks_command(run_lab: RunLab, tmp_path: Path) -> None:
-    quick = ["attacks", "--repeats", 1, "--processes", 1, "--strategy", "none", "--strategy", "flip"]
+    quick = ["attacks", "--repeats", 1, "--processes", 1, "--strategy", "flip"]
     document = json.loads(run_lab(*quick, "--format", "json").stdout)
-    assert {row["strategy"] for row in document["rules"]} == {"none", "flip"}
+    assert {row["strategy"] for row in document["rules"]} == {"flip"}
     assert document["settings"]["n_annotators"] == 42
     figure = tmp_path / "attacks.svg"
     shown = run_lab(*quick, "--figure", figure).stdout

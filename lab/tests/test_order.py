@@ -6,6 +6,7 @@ from stable_arena_lab.arenas import Arena
 from stable_arena_lab.order import play_orders, shuffle_and_rate
 
 
+@pytest.mark.campaign
 def test_the_spread_grows_with_k_and_shrinks_with_the_orders_averaged(arena: Arena) -> None:
     spreads, order_free = shuffle_and_rate(arena, k_factors=[1.0, 4.0, 16.0, 36.0], permutations=[1, 10, 100])
     one = [row for row in spreads if row.permutations == 1]

@@ -92,6 +92,7 @@ def test_nothing_changes_without_perturbed_annotators(arena: Arena) -> None:
     assert all(row.f1 is None and row.found is None for row in detections)
 
 
+@pytest.mark.campaign
 def test_half_the_crowd_against_the_other_half_is_refused_or_reversed() -> None:
     stabilities, *_ = perturb_and_rate(paper_arena, range(2), strategies=["flip"], shares=[0.5], shuffles=2)
     plain = next(row for row in stabilities if row.method == "am-elo plain")

@@ -42,7 +42,7 @@ def test_the_scores_of_the_papers_table() -> None:
 
 def test_a_small_k_puts_c_above_b_where_b_lost_to_a_strong_a() -> None:
     """Elo at K = 1 has not moved far enough after 2,000 battles: B still pays for A, C gains from B's low rating."""
-    rows = {(row.scenario, row.rating): row for row in rate_scenarios(range(10))}
+    rows = {(row.scenario, row.rating): row for row in rate_scenarios(range(4))}
     assert len(rows) == len(SCENARIOS) * len(RATINGS)
     slow = rows["A≫B, B≈C", "elo K=1 N=100"]
     assert slow.b is not None

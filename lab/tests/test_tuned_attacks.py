@@ -82,6 +82,7 @@ def test_gains_are_those_over_the_same_leaderboard_of_the_honest_votes() -> None
     assert (gains["m-elo"].beyond, gains["m-elo"].beyond_se) == (0.0, 0.0)
 
 
+@pytest.mark.campaign
 def test_the_search_beats_a_guess_and_repeats_itself() -> None:
     board = BOARDS["m-elo"]
     found = find_best(SETUP, board, QUICK, choose=True)

@@ -23,6 +23,7 @@ from app.auth.tokens import create_token
 from app.database.engine import Database
 from app.main import create_app
 from app.settings import Settings
+from tests.fixtures.application import Assemble
 
 REFERENCE = (Path(__file__).parents[2] / "docs" / "reference.md").read_text(encoding="utf-8")
 PREFIX = "/api/v1"
@@ -33,6 +34,8 @@ LIFETIMES = Lifetimes(timedelta(hours=1), timedelta(hours=1))
 CALLERS = (*WITHOUT_A_KEY, *SCOPES, "token")
 VISITORS = ("no key", "revoked", "read", "review:read", "review", "admin")
 """Of pages: there is no session for keys and tokens that may only send votes."""
+
+ENDING_SESSIONS = ("/console/sign", "/console/sessions")
 
 REFUSALS = {401: "not-authenticated", 403: "scope-missing"}
 """The problem of an API's answer."""
@@ -107,14 +110,14 @@ def headers(database: Database) -> dict[str, dict[str, str]]:
 def cookies(database: Database, headers: dict[str, dict[str, str]]) -> Callable[..., dict[str, str]]:
     """What the browser of each caller shows: a session, if one can be opened with the key.
 
-    Pages that are read share it. A form has a new one: it may end it.
+    All pages share it, but for those that end sessions: opening one is dearer than most pages.
     """
     opened: dict[str, str] = {}
 
-    def show(caller: str, client: Client, method: str = "GET") -> dict[str, str]:
-        if method == "GET" and caller not in opened:
+    def show(caller: str, client: Client, path: str = "") -> dict[str, str]:
+        if caller not in opened:
             opened[caller] = _open(caller)
-        secret = opened[caller] if method == "GET" else _open(caller)
+        secret = opened.pop(caller) if path.startswith(ENDING_SESSIONS) else opened[caller]
         url = client.base_url
         cookie = {"Cookie": f"stable-arena-{url.port}={secret}"} if secret else {}
         return {**cookie, "Origin": str(url).rstrip("/"), CSRF_HEADER: make_token(secret)}
@@ -178,7 +181,7 @@ def test_every_page_accepts_the_visitors_of_the_reference(
             wrong.append(f"{' '.join(route)}: no rule is declared")
             continue
         for caller in VISITORS:
-            found = verdict(client, *route, cookies(caller, client, route[0]))
+            found = verdict(client, *route, cookies(caller, client, route[1]))
             if found != expected_page(rules[route], caller):
                 wrong.append(f"{' '.join(route)}: {caller} is {found}, not {expected_page(rules[route], caller)}")
     assert not wrong, "\n".join(wrong)
@@ -190,7 +193,7 @@ def test_no_page_takes_a_form_without_its_token(
     pages = [route for route in routes(usual_app) if is_page(route[1]) and route[0] != "GET"]
     assert ("POST", "/console/sign-out") in pages
     for method, path in pages:
-        shown, where = cookies("admin", client, method), re.sub(r"{[\w:]+}", str(uuid4()), path)
+        shown, where = cookies("admin", client, path), re.sub(r"{[\w:]+}", str(uuid4()), path)
         forged = [{**shown, "Origin": "https://evil.example"}, {**shown, "Sec-Fetch-Site": "cross-site"}]
         if path not in ("/console/sign-in", "/vote", "/vote/forget"):  # these have no session for a token to belong to
             forged += [{**shown, CSRF_HEADER: make_token("another")}, {**shown, CSRF_HEADER: ""}]
@@ -220,10 +223,11 @@ def test_a_route_without_a_rule_is_found() -> None:
 def test_a_closed_leaderboard_is_closed(
     settings: Settings,
     serving: Callable[[FastAPI], Any],
+    assemble: Assemble,
     headers: dict[str, dict[str, str]],
     cookies: Callable[..., dict[str, str]],
 ) -> None:
-    closed = create_app(settings.model_copy(update={"public_leaderboard": False}))
+    closed = assemble(settings.model_copy(update={"public_leaderboard": False}))
     public = [route for route, rule in documented_rules().items() if "public" in rule]
     with serving(closed) as url, Client(base_url=url, timeout=120) as client:
         for route in public:

@@ -76,14 +76,14 @@ def test_one_damaged_byte_anywhere(backup_file: Path) -> None:
     content = backup_file.read_bytes()
     damaged = backup_file.with_name("damaged.zip")
     refused = 0
-    for place, bit in zip(range(0, len(content), 17), cycle((1, 8, 128)), strict=False):
+    for place, bit in zip(range(0, len(content), 61), cycle((1, 8, 128)), strict=False):
         damaged.write_bytes(content[:place] + bytes([content[place] ^ bit]) + content[place + 1 :])
         try:
             with open_archive(damaged) as archive:
                 archive.check()
         except DamagedBackupError:
             refused += 1
-    assert refused > 100
+    assert refused > 30
 
 
 @pytest.mark.usefixtures("some_rows")
@@ -210,6 +210,7 @@ def newest_transaction(database: Database) -> int:
         return int(conn.execute(text("SELECT pg_snapshot_xmax(pg_current_snapshot())::text")).scalar_one())
 
 
+@pytest.mark.campaign
 def test_a_young_cluster_is_brought_past_the_numbers_of_the_backup(backup_file: Path, data_dir: Path) -> None:
     # A cluster of its own: on a shared server the transactions of other tests are open meanwhile.
     with open_database(None, data_dir) as another:

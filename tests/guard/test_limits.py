@@ -243,8 +243,10 @@ def test_a_public_leaderboard_is_readable_from_every_page(client: Client, for_pa
             assert "access-control-allow-origin" not in one.options(url, headers=changing).headers
 
 
-def test_a_closed_leaderboard_is_readable_from_no_page(settings: Settings, serving: Callable[[FastAPI], Any]) -> None:
-    closed = create_app(settings.model_copy(update={"public_leaderboard": False}))
+def test_a_closed_leaderboard_is_readable_from_no_page(
+    settings: Settings, serving: Callable[[FastAPI], Any], assemble: Assemble
+) -> None:
+    closed = assemble(settings.model_copy(update={"public_leaderboard": False}))
     with serving(closed) as url:
         answer = httpx.get(f"{url}/api/v1/leaderboard", headers={"Origin": ORIGIN}, timeout=120)
     assert (answer.status_code, "access-control-allow-origin" in answer.headers) == (401, False)

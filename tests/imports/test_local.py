@@ -156,7 +156,7 @@ def test_chunks_are_one_file(load: Load, database: Database, rows_per_chunk: Cal
     assert count(database) == 8
 
 
-@pytest.mark.parametrize("stop_after", range(5))
+@pytest.mark.parametrize("stop_after", [0, 2, *(pytest.param(n, marks=pytest.mark.campaign) for n in (1, 3, 4))])
 def test_what_was_cut_short_is_taken_on(
     load: Load, database: Database, kill: Callable[..., None], stop_after: int
 ) -> None:

@@ -8,6 +8,7 @@ from httpx import Client
 
 from app.main import create_app
 from app.settings import Settings
+from tests.fixtures.application import Assemble
 from tests.fixtures.pages import Page, policy_of
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
@@ -62,8 +63,10 @@ def test_a_failure_is_a_page_that_says_nothing_of_its_cause(
     assert response.headers["x-request-id"] in response.text
 
 
-def test_a_closed_leaderboard_asks_for_a_key(settings: Settings, serving: Callable[[FastAPI], Any]) -> None:
-    closed = create_app(settings.model_copy(update={"public_leaderboard": False}))
+def test_a_closed_leaderboard_asks_for_a_key(
+    settings: Settings, serving: Callable[[FastAPI], Any], assemble: Assemble
+) -> None:
+    closed = assemble(settings.model_copy(update={"public_leaderboard": False}))
     with serving(closed) as url, Client(base_url=url) as client:
         response = client.get("/?tag=code")
         part = client.get("/", headers={"HX-Request": "true", "HX-Current-URL": f"{url}/?tag=code"})

@@ -11,8 +11,8 @@ from sqlalchemy import select
 from app.database.engine import Database
 from app.database.tables import annotators
 from app.leaderboard.charts import draw_newest
-from app.main import create_app
 from app.settings import Settings
+from tests.fixtures.application import Assemble
 from tests.fixtures.console import Visitor
 
 PAGES = (
@@ -44,8 +44,10 @@ def test_no_page_names_an_annotator(client: Client, database: Database, run_refi
         assert not [name for name in names if name in response.text], page
 
 
-def test_a_closed_service_closes_every_page(settings: Settings, serving: Callable[[FastAPI], Any]) -> None:
-    closed = create_app(settings.model_copy(update={"public_leaderboard": False}))
+def test_a_closed_service_closes_every_page(
+    settings: Settings, serving: Callable[[FastAPI], Any], assemble: Assemble
+) -> None:
+    closed = assemble(settings.model_copy(update={"public_leaderboard": False}))
     with serving(closed) as url, Client(base_url=url) as visitor:
         answers = [visitor.get(page, headers={"Accept": "text/html"}) for page in PAGES]
     assert {answer.status_code for answer in answers} == {303}
@@ -53,9 +55,9 @@ def test_a_closed_service_closes_every_page(settings: Settings, serving: Callabl
 
 
 def test_no_cache_keeps_the_pages_of_a_closed_service(
-    settings: Settings, serving: Callable[[FastAPI], Any], keys: dict[str, str]
+    settings: Settings, serving: Callable[[FastAPI], Any], assemble: Assemble, keys: dict[str, str]
 ) -> None:
-    closed = create_app(settings.model_copy(update={"public_leaderboard": False}))
+    closed = assemble(settings.model_copy(update={"public_leaderboard": False}))
     with serving(closed) as url, Client(base_url=url) as client:
         visitor = Visitor(client)
         visitor.post("/console/sign-in", {"key": keys["read"]})

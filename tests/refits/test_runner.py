@@ -293,10 +293,13 @@ def test_the_hash_names_the_votes_whatever_their_order(
     with database.begin() as conn:
         rows = conn.execute(select(votes)).mappings().all()
         conn.execute(delete(votes))
-        for row in reversed(rows):
-            swapped = {**row, "model_a_id": row["model_b_id"], "model_b_id": row["model_a_id"]}
-            swapped["outcome"] = {0: 1, 1: 0}.get(row["outcome"], row["outcome"])
-            conn.execute(votes.insert().values(**{k: v for k, v in swapped.items() if k != "recorded_in"}))
+        swapped = [
+            {k: v for k, v in row.items() if k != "recorded_in"}
+            | {"model_a_id": row["model_b_id"], "model_b_id": row["model_a_id"]}
+            | {"outcome": {0: 1, 1: 0}.get(row["outcome"], row["outcome"])}
+            for row in reversed(rows)
+        ]
+        conn.execute(votes.insert(), swapped)
     run_refit()
     with database.read() as conn:
         assert find_snapshot(conn, "1").votes_hash == find_snapshot(conn, "2").votes_hash

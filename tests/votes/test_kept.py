@@ -207,11 +207,12 @@ class Arena(RuleBasedStateMachine):
             self.kept.keep(snapshot_id)
 
 
-def test_both_readings_find_the_same_votes(database: Database, tmp_path: Path) -> None:
+@pytest.mark.parametrize("examples", [5, pytest.param(100, marks=pytest.mark.campaign)])
+def test_both_readings_find_the_same_votes(database: Database, tmp_path: Path, examples: int) -> None:
     run_state_machine_as_test(
         lambda: Arena(database, tmp_path),
         settings=settings(
-            max_examples=15, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+            max_examples=examples, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
         ),
     )
 

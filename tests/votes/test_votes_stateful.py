@@ -6,6 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -205,11 +206,12 @@ class Arena(RuleBasedStateMachine):
         assert {id_ for id_, void in rows.items() if void} == self.void
 
 
-def test_votes_are_recorded_as_promised(ask: Ask, change_policy: Ask, database: Database) -> None:
+@pytest.mark.parametrize("examples", [3, pytest.param(30, marks=pytest.mark.campaign)])
+def test_votes_are_recorded_as_promised(ask: Ask, change_policy: Ask, database: Database, examples: int) -> None:
     run_state_machine_as_test(
         lambda: Arena(ask, change_policy, database),
         settings=settings(
-            max_examples=5,
+            max_examples=examples,
             stateful_step_count=25,
             suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
         ),

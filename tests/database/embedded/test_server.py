@@ -161,6 +161,7 @@ def test_instances_of_one_process_count_apart(folder: ServerFolder) -> None:
     assert not is_alive(folder)
 
 
+@pytest.mark.campaign
 def test_killed_user_does_not_count(folder: ServerFolder) -> None:
     holder = Holder(folder)
     holder.url()
@@ -183,6 +184,7 @@ def test_committed_row_survives_killing_everything(folder: ServerFolder) -> None
         assert query(server.url, "SELECT n FROM survived") == [(42,)]
 
 
+@pytest.mark.campaign
 def test_start_again_brings_back_a_dead_server(folder: ServerFolder) -> None:
     with EmbeddedServer(folder.path) as server:
         kill_server(folder)
@@ -191,7 +193,8 @@ def test_start_again_brings_back_a_dead_server(folder: ServerFolder) -> None:
     assert not is_alive(folder)
 
 
-@pytest.mark.parametrize("name", [pytest.param("sleep", marks=pytest.mark.campaign), "postgres"])
+@pytest.mark.campaign
+@pytest.mark.parametrize("name", ["sleep", "postgres"])
 def test_unrelated_process_with_the_recorded_pid_is_left_alone(folder: ServerFolder, place: Path, name: str) -> None:
     program = place / name
     shutil.copy(shutil.which("sleep") or "sleep", program)
@@ -231,6 +234,7 @@ def test_stopping_leaves_a_process_with_the_recorded_pid_alone(folder: ServerFol
         other.wait()
 
 
+@pytest.mark.campaign
 def test_start_time_tells_where_the_working_folder_is_secret(
     folder: ServerFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -112,7 +112,7 @@ def test_a_row_group_of_too_many_rows_is_refused_before_it_is_decoded(tmp_path: 
 
 
 def test_a_row_group_that_becomes_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = many(tmp_path, 1_000, group=500, metadata=pl.lit("x" * 10_000), conversation=pl.lit("y" * 10**6))
+    path = many(tmp_path, 1_000, group=500, metadata=pl.lit("x" * 10_000), conversation=pl.lit("y" * 10**5))
     monkeypatch.setattr(parquet_source, "MAX_GROUP_BYTES", 500 * 6 * 16 + 40_000)  # the conversation is not read
     assert VoteReader(path, ReadOptions()).count() == 1_000
     monkeypatch.setattr(parquet_source, "MAX_GROUP_BYTES", 500 * 6 * 16)

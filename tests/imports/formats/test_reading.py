@@ -89,14 +89,14 @@ def test_moments(write: Write, text: str, timestamp: datetime | None) -> None:
     assert file.frame["voted_at"].to_list() == [timestamp]
 
 
-@pytest.mark.parametrize("year", [*range(1, 9999, 613), 1969, 1970, 9998, 9999])
 @pytest.mark.parametrize("day", ["01-01", "12-30", "12-31"])
-def test_files_and_requests_take_the_same_moments(write: Write, year: int, day: str) -> None:
-    text = f"{year:04}-{day}T00:00:00Z"
-    sent = {"model_a": "a", "model_b": "b", "winner": "tie", "annotator": "k", "voted_at": text}
-    (vote,) = parse_batch(json.dumps({"votes": [sent]}).encode())
-    faults = read_vote_file(write("v.csv", HEADER + f"k,a,b,tie,{text}\n")).faults
-    assert bool(faults) == isinstance(vote, tuple)
+def test_files_and_requests_take_the_same_moments(write: Write, day: str) -> None:
+    times = [f"{year:04}-{day}T00:00:00Z" for year in (*range(1, 9999, 613), 1969, 1970, 9998, 9999)]
+    sent = {"model_a": "a", "model_b": "b", "winner": "tie", "annotator": "k"}
+    votes = parse_batch(json.dumps({"votes": [{**sent, "voted_at": time} for time in times]}).encode())
+    refused = [f"line {line}, timestamp" for line, vote in enumerate(votes, 2) if isinstance(vote, tuple)]
+    faults = read_vote_file(write("v.csv", HEADER + "".join(f"k,a,b,tie,{time}\n" for time in times))).faults
+    assert [fault.pointer for fault in faults] == refused
 
 
 def test_seconds_lie_between_the_same_years(write: Write) -> None:

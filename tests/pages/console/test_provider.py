@@ -19,8 +19,8 @@ from pydantic import SecretStr
 
 from app.auth.oidc import provider as oidc
 from app.errors import BadInputError
-from app.main import create_app
 from app.settings import OidcSettings, Settings
+from tests.fixtures.application import Assemble
 from tests.fixtures.console import Visitor
 from tests.fixtures.pages import Page
 
@@ -33,11 +33,15 @@ class Provider:
 
     def __init__(self) -> None:
         self.key = RSAKey.generate_key(2048, {"kid": "one"})
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget what an earlier test changed."""
         self.signing = self.key
         self.claims: dict[str, Any] = {"email": "ann@example.org", "groups": ["reviewers", "others"]}
         self.fields: dict[str, Any] = {}
         self.asked: dict[str, str] = {}
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self.issuer = f"http://127.0.0.1:{self.server.server_address[1]}"
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
@@ -105,8 +109,8 @@ class Provider:
         return f"{self.asked['redirect_uri']}?{urlencode({'code': 'a code', 'state': self.asked['state']})}"
 
 
-@pytest.fixture
-def provider() -> Iterator[Provider]:
+@pytest.fixture(scope="module")
+def _serving_provider() -> Iterator[Provider]:
     provider = Provider()
     thread = threading.Thread(target=provider.server.serve_forever, args=(0.01,))
     thread.start()
@@ -117,10 +121,18 @@ def provider() -> Iterator[Provider]:
 
 
 @pytest.fixture
-def visitor(provider: Provider, settings: Settings, serving: Callable[..., Any]) -> Iterator[Visitor]:
+def provider(_serving_provider: Provider) -> Provider:
+    _serving_provider.begin()
+    return _serving_provider
+
+
+@pytest.fixture
+def visitor(
+    provider: Provider, settings: Settings, serving: Callable[..., Any], assemble: Assemble
+) -> Iterator[Visitor]:
     """A browser at a service that has the provider."""
     chosen = OidcSettings(issuer=provider.issuer, client_id=CLIENT, client_secret=SecretStr(SECRET), grants=GRANTS)
-    app = create_app(settings.model_copy(update={"oidc": chosen}))
+    app = assemble(settings.model_copy(update={"oidc": chosen}))
     with serving(app) as url, Client(base_url=url, timeout=60) as client:
         yield Visitor(client)
 

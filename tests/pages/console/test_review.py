@@ -146,6 +146,7 @@ def test_a_decision_its_refit_and_its_undo(reviewer: Visitor, ask: Ask, publishe
 
 def test_undo_brings_back_what_held_before(reviewer: Visitor, ask: Ask, published: list[str]) -> None:
     address = f"/console/annotators/{ids(ask)['flip 12']}"
+    form = {"csrf_token": token(reviewer.page(address)), "reason": "a test"}
     hook = {"url": "https://hooks.example.org/", "events": ["annotator.decided"]}
     webhook = ask("POST", "/webhooks", json=hook).json()["id"]
 
@@ -163,11 +164,11 @@ def test_undo_brings_back_what_held_before(reviewer: Visitor, ask: Ask, publishe
         ("withdraw", "dismiss", None, "flagged"),
         ("dismiss", "withdraw", None, "active"),
     ):
-        assert decide(reviewer, address, first).headers["location"] == address
-        decide(reviewer, address, then)
-        page = reviewer.page(address)
+        for action in (first, then):
+            decided = reviewer.post(f"{address}/decisions", {**form, "action": action})
+            assert decided.headers["location"] == address
         last, before = ask("GET", "/annotators/flip 12").json()["decisions"][0], written()
-        undone = reviewer.post(f"{address}/decisions/{last['id']}/undo", {"csrf_token": token(page)})
+        undone = reviewer.post(f"{address}/decisions/{last['id']}/undo", form)
         assert undone.status_code == 303, (first, then, undone.text)
         now = ask("GET", "/annotators/flip 12").json()
         assert (now["override"], now["standing"]) == (override, standing), (first, then)
