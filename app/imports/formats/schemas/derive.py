@@ -74,18 +74,39 @@ def from_feedback(frame: pl.DataFrame) -> pl.DataFrame:
     ).drop("alone")
 
 
-def from_two_games(frame: pl.DataFrame) -> pl.DataFrame:
-    """Make two votes: in the first game the baseline is A, in the second the model is; a game may have no verdict."""
-    if "model_b" not in frame.columns:
-        frame = frame.with_columns(model_b=pl.lit("baseline"))
-    first = frame.with_columns(
-        model_a=pl.col("model_b"), model_b=pl.col("model_a"), winner=_text("first_score"), game=pl.lit("1")
+def from_games(frame: pl.DataFrame) -> pl.DataFrame:
+    """Make a vote of each of two games, the second with the sides exchanged; a game may have no verdict.
+
+    A `second_number` is a verdict by the number of the answer, whatever its side.
+    """
+    if "second_number" in frame.columns:
+        frame = frame.with_columns(second_score=pl.col("second_number").replace({"1": "2", "2": "1"}))
+    if "model_a" not in frame.columns:
+        frame = frame.with_columns(model_a=pl.lit("baseline"))
+    first = frame.with_columns(winner=_text("first_score"))
+    second = frame.with_columns(model_a="model_b", model_b="model_a", winner=_text("second_score"))
+    votes = pl.concat([first, second]).sort("row", maintain_order=True)
+    decided = ~pl.col("winner").is_in(["", "None"])
+    alone = ~decided.any().over("row") & pl.col("row").is_first_distinct()  # so that the record is counted
+    votes = votes.filter(decided | alone)
+    if "battle_id" in votes.columns:
+        votes = votes.with_columns(battle_id=pl.concat_str("battle_id", "model_a", "model_b", separator="/"))
+    return votes
+
+
+def from_games_with_key(frame: pl.DataFrame) -> pl.DataFrame:
+    """Make votes between the answers "right" and "wrong" as `from_games`, and one of the annotator "key" by the label.
+
+    A record without a label has no vote; one with an unknown label is invalid.
+    """
+    right, wrong, first = pl.lit("right"), pl.lit("wrong"), _text("label").is_in(["A>B", "1"])
+    frame = frame.with_columns(
+        model_a=pl.when(first).then(right).otherwise(wrong), model_b=pl.when(first).then(wrong).otherwise(right)
     )
-    second = frame.with_columns(winner=_text("second_score"), game=pl.lit("2"))
-    both = pl.concat([first, second]).sort("row", "game")
-    alone = (pl.col("winner") == "").all().over("row") & (pl.col("game") == "1")  # so that the record is counted
-    named = pl.concat_str("battle_id", "model_a", "model_b", separator="/")
-    return both.filter((pl.col("winner") != "") | alone).with_columns(battle_id=named).drop("game")
+    games = from_games(frame).filter(~pl.col("winner").is_in(["", "None"]) & (_text("label") != ""))
+    games = games.with_columns(annotator_kind=pl.lit("judge"))
+    key = frame.with_columns(winner=_text("label"), annotator=pl.lit("key"), annotator_kind=pl.lit("human"))
+    return pl.concat([games, key], how="diagonal").sort("row", maintain_order=True)
 
 
 def from_preference(frame: pl.DataFrame) -> pl.DataFrame:
@@ -104,47 +125,6 @@ def from_preference(frame: pl.DataFrame) -> pl.DataFrame:
         .otherwise(given)
     )
     return frame.with_columns(winner=outcome, metadata=grade)
-
-
-def from_judge_bench(frame: pl.DataFrame) -> pl.DataFrame:
-    """Make a vote of the judge for each order, and one of the key; a decision's A is the answer shown first."""
-    known = {"A>B": True, "B>A": False}
-    right = pl.col("label").replace_strict(known, default=None, return_dtype=pl.Boolean)
-    return _beside_key(frame, right, _text("first_score"), _decision(frame, "second_score"))
-
-
-def from_llmbar(frame: pl.DataFrame) -> pl.DataFrame:
-    """Make the same of results whose winner is the answer's number, whatever the order."""
-    known = {"1": True, "2": False}
-    right = pl.col("label").replace_strict(known, default=None, return_dtype=pl.Boolean)
-    first = _text("first_score").replace({"1": "A>B", "2": "B>A"})
-    return _beside_key(frame, right, first, _text("second_score").replace({"1": "B>A", "2": "A>B"}))
-
-
-def _decision(frame: pl.DataFrame, column: str) -> pl.Expr:
-    return _text(column) if column in frame.columns else pl.lit("")
-
-
-def _beside_key(frame: pl.DataFrame, first_is_right: pl.Expr, first: pl.Expr, second: pl.Expr) -> pl.DataFrame:
-    """Make votes between the answers "right" and "wrong", by the judge in both orders and by the annotator "key".
-
-    An order without a decision makes no vote. A record with an unknown key is invalid.
-    """
-    unknown, right, wrong = first_is_right.is_null(), pl.lit("right"), pl.lit("wrong")
-
-    def votes(left_is_right: pl.Expr, winner: pl.Expr, kind: str, **more: pl.Expr) -> pl.DataFrame:
-        models = {
-            "model_a": pl.when(left_is_right).then(right).otherwise(wrong),
-            "model_b": pl.when(left_is_right).then(wrong).otherwise(right),
-        }
-        said = pl.when(unknown).then(_text("label")).otherwise(winner)
-        return frame.with_columns(winner=said, annotator_kind=pl.lit(kind), **models, **more)
-
-    games = pl.concat([votes(first_is_right, first, "judge"), votes(~first_is_right, second, "judge")])
-    better = pl.when(first_is_right).then(pl.lit("A>B")).otherwise(pl.lit("B>A"))
-    key = votes(first_is_right, better, "human", annotator=pl.lit("key"))
-    decided = games.filter(~pl.col("winner").is_in(["", "None"]))
-    return pl.concat([decided, key]).sort("row", maintain_order=True)
 
 
 def from_ranks(frame: pl.DataFrame) -> pl.DataFrame:

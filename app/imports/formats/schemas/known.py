@@ -32,21 +32,21 @@ SCHEMAS: tuple[Schema, ...] = (
     Schema(
         "arena-hard",
         required={
-            "model_a": "model", "model_b": "baseline", "first_score": "games.0.score", "second_score": "games.1.score",
+            "model_a": "baseline", "model_b": "model", "first_score": "games.0.score", "second_score": "games.1.score",
         },
         optional={"battle_id": "uid"},
         winners=_GAMES,
         no_vote=_MISSING,
-        derive=derive.from_two_games,
+        derive=derive.from_games,
     ),
     # Its first version does not name the baseline.
     Schema(
         "arena-hard-v01",
-        required={"model_a": "model", "first_score": "games.0.score", "second_score": "games.1.score"},
+        required={"model_b": "model", "first_score": "games.0.score", "second_score": "games.1.score"},
         optional={"battle_id": "question_id"},
         winners=_GAMES,
         no_vote=_MISSING,
-        derive=derive.from_two_games,
+        derive=derive.from_games,
     ),
     # JudgeBench and LLMBar: answers whose better one is known, each judged in both orders. The key votes too.
     Schema(
@@ -55,18 +55,18 @@ SCHEMAS: tuple[Schema, ...] = (
         optional={"second_score": "judgments.1.decision", "category": "source"},
         winners={"A>B": A, "B>A": B, "A=B": TIE},
         no_vote=_MISSING,
-        derive=derive.from_judge_bench,
+        derive=derive.from_games_with_key,
     ),
     Schema(
         "llmbar",
         required={
             "label": "label", "first_score": "results.0.swap = False.winner",
-            "second_score": "results.0.swap = True.winner",
+            "second_number": "results.0.swap = True.winner",
         },
-        winners={"A>B": A, "B>A": B},
+        winners={"1": A, "2": B},
         no_vote=_MISSING,
         annotator="judge",
-        derive=derive.from_llmbar,
+        derive=derive.from_games_with_key,
     ),
     # Several answers in order, the best group first; answers in one group are equal. A vote for each pair.
     *(
