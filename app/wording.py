@@ -10,14 +10,13 @@ def count(value: float) -> str:
 
 
 def points(value: float | None, digits: int = 0) -> str:
-    """Write Elo points, or an ability: 1,043, −0.25; a dash where there are none."""
-    return "–" if value is None else f"{value:,.{digits}f}".replace("-", MINUS)
+    """Write Elo points, or an ability: 1,043, −0.25, never −0; a dash where there are none."""
+    return "–" if value is None else f"{value:z,.{digits}f}".replace("-", MINUS)
 
 
 def change(value: float, digits: int = 0) -> str:
     """Write a difference with its sign: +12, −3."""
-    rounded = round(value, digits) + 0.0  # never −0
-    return f"{rounded:+,.{digits}f}".replace("-", MINUS)
+    return f"{value:+z,.{digits}f}".replace("-", MINUS)
 
 
 def percent(value: float | None, digits: int = 0) -> str:

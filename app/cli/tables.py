@@ -140,4 +140,4 @@ def _half_width(row: Mapping[str, Any]) -> str:
 
 def number(value: float | None, digits: int) -> str:
     """Return the number with so many digits after the point, – for none."""
-    return "–" if value is None else f"{value:.{digits}f}"
+    return "–" if value is None else f"{value:z.{digits}f}"

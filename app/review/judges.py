@@ -61,8 +61,8 @@ class ComparedJudge(BaseModel):
     agreement_by: str = Field(description="battle, or pair where no battle is shared.")
     compared: float | None
     swap_consistency: float | None = Field(
-        description="Share of battles with the same verdict on exchanged sides. The ids of the two differ in the order "
-        "of their parts between slashes: q1/x/y and q1/y/x."
+        description="Share of battles with the same verdict on exchanged sides. The metadata of the two name the same "
+        "question, or their ids differ in the order of their parts between slashes: q1/x/y and q1/y/x."
     )
     swapped_battles: float | None
     calibration_votes: int | None = Field(
@@ -99,7 +99,9 @@ class ComparedJudges(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     snapshot: int | None = Field(description="Its number; null before the first.")
-    computed: bool = Field(description="False until the worker has measured it, after the publication.")
+    computed: bool = Field(
+        description="False until the worker has measured it, after the publication, where judges vote."
+    )
     people: ComparedPeople | None
     judges: list[ComparedJudge]
     panel: JudgesPanel | None = Field(description="The fewest that are as good as any panel, within the error.")
@@ -108,7 +110,7 @@ class ComparedJudges(BaseModel):
 def read_judges_compared(conn: Connection) -> ComparedJudges:
     """Return the comparison of the newest snapshot, with the keys that annotators have now."""
     s, f = snapshots.c, snapshot_fragility.c
-    statement = select(s.number, f.snapshot_id, f.judges).outerjoin_from(
+    statement = select(s.number, s.judges.label("of_judges"), f.snapshot_id, f.judges).outerjoin_from(
         snapshots, snapshot_fragility, f.snapshot_id == s.id
     )
     row = conn.execute(statement.order_by(s.number.desc()).limit(1)).one_or_none()
@@ -122,8 +124,9 @@ def read_judges_compared(conn: Connection) -> ComparedJudges:
     enough = next((one for one in stored["panels"]["tried"] if one["judges"] == stored["panels"]["enough"]), None)
     judges = [{**one, "id": known[number][0], "annotator": known[number][1]}
               for one, number in zip(stored["judges"], numbers, strict=True)]  # fmt: skip
+    computed = row is not None and (row.snapshot_id is not None or not row.of_judges)
     return ComparedJudges.model_validate({
-        "snapshot": row and row.number, "computed": row is not None and row.snapshot_id is not None,
+        "snapshot": row and row.number, "computed": computed,
         "people": stored["people"], "judges": judges,
         "panel": enough and {**enough, "judges": [names[one] for one in enough["judges"]]},
     })  # fmt: skip

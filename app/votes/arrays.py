@@ -35,9 +35,9 @@ _SEALED = "|| boolsend(v.sealed_battle_id IS NOT NULL)"
 _TAGS = "|| int4send(CASE WHEN cardinality(v.tags) = 0 THEN 0 ELSE {bits} END)"
 _TAG_HASH = "|| int8send(CASE WHEN cardinality(v.tags) = 0 THEN 0 ELSE hash_array_extended(v.tags, 0) END)"
 _BATTLE = """
-    || int8send(coalesce(hashtextextended((
+    || int8send(coalesce(hashtextextended(coalesce(v.metadata ->> 'question', (
         SELECT string_agg(part, '/' ORDER BY part COLLATE "C") FROM string_to_table(v.battle_id, '/') AS part
-    ), 0), 0))
+    )), 0), 0))
 """
 _TAG_BIT = "CASE WHEN %(tag_{bit})s = ANY (v.tags) THEN {worth} ELSE 0 END"
 _MEASURE = "|| float8send(coalesce((v.features -> CAST(%({name})s AS text) ->> {side})::float8, 'NaN'))"
@@ -103,9 +103,9 @@ class VoteArrays:
     dates : None unless requested
     measures : float64 array, shape (n_votes, 2 n_features): of the answers of model_a and model_b by each requested
         feature, NaN where not given; None without features
-    battle : int64 array, shape (n_votes,); a number of the battle, whatever the order of its id's parts between
-        slashes, so that q1/x/y and q1/y/x, its copy with the sides exchanged, share it; 0 without one. None unless
-        requested
+    battle : int64 array, shape (n_votes,); a number of the question in the vote's metadata, or else of the battle,
+        whatever the order of its id's parts between slashes, so that q1/x/y and q1/y/x, its copy with the sides
+        exchanged, share it; 0 without either. None unless requested
     """
 
     annotator_id: NDArray[np.int32]

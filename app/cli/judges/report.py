@@ -16,6 +16,7 @@ from app.rating.arrays import Mask
 from app.rating.judges.ballots import Ballots
 from app.rating.judges.comparison import CLOSE, FEWEST_IN_CATEGORY, Row, compare
 from app.rating.settings import LoopSettings
+from app.rating.votes.features import SIDE
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,8 @@ def compare_judges(
     name = file.frame.select(pl.coalesce("question", "battle_id")).to_series()
     number = name.rank("dense").cast(pl.Int64).fill_null(-1).to_numpy()
     human = _find_people(file.frame, votes.annotators, people)
+    if SIDE in style:
+        raise BadInputError("--style has no side: the lean of every judge to the left is shown without it")
     features = read_known_features(file.frame, style or list(ARENA))
     if missing := [name for name in style if features is None or name not in features.names]:
         raise BadInputError(f"the feature {missing[0]} needs the columns {missing[0]}_a and {missing[0]}_b")
@@ -123,7 +126,12 @@ def _categories(frame: pl.DataFrame, annotator: np.ndarray[Any, Any], human: Mas
 
 
 def _costs(frame: pl.DataFrame, names: Sequence[str]) -> dict[str, float]:
-    """Return what the votes of each annotator cost; without an entry where no vote says it."""
-    cost = frame.select("annotator", pl.col("cost").cast(pl.Float64, strict=False)).drop_nulls()
-    sums = dict(cost.group_by("annotator").sum().iter_rows())
+    """Return what the votes of each annotator cost, those that do not say it as much as the others do on average.
+
+    Without an entry where no vote says it. The pairs of a ranking are one vote.
+    """
+    cost, share = pl.col("cost").cast(pl.Float64, strict=False), 1.0 / pl.col("of_ranking").fill_null(1)
+    mean = (cost * share).sum() / share.filter(cost.is_not_null()).sum()
+    said = frame.group_by("annotator").agg(cost=mean * share.sum(), known=cost.count()).filter(pl.col("known") > 0)
+    sums = dict(said.select("annotator", "cost").iter_rows())
     return {name: sums[name] for name in names if name in sums}

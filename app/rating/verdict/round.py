@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from app.rating.arrays import Floats, Mask
 from app.rating.detection.evidence import Evidence, Weigher, weigh, weigher_by_rule
-from app.rating.errors import VotesError
+from app.rating.errors import VotesError, counted
 from app.rating.fit.abilities import shadow_abilities
 from app.rating.fit.prior_spread import ASSUMED
 from app.rating.fit.solution import Start
@@ -268,7 +268,8 @@ def _weigher(cells: Cells, tests: tuple[str, ...]) -> Weigher:
 
 
 def _no_vote_left(votes: Floats, settings: LoopSettings, never: int) -> str:
-    most = f"; the most that one of {len(votes)} annotators has is {votes.max():g}" if len(votes) else ""
+    voters = int((votes > 0.0).sum())
+    most = f"; the most that one of {counted(voters, 'annotator')} has is {votes.max():g}" if voters else ""
     left_out = f", {never} excluded" if never else ""
     return f"no vote is left: no annotator has more than {settings.min_votes} votes{most}{left_out}"
 

@@ -34,7 +34,7 @@ def rows_of(ballots: Ballots) -> Iterable[list[str]]:
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Four voters on the same battles; the last also saw them with the sides exchanged, and says the left both times.
 
-    With kinds, costs of two of the judges, lengths of the judges' answers, and two categories.
+    With kinds, costs of the judges but for the exchanged copies, lengths of the judges' answers, and two categories.
     """
     judged = judge_votes(7, VOTERS, n_models=8, shared=0.5)
     path = tmp_path_factory.mktemp("judges") / "votes.csv"
@@ -50,7 +50,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
             category = "even" if battle[-1] in "02468" else "odd"
             write.writerow([annotator, left, right, winner, battle, kind, cost, *lengths, category])
             if annotator == "copied-judge":
-                write.writerow([annotator, right, left, "model_a", battle, kind, cost, *lengths[::-1], category])
+                write.writerow([annotator, right, left, "model_a", battle, kind, "", *lengths[::-1], category])
     return path
 
 
@@ -169,6 +169,7 @@ def test_the_table_shows_judges_models_and_panels(file: Path, run_cli: RunCli, t
         (("--family", "x"), "--family"),
         (("--confidence", "2"), "--confidence"),
         (("--style", "bold"), "bold_a"),
+        (("--style", "side"), "the lean"),
         (("--by", "dataset"), "dataset"),
         (("--format", "json", "--columns", "annotator_kind=winner"), "human or judge"),
     ],
