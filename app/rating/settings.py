@@ -100,23 +100,21 @@ class LoopSettings:
     flag_rule: FlagRule = define(
         "evidence",
         "Which annotators are flagged or excluded. threshold: those with an ability at or below ε (the paper's rule). "
-        "evidence: those whose adjusted ability lies at or below ε with 95 % probability, where 20 judges or more "
-        "stand behind the scores of their models, and those that a test on the votes finds. The tests favour and "
-        "against are about a model: they flag, and never exclude.",
+        "evidence: those whose adjusted ability lies at or below ε with 95 % probability, beside 20 judges or more, and "
+        "those that a test on the votes finds; favour and against flag, and never exclude.",
     )
     evidence_ratio: float = define(
         EVIDENCE_RATIO,
-        "Likelihood ratio L against honesty from which a test on the votes flags; 100 times the odds in the tests "
-        "coin, favour and against. An honest annotator reaches L in each of the others with a probability of at most "
-        "1/L.",
+        "Likelihood ratio against honesty from which a test on the votes flags; in the tests coin, favour and against "
+        "100 times the odds.",
         gt=1,
         stored={"le": 1e12},
     )
     evidence_tests: tuple[str, ...] = define(EVIDENCE_TESTS, "The tests that are run on the votes.")
     release_margin: float = define(
         0.0,
-        "A flagged or excluded annotator stays so until the ability is this much above ε and the evidence is below the "
-        "square root of the ratio. This keeps an annotator near ε from changing at every refit.",
+        "A flag or an exclusion ends once the ability is this much above ε and the evidence is below the square root "
+        "of the ratio.",
         ge=0,
         stored={"le": 10},
         service=0.1,
@@ -140,8 +138,8 @@ class LoopSettings:
     )
     influence_limit: float | None = define(
         1.25,
-        "Votes of an annotator on a model that count in full, as a multiple of those of the model's mean judge; five "
-        "votes beside are free. Votes beyond them weigh less, and so do those of able annotators.",
+        "Votes of an annotator on a model that count in full, as a multiple of those of the model's mean judge, and "
+        "five more. Further votes weigh less, and so do those of able annotators.",
         none="no limit",
         gt=0,
         stored={"le": 1000},

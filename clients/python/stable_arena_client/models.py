@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description cc2edf15ab7747b8: make docs.
+# Written by clients/python/generate.py from the OpenAPI description 9a212fe9764e607e: make docs.
 
 from __future__ import annotations
 
@@ -316,7 +316,7 @@ class Policy(BaseModel):
     influence_limit: Annotated[
         float | None,
         Field(
-            description="Votes of an annotator on a model that count in full, as a multiple of those of the model's mean judge; five votes beside are free. Votes beyond them weigh less, and so do those of able annotators. null: no limit."
+            description="Votes of an annotator on a model that count in full, as a multiple of those of the model's mean judge, and five more. Further votes weigh less, and so do those of able annotators. null: no limit."
         ),
     ] = 1.25
     bias_correction: Annotated[
@@ -328,13 +328,13 @@ class Policy(BaseModel):
     flag_rule: Annotated[
         Literal["threshold", "evidence"],
         Field(
-            description="Which annotators are flagged or excluded. threshold: those with an ability at or below ε (the paper's rule). evidence: those whose adjusted ability lies at or below ε with 95 % probability, where 20 judges or more stand behind the scores of their models, and those that a test on the votes finds. The tests favour and against are about a model: they flag, and never exclude."
+            description="Which annotators are flagged or excluded. threshold: those with an ability at or below ε (the paper's rule). evidence: those whose adjusted ability lies at or below ε with 95 % probability, beside 20 judges or more, and those that a test on the votes finds; favour and against flag, and never exclude."
         ),
     ] = "evidence"
     evidence_ratio: Annotated[
         float,
         Field(
-            description="Likelihood ratio L against honesty from which a test on the votes flags; 100 times the odds in the tests coin, favour and against. An honest annotator reaches L in each of the others with a probability of at most 1/L."
+            description="Likelihood ratio against honesty from which a test on the votes flags; in the tests coin, favour and against 100 times the odds."
         ),
     ] = 100.0
     evidence_tests: Annotated[list[str], Field(description="The tests that are run on the votes.")] = [
@@ -348,7 +348,7 @@ class Policy(BaseModel):
     release_margin: Annotated[
         float,
         Field(
-            description="A flagged or excluded annotator stays so until the ability is this much above ε and the evidence is below the square root of the ratio. This keeps an annotator near ε from changing at every refit. 0 in `rate` and in a notebook."
+            description="A flag or an exclusion ends once the ability is this much above ε and the evidence is below the square root of the ratio. 0 in `rate` and in a notebook."
         ),
     ] = 0.1
     on_low_ability: Annotated[
