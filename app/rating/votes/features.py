@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from app.rating.arrays import Floats, Indices, Ints, Mask, sum_by
+from app.rating.compiled import compiled
 from app.rating.errors import VotesError
-from app.rating.votes.cells import TIE, Cells
+from app.rating.votes.cells import TIE, CellArrays, Cells
 from app.rating.votes.compact import Compact
 from app.rating.votes.indexed import IndexedVotes
 
@@ -85,6 +87,37 @@ def measure_known(columns: Mapping[str, tuple[Floats, Floats]]) -> Features | No
     return Features(tuple(kept), values)
 
 
+class FoundVotes(NamedTuple):
+    """What `find_cells` sets of votes in order: the models, W and features of the lower-numbered one, and the cell."""
+
+    model_a: Ints
+    model_b: Ints
+    W: Floats
+    z: Floats
+    cell: Indices
+
+
+@compiled
+def find_cells(
+    order: Indices, k: Ints, left: Ints, right: Ints, outcome: Floats, values: Floats, cells: CellArrays,
+    n_models: int, found: FoundVotes,
+) -> None:  # fmt: skip
+    """Set the votes `order`, sorted by annotator; without branches, whose outcome a processor could not foresee."""
+    table, known = np.empty((n_models, n_models), dtype=np.int64), -1
+    for place in range(len(order)):
+        vote = order[place]
+        if k[vote] != known:
+            known = k[vote]
+            for cell in range(cells.starts[known], cells.starts[known + 1]):
+                table[cells.model_a[cell], cells.model_b[cell]] = cell
+        a, b = min(left[vote], right[vote]), max(left[vote], right[vote])
+        sign = 1.0 if left[vote] == a else -1.0
+        found.model_a[place], found.model_b[place], found.cell[place] = a, b, table[a, b]
+        found.W[place] = 0.5 + sign * (outcome[vote] - 0.5)
+        for i in range(values.shape[1]):
+            found.z[place, i] = sign * values[vote, i]
+
+
 def featured_cells(votes: IndexedVotes, features: Features, small: Compact, weight: Floats) -> tuple[Cells, Cells]:
     """Return the votes that a fit counted one by one, with their features: weighted as in the fit, and unweighted.
 
@@ -97,18 +130,17 @@ def featured_cells(votes: IndexedVotes, features: Features, small: Compact, weig
     model, annotator = _places(small.models, len(votes.models)), _places(small.annotators, len(votes.annotators))
     k, left, right = annotator[votes.annotator], model[votes.model_a], model[votes.model_b]
     kept = np.flatnonzero((k >= 0) & (left >= 0) & (right >= 0))
-    order = kept[np.argsort(k[kept], kind="stable")]
-    k, left, right, outcome = k[order], left[order], right[order], votes.outcome[order]
-    turned = left > right
-    a, b = np.where(turned, right, left), np.where(turned, left, right)
-    n = np.ones(len(order)) if votes.weight is None else votes.weight[order]
-    cell = np.searchsorted(_key(cells.annotator, cells.model_a, cells.model_b, size), _key(k, a, b, size))
-    z = np.where(turned[:, None], -features.values[order], features.values[order])
-    W = np.where(turned, 1.0 - outcome, outcome)
+    bits = len(k).bit_length()
+    order = np.sort((k[kept].astype(np.int64) << bits) | kept) & ((1 << bits) - 1)  # by annotator, then as recorded
+    (a, b), cell = np.empty((2, len(order)), dtype=np.int32), np.empty(len(order), dtype=np.int64)
+    W, z = np.empty(len(order)), np.empty((len(order), len(features.names)), order="F")
+    values = np.ascontiguousarray(features.values)
+    find_cells(order, k, left, right, votes.outcome, values, cells.arrays, size, FoundVotes(a, b, W, z, cell))
+    k, n = k[order], np.ones(len(order)) if votes.weight is None else votes.weight[order]
 
     def count(n: Floats) -> Cells:
         trust = None if cells.trust is None else cells.trust[cell]
-        return Cells(k, a, b, n, n * W, n * (outcome == TIE), cells.n_annotators, size, trust, z)
+        return Cells(k, a, b, n, n * W, n * (W == TIE), cells.n_annotators, size, trust, z)
 
     return count(n * weight[cell]), count(n)
 
@@ -122,12 +154,16 @@ def refuse_constant(cells: Cells, names: Sequence[str]) -> None:
     """
     if cells.features is None:
         return
-    pair, size = cells.model_a.astype(np.int64) * cells.n_models + cells.model_b, cells.n_models**2
-    pairs, row = np.unique(pair, return_inverse=True) if size > len(pair) else (np.arange(size), pair)
-    count = np.maximum(sum_by(row, cells.n, len(pairs)), np.finfo(float).tiny)
+    size = cells.n_models**2
+    pair = cells.model_a.astype(np.int64) * cells.n_models + cells.model_b
+    if size > len(pair):
+        pairs, pair = np.unique(pair, return_inverse=True)
+        size = len(pairs)
+    count = np.maximum(sum_by(pair, cells.n, size), np.finfo(float).tiny)
     for name, z in zip(names, cells.features.T, strict=True):
-        away = z - (sum_by(row, cells.n * z, len(pairs)) / count)[row]
-        within = float(cells.n @ away**2 / (cells.n @ z**2))
+        weighted = cells.n * z
+        between = float(np.sum(sum_by(pair, weighted, size) ** 2 / count) / (weighted @ z))
+        within = max(1.0 - between, 0.0)
         if within < LEAST_WITHIN:
             raise VotesError(
                 f"the feature {name} hardly varies within pairs of models ({within:.0%} of its variance): its effect "
@@ -140,8 +176,3 @@ def _places(kept: Indices, size: int) -> Ints:
     place: Ints = np.full(size, -1, dtype=np.int32)
     place[kept] = np.arange(len(kept), dtype=np.int32)
     return place
-
-
-def _key(annotator: Ints, a: Ints, b: Ints, size: int) -> Indices:
-    key: Indices = (annotator.astype(np.int64) * size + a) * size + b
-    return key
