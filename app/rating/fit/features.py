@@ -6,7 +6,7 @@ import numpy as np
 
 from app.rating.arrays import Floats, Indices
 from app.rating.fit.lean_bias import sum_skewness
-from app.rating.fit.leans import FeatureDerivatives, expand_features, sum_features
+from app.rating.fit.leans import FeatureDerivatives, expand_features, fill_distances, list_odds, sum_features
 from app.rating.fit.likelihood import Curvature, Likelihood
 from app.rating.fit.own_terms import NEAR, OwnPrior, maximise_own
 from app.rating.fit.rows import CellRows
@@ -108,14 +108,14 @@ class FeatureLikelihood(Likelihood):
 
     def distances(self, R: Floats) -> Floats:
         """Return d = R_a − R_b + zᵀγ of each cell."""
-        c, gamma = self.cells, R[self.cells.n_models :]
-        d: Floats = R[c.model_a] - R[c.model_b] + self.z @ gamma
+        d = np.empty(len(self.cells.n))
+        map_parts(lambda part: fill_distances(*part, self.cells.arrays, R, self.z, d), self.rows.parts)
         return d
 
     def arguments(self, R: Floats, theta: Floats) -> Floats:
         """Return x of each cell at the leans where the objective was last expanded."""
-        c = self.cells
-        x: Floats = theta[c.annotator] * self.distances(R) + np.einsum("ij,ij->i", self.z, self.leans[c.annotator])
+        x, at = self.distances(R), np.column_stack([theta, self.leans])
+        map_parts(lambda part: list_odds(*part, self.rows.starts, x, self.z, at, x), self.rows.parts)
         return x
 
     def own(self, R: Floats, at: Floats, *, fixed: bool, precision: float | None = None, near: float = NEAR) -> Floats:
@@ -128,11 +128,13 @@ class FeatureLikelihood(Likelihood):
         precision : of the prior of θ; default that of the likelihood
         near : squared length, in standard errors, of the last step
         """
-        centre = np.zeros(at.shape[1])
-        centre[0] = 1.0
-        of_theta = np.full(self.cells.n_annotators, self.precision if precision is None else precision)
-        prior = OwnPrior(centre, np.column_stack([of_theta, self.lean_precision]))
+        prior = self._prior_of(self.precision if precision is None else precision)
         return maximise_own(self.rows, self.distances(R), self.z, prior, at, fixed=fixed, near=near)
+
+    def _prior_of(self, precision: float) -> OwnPrior:
+        """Return the prior of (θ, b), of θ with this precision."""
+        of_theta = np.full(self.cells.n_annotators, precision)
+        return OwnPrior(np.eye(1, self.z.shape[1] + 1)[0], np.column_stack([of_theta, self.lean_precision]))
 
     def skewness(self, R: Floats, at: Floats, V: Floats) -> Floats:
         """Return the derivative of log det H_k by (θ_k, b_k), V_k = H_k⁻¹, shape (n_annotators, 1 + n_features)."""
@@ -151,20 +153,19 @@ class FeatureLikelihood(Likelihood):
 
     def expand(self, R: Floats, theta: Floats, *, exact: bool = True, out: Floats | None = None) -> Curvature:
         """Return gradient and Hessian at (R, γ, θ), the leans at their minimum and eliminated."""
-        c, at = self.cells, np.column_stack([theta, self.leans])
-        self.own(R, at, fixed=True, near=self.near if exact else ON_THE_WAY)
-        self.leans = at[:, 1:].copy()
-        n, size = c.n_models, self.z.shape[1]
-        d, (gradient_abilities, D) = self.distances(R), np.empty((2, c.n_annotators))
+        c, d, at = self.cells, self.distances(R), np.column_stack([theta, self.leans])
+        n, size, prior, near = c.n_models, self.z.shape[1], self._prior_of(0.0), self.near if exact else ON_THE_WAY
+        gradient_abilities, D = np.empty((2, c.n_annotators))
         cross, leans = np.empty(len(c.n)) if out is None else out, np.empty((size, len(c.n)))
 
         def accumulate(part: tuple[int, int]) -> tuple[float, Floats, Floats, Floats]:
             sums = np.zeros(n + size), np.zeros(n**2), np.zeros((size, n + size))
             to = FeatureDerivatives(*sums, gradient_abilities, D, cross, leans)
-            value = expand_features(*part, c.arrays, d, self.z, theta, self.leans, self.lean_precision, exact, to)
+            value = expand_features(*part, c.arrays, d, self.z, prior, near, exact, at, to)
             return value, *sums
 
         values, *sums = zip(*map_parts(accumulate, self.rows.parts), strict=True)
+        self.leans = at[:, 1:].copy()
         gradient, stiffness, border = (np.sum(each, axis=0) for each in sums)
         excess = theta - 1.0
         value = sum(values) + 0.5 * self.precision * float(excess @ excess)

@@ -98,32 +98,37 @@ def solve_upper(L: Floats, first: int, out: Floats) -> None:
 
 
 @compiled
-def fill_odds(begin: int, d: Floats, z: Floats, ability: float, b: Floats, x: Floats, u: Floats) -> None:
-    """Set x of an annotator's cells, from the cell `begin` of z on, and u to e^−|x|."""
-    for cell in range(len(d)):
-        x[cell] = ability * d[cell]
-    for i in range(len(b)):
-        column = z[begin : begin + len(d), i]
-        for cell in range(len(d)):
-            x[cell] += b[i] * column[cell]
-    for cell in range(len(d)):
-        u[cell] = math.exp(-abs(x[cell]))
+def add_columns(begin: int, z: Floats, factor: Floats, out: Floats) -> None:
+    """Add zᵀfactor of the cells from `begin` on to `out`."""
+    for i in range(len(factor)):
+        column = z[begin : begin + len(out), i]
+        for cell in range(len(out)):
+            out[cell] += factor[i] * column[cell]
 
 
 @compiled
-def fill_residuals(n: Floats, s: Floats, x: Floats, u: Floats) -> None:
-    """Replace x by the residuals s − n p, and u by n p(1 − p)."""
+def fill_odds(begin: int, d: Floats, z: Floats, ability: float, b: Floats, x: Floats) -> None:
+    """Set x of an annotator's cells, from the cell `begin` of z on."""
+    for cell in range(len(d)):
+        x[cell] = ability * d[cell]
+    add_columns(begin, z, b, x)
+
+
+@compiled
+def fill_residuals(n: Floats, s: Floats, x: Floats, u: Floats, residual: Floats, variance: Floats) -> None:
+    """Set `residual` to s − n p, and `variance` to n p(1 − p); u is e^−|x|."""
     for cell in range(len(n)):
         near = 1.0 / (1.0 + u[cell])
-        x[cell] = s[cell] - n[cell] * (near if x[cell] >= 0.0 else u[cell] * near)
-        u[cell] *= n[cell] * near * near
+        residual[cell] = s[cell] - n[cell] * (near if x[cell] >= 0.0 else u[cell] * near)
+        variance[cell] = n[cell] * near * near * u[cell]
 
 
 @compiled
 def fill_tied(
-    n: Floats, s: Floats, ties: Floats, readiness: float, x: Floats, u: Floats, mixed: Floats
-) -> tuple[float, float]:
-    """Replace x and u as `fill_residuals` does, where log ν is `readiness`; return its gradient and curvature.
+    n: Floats, s: Floats, ties: Floats, readiness: float, x: Floats, u: Floats, residual: Floats, variance: Floats,
+    mixed: Floats,
+) -> tuple[float, float]:  # fmt: skip
+    """Set what `fill_residuals` does, where log ν is `readiness`; return its gradient and curvature.
 
     mixed: set to the curvature by x and log ν.
     """
@@ -135,8 +140,8 @@ def fill_tied(
         gradient += ties[cell] - n[cell] * tie
         curvature += n[cell] * tie * (1.0 - tie)
         mixed[cell] = -0.5 * n[cell] * lead * tie
-        x[cell] = s[cell] - 0.5 * n[cell] * (1.0 + lead)
-        u[cell] = 0.25 * n[cell] * (1.0 - tie - lead * lead)
+        residual[cell] = s[cell] - 0.5 * n[cell] * (1.0 + lead)
+        variance[cell] = 0.25 * n[cell] * (1.0 - tie - lead * lead)
     return gradient, curvature
 
 
@@ -156,21 +161,24 @@ def expand_own(
 ) -> None:  # fmt: skip
     """Set g and H (its lower half) to the gradient and the negative Hessian of one annotator's own objective.
 
-    room : for intermediate results, shape (4, n_cells of the annotator or more)
+    room : set to residuals, variances, x and e^−|x|; two more rows are to work in; a cell of the annotator a column
     """
     count, d, known, last = end - begin, d[begin:end], 1 + z.shape[1], len(at) - 1
-    residual, variance, amount, mixed = room[0, :count], room[1, :count], room[2, :count], room[3, :count]
-    fill_odds(begin, d, z, at[0], at[1:known], residual, variance)
+    residual, variance, x, u = room[0, :count], room[1, :count], room[2, :count], room[3, :count]
+    amount, mixed = room[4, :count], room[5, :count]
+    fill_odds(begin, d, z, at[0], at[1:known], x)
+    for cell in range(count):
+        u[cell] = math.exp(-abs(x[cell]))
     if last == known:
         g[last], H[last, last] = fill_tied(
-            n[begin:end], s[begin:end], ties[begin:end], at[last], residual, variance, mixed
+            n[begin:end], s[begin:end], ties[begin:end], at[last], x, u, residual, variance, mixed
         )
         g[last] -= precision[last] * (at[last] - centre[last])
         H[last, last] += precision[last]
         for i in range(known):
             H[last, i] = dot(mixed, d if i == 0 else z[begin:end, i - 1])
     else:
-        fill_residuals(n[begin:end], s[begin:end], residual, variance)
+        fill_residuals(n[begin:end], s[begin:end], x, u, residual, variance)
     for i in range(known):
         one = d if i == 0 else z[begin:end, i - 1]
         for cell in range(count):
@@ -210,29 +218,43 @@ def settle(
     first: int, last: int, starts: Indices, n: Floats, s: Floats, ties: Floats, d: Floats, z: Floats,
     prior: OwnPrior, fixed: int, near: float, short: float, at: Floats, H: Floats,
 ) -> None:  # fmt: skip
-    """Maximise as `maximise_own`, for annotators first … last−1.
-
-    Newton's method on a concave function; a step is halved where it ends in a steep slope down.
-    """
+    """Maximise as `maximise_own`, for annotators first … last−1."""
     size = at.shape[1]
-    g, step, tried, L = np.empty(size), np.zeros(size), np.empty(size), np.zeros((size, size))
-    room = np.empty((4, most_cells(first, last, starts)))
+    vectors, L, room = np.zeros((3, size)), np.zeros((size, size)), np.empty((6, most_cells(first, last, starts)))
     for k in range(first, last):
-        begin, end, precision = starts[k], starts[k + 1], prior.precision[k]
-        expand_own(begin, end, n, s, ties, d, z, at[k], prior.centre, precision, room, g, H[k])
-        for _ in range(MOST_STEPS):
-            slope, longest = solve_step(H[k], g, fixed, L, step)
-            if slope <= near or longest <= short:
-                at[k] += step
-                break
-            length = min(1.0, FURTHEST / longest)
-            for _ in range(MOST_HALVINGS):
-                tried[:] = at[k] + length * step
-                expand_own(begin, end, n, s, ties, d, z, tried, prior.centre, precision, room, g, H[k])
-                if g @ step >= -STEEPER * slope:
-                    break
-                length *= 0.5
-            at[k] = tried
+        search(
+            starts[k], starts[k + 1], n, s, ties, d, z, prior.centre, prior.precision[k], fixed, near, short, room,
+            at[k], vectors, H[k], L,
+        )  # fmt: skip
+        at[k] += vectors[1]
         for i in range(size):
             for j in range(i):
                 H[k, j, i] = H[k, i, j]
+
+
+@compiled
+def search(
+    begin: int, end: int, n: Floats, s: Floats, ties: Floats, d: Floats, z: Floats, centre: Floats, precision: Floats,
+    fixed: int, near: float, short: float, room: Floats, at: Floats, vectors: Floats, H: Floats, L: Floats,
+) -> float:  # fmt: skip
+    """Move one annotator's `at` to a last step from the maximum; return the squared length of that step.
+
+    Newton's method on a concave function; a step is halved where it ends in a steep slope down. Sets H and `room` as
+    `expand_own` does, the rows of `vectors` to the gradient and the last step, and L to the factor of H.
+    """
+    g, step, tried = vectors[0], vectors[1], vectors[2]
+    expand_own(begin, end, n, s, ties, d, z, at, centre, precision, room, g, H)
+    for _ in range(MOST_STEPS):
+        slope, longest = solve_step(H, g, fixed, L, step)
+        if slope <= near or longest <= short:
+            return slope
+        length = min(1.0, FURTHEST / longest)
+        for _ in range(MOST_HALVINGS):
+            tried[:] = at + length * step
+            expand_own(begin, end, n, s, ties, d, z, tried, centre, precision, room, g, H)
+            if g @ step >= -STEEPER * slope:
+                break
+            length *= 0.5
+        at[:] = tried
+    step[:] = 0.0
+    return 0.0

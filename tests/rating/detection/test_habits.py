@@ -50,7 +50,7 @@ class Crowd:
 
 def test_derivatives_are_those_of_the_value() -> None:
     sided, rng = Crowd(1).sided(), np.random.default_rng(2)
-    c, side, room = sided.cells, sided.side, np.empty((4, 90))
+    c, side, room = sided.cells, sided.side, np.empty((6, 90))
     d = rng.normal(0.0, 2.0, len(c.n))
     centre, precision, at = np.array([1.0, 0.1, -0.3]), np.array([1.0, 4.0, 0.5]), np.array([0.7, -0.4, 0.2])
 
