@@ -156,8 +156,8 @@ class Policy(BaseModel):
     )
     style_features: Annotated[tuple[Name, ...], Field(max_length=MAX_FEATURES)] = Field(
         (),
-        description="What the leaderboard style controls for: features of votes, such as length, and side, which every "
-        "vote has. Empty: there is none.",
+        description="What the leaderboards style and judges control for: features of votes, such as length, and side, "
+        "which every vote has. Empty: nothing.",
     )
     sealed_only: StrictBool = Field(
         False, description="Whether refits count only votes that a battle's token cast, on pairs that the service drew."

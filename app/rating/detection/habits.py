@@ -3,10 +3,10 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import expit
 
 from app.rating.arrays import Floats, Indices, Mask
 from app.rating.detection.habits_kernels import add_tastes
+from app.rating.fit.lean_spread import NO_SPREAD, Spread, fit_spread, of_votes_alone
 from app.rating.fit.own_terms import OwnPrior, invert, maximise_own
 from app.rating.fit.rows import CellRows
 from app.rating.threads import map_parts
@@ -19,84 +19,8 @@ LEAST_TYPICAL = 0.1  # the fit refuses crowds with a lower typical ability
 ROUNDS = 2  # of estimating the spreads, after which they move by less than their errors
 LEAST_SD = np.array([0.0, 0.02, 0.1])  # of a habit over the crowd
 WORTH = 3.0  # log-likelihood that leans must gain to be used, for the two numbers that describe them
-KNOWN = 1e-3  # information below which the votes say nothing of a habit
 NEAR = 1e-3  # length of the last step of the search, whose error is about its square
 TINY = 1e-12  # avoids a division by 0 where the votes say nothing of the ability
-OUTLIER_SD = 3.0  # natural units: of annotators who are not of the crowd, such as those who always vote for the left
-MOST_OUTLIERS = 0.3
-SPREAD_ROUNDS = 30
-ENOUGH = 2_000  # estimates that determine a spread to 2 %
-SPREAD_CONVERGED = 1e-4  # change of a standard deviation, in natural units, that ends the rounds
-SPREAD_START = 0.05  # share of outliers to start from
-
-
-@dataclass(frozen=True)
-class Spread:
-    """A normal distribution over the crowd.
-
-    Attributes
-    ----------
-    gain : log-likelihood above that of a crowd with mean 0 and no spread
-    """
-
-    mean: float
-    sd: float
-    gain: float
-
-    def log_evidence(self, value: Floats, variance: Floats) -> Floats:
-        """Return log ∫ L dN / L(value), L normal around the value, N the crowd.
-
-        Parameters
-        ----------
-        value, variance : estimates by the votes alone, and their variances, shape (n,)
-        """
-        log: Floats = _log_density(value - self.mean, self.sd**2 + variance) + 0.5 * np.log(variance)
-        return log
-
-
-NO_SPREAD = Spread(0.0, 0.0, 0.0)
-
-
-def fit_spread(value: Floats, variance: Floats) -> Spread:
-    """Fit value_k ~ N(mean, sd² + variance_k), with a share of outliers N(mean, 3² + variance_k), by likelihood.
-
-    Parameters
-    ----------
-    value, variance : estimates and their variances, shape (n,); n may be 0; of more than 2,000 an even selection counts
-
-    Notes
-    -----
-    Expectation-maximisation over the outliers; Fisher scoring of sd² in each round. O(30 n).
-    """
-    if len(value) == 0:
-        return NO_SPREAD
-    value, variance = value[:: 1 + len(value) // ENOUGH], variance[:: 1 + len(value) // ENOUGH]
-    mean = float(np.median(value))
-    spread, outliers = max(0.0, float(np.median((value - mean) ** 2 / 0.455 - variance))), SPREAD_START
-    for _ in range(SPREAD_ROUNDS):
-        inner, outer = (
-            _log_density(value - mean, spread + variance),
-            _log_density(value - mean, OUTLIER_SD**2 + variance),
-        )
-        of_crowd = expit(inner + np.log1p(-outliers) - outer - np.log(outliers))
-        outliers = float(np.clip(1.0 - of_crowd.mean(), 1e-4, MOST_OUTLIERS))
-        weight = of_crowd / (spread + variance)
-        mean = float(weight @ value / weight.sum())
-        scaled = of_crowd / (spread + variance) ** 2
-        step = float(scaled @ ((value - mean) ** 2 - spread - variance) / scaled.sum())
-        before, spread = spread, max(0.0, spread + step)
-        if abs(np.sqrt(spread) - np.sqrt(before)) < SPREAD_CONVERGED:
-            break
-    log = np.logaddexp(
-        _log_density(value - mean, spread + variance) + np.log1p(-outliers),
-        _log_density(value - mean, OUTLIER_SD**2 + variance) + np.log(outliers),
-    )
-    return Spread(mean, float(np.sqrt(spread)), float((log - _log_density(value, variance)).sum()))
-
-
-def _log_density(away: Floats, variance: Floats) -> Floats:
-    log: Floats = -0.5 * (away**2 / variance + np.log(variance))
-    return log
 
 
 @dataclass(frozen=True)
@@ -212,12 +136,8 @@ class _Search:
             self.precision[:, habit] = found.sd**-2
 
     def _of_votes_alone(self, habit: int) -> tuple[Indices, Floats, Floats]:
-        """Return the annotators whose votes say something of a habit, the estimates without prior, and variances."""
-        prior, variance, at = self.precision[:, habit], self.inverse[:, habit, habit], self.at[:, habit]
-        own = 1.0 / variance - prior
-        some = np.flatnonzero(own > KNOWN)
-        value = (at[some] / variance[some] - prior[some] * self.centre[habit]) / own[some]
-        return some, value, 1.0 / own[some]
+        variance = self.inverse[:, habit, habit]
+        return of_votes_alone(self.at[:, habit], variance, self.centre[habit], self.precision[:, habit])
 
     def _find_tastes(self) -> tuple[float, Floats]:
         """Return the variance of tastes, and what each annotator's ability varies by them as a multiple of it."""

@@ -6,8 +6,8 @@ import numpy as np
 from scipy.special import ndtr
 
 from app.rating.arrays import Floats, Mask, log_sum_exp, sum_by
-from app.rating.detection.habits import NO_SPREAD, Spread
 from app.rating.detection.mixture import BEHAVIOURS, Nodes, Table, add_annotators, fit_mixture
+from app.rating.fit.lean_spread import NO_SPREAD, Spread
 from app.rating.fit.rows import CellRows
 from app.rating.settings import EVEN_ODDS
 from app.rating.threads import map_parts, one_blas_thread, split

@@ -10,6 +10,7 @@ from app.rating.fit.arrow import Observed, observe
 from app.rating.fit.bias import WIDE, extrapolate, shift_scores
 from app.rating.fit.features import ROUGHLY, FeatureLikelihood, features_of
 from app.rating.fit.lean_bias import add_own_bias
+from app.rating.fit.lean_spread import fit_spread, of_votes_alone
 from app.rating.fit.own_terms import invert
 from app.rating.fit.partitions import Partitions
 from app.rating.fit.result import FitResult
@@ -20,13 +21,12 @@ from app.rating.threads import map_parts
 from app.rating.votes.cells import Cells
 
 FIRST_SD = 0.3  # of the leans, log-odds, until their spread is known
+LEAN_SD = 1.0  # of the prior that the spreads are estimated with
 LEAST_SD, MOST_SD = 0.02, 3.0
 HISTORY = 20.0  # votes from which an annotator has leans
 NO_LEAN = 1e6  # precision of the leans of the others
 ASKED = 1_000  # annotators that a spread is estimated from at most
 ROUGH = 0.01  # squared length, for each parameter, of the last step of the fit that spreads are estimated at
-SPREAD_ROUNDS = 40
-SPREAD_CONVERGED = 0.01  # relative change of a standard deviation that ends the rounds
 
 
 @dataclass(frozen=True)
@@ -70,12 +70,10 @@ def fit_style(
     label = np.concatenate([component, np.full(size, -1)])
     bound = np.inf if cap is None else cap
     R, theta = np.concatenate([plain.R, np.zeros(size)]), np.minimum(plain.theta, bound)
-    history, phi = votes.votes_by_annotator() >= HISTORY, _dispersion(plain)
-    weighted = plain.weighted
+    weighted, phi = plain.weighted, _dispersion(plain)
     spread, leans = np.full(size, FIRST_SD), np.zeros((cells.n_annotators, size))
     for last in (False, True):
-        precision = np.where(history[:, None], phi / spread**2, NO_LEAN)
-        scale = find_scale(cells)
+        precision, scale = _lean_precision(votes, spread, phi), find_scale(cells)
         with Partitions.of(cells, label, scale, prior_sd=sd, cap=cap, lean_precision=precision) as partitions:
             partitions.begin(theta)
             optimum = minimise(partitions, R, enough=ENOUGH if last else ROUGH * partitions.unknowns)
@@ -108,12 +106,11 @@ def _weigh_again(cells: Cells, weighted: Weighted | None, theta: Floats) -> tupl
 
 
 def estimate_lean_spread(likelihood: FeatureLikelihood, R: Floats, own: Floats, votes: Cells, phi: float) -> Floats:
-    """Estimate the standard deviation of each lean over the crowd, at given scores, γ and prior of θ.
+    """Estimate the standard deviation of each lean over the crowd, at given scores and γ.
 
-    A fixed point of the marginal likelihood by Laplace's approximation: with V the inverse of the Hessian H of (θ_k,
-    b_k), and precision φ/sd²,
-
-    sd² = Σ_k (b² − b (V ∂log det H)_b) / Σ_k (1 − V_bb φ/sd²).
+    As that of `habits` is: from what the votes of each annotator alone say, under a wide prior that is taken off. What
+    they say is the mean of the likelihood, b − ½ (V ∂log det H)_b to the first order, H the Hessian of (θ_k, b_k) and V
+    its inverse.
 
     Parameters
     ----------
@@ -121,29 +118,20 @@ def estimate_lean_spread(likelihood: FeatureLikelihood, R: Floats, own: Floats, 
     own : (θ, b) of each annotator there, shape (n_annotators, 1 + n_features)
     votes : unweighted
     phi : dispersion of a vote
-
-    References
-    ----------
-    MacKay, Bayesian Interpolation, Neural Computation 1992, eq. 22.
     """
-    spread, asked = np.full(likelihood.z.shape[1], FIRST_SD), votes.votes_by_annotator() >= HISTORY
+    asked, size = votes.votes_by_annotator() >= HISTORY, own.shape[1] - 1
     asked &= np.cumsum(asked) % (1 + int(asked.sum()) // ASKED) == 0
     if not asked.any():
-        return np.full_like(spread, LEAST_SD)
-    few, at = votes.where(asked[votes.annotator]), own.copy()
-    for _ in range(SPREAD_ROUNDS):
-        precision = phi / spread**2
-        asking = FeatureLikelihood(few, likelihood.precision**-0.5, np.tile(precision, (len(at), 1)))
-        V = invert(asking.own(R, at, fixed=False))
-        along = np.einsum("kij,kj->ki", V, asking.skewness(R, at, V))
-        b = at[asked, 1:]
-        square = np.maximum((b * (b - along[asked, 1:])).sum(axis=0), 0.0)
-        known = (1.0 - precision * np.einsum("kii->ki", V)[asked, 1:]).sum(axis=0)
-        before = spread
-        spread = np.clip(np.sqrt(square / np.maximum(known, np.finfo(float).tiny)), LEAST_SD, MOST_SD)
-        if np.abs(spread - before).max() < SPREAD_CONVERGED * before.max():
-            break
-    return spread
+        return np.full(size, LEAST_SD)
+    precision, at = np.full((len(own), size), LEAN_SD**-2), own.copy()
+    asking = FeatureLikelihood(votes.where(asked[votes.annotator]), likelihood.precision**-0.5, precision)
+    V = invert(asking.own(R, at, fixed=False))
+    b, variance = at - 0.5 * np.einsum("kij,kj->ki", V, asking.skewness(R, at, V)), np.einsum("kii->ki", V)
+    spread = np.empty(size)
+    for j in range(size):
+        _, value, of_value = of_votes_alone(b[asked, 1 + j], variance[asked, 1 + j], 0.0, precision[asked, j])
+        spread[j] = fit_spread(value, phi * of_value, most_outliers=0.0).sd
+    return np.clip(spread, LEAST_SD, MOST_SD)
 
 
 def _correct(
@@ -167,13 +155,37 @@ def _correct(
     D = 1.0 / invert(wide.own(R, able, fixed=True, precision=sd**-2, near=ROUGHLY))[:, 0, 0]
     own = extrapolate((alone - bias)[:, 0], V[:, 0, 0], D, sd)
     whole = FeatureLikelihood(votes, sd, precision)
-    H = whole.own(R, at, fixed=False, near=ROUGHLY)
-    if bias_correction:
-        at = at - _own_bias(whole, R, at, invert(H), spread)[1]
-    theta = np.minimum(np.where(fit.undecided, 1.0, at[:, 0]), cap)
-    at[:, 0], whole.leans = theta, at[:, 1:]
-    corrected = (R, theta) if bias_correction else None
+    H = _find_own(whole, R, at, spread, cap, bias_correction=bias_correction)
+    at[fit.undecided, 0] = min(1.0, cap)
+    corrected = (R, at[:, 0].copy()) if bias_correction else None
     return StyleFit(replace(fit, corrected=corrected, own=own), observed, at, H, whole, spread)
+
+
+def shadow_style(found: StyleFit, votes: Cells, *, cap: float | None, bias_correction: bool) -> StyleFit:
+    """Return the fit with (θ, b) of annotators outside it in place of its own, at its scores, γ and priors."""
+    at = np.tile(np.eye(found.own.shape[1])[0], (votes.n_annotators, 1))
+    precision = _lean_precision(votes, found.spread, _dispersion(found.fit))
+    likelihood, bound = FeatureLikelihood(votes, found.fit.prior_sd, precision), np.inf if cap is None else cap
+    H = _find_own(likelihood, found.fit.scores, at, found.spread, bound, bias_correction=bias_correction)
+    return replace(found, own=at, information=H, likelihood=likelihood)
+
+
+def _find_own(
+    likelihood: FeatureLikelihood, R: Floats, at: Floats, spread: Floats, cap: float, *, bias_correction: bool
+) -> Floats:
+    """Move (θ, b) from `at` to the maximum, less its bias, and return the negative Hessians there."""
+    H = likelihood.own(R, at, fixed=False, near=ROUGHLY)
+    if bias_correction:
+        at -= _own_bias(likelihood, R, at, invert(H), spread)[1]
+    at[:, 0] = np.minimum(at[:, 0], cap)
+    likelihood.leans = at[:, 1:]
+    return H
+
+
+def _lean_precision(votes: Cells, spread: Floats, phi: float) -> Floats:
+    """Return the precision of the leans' priors, shape (n_annotators, n_features): short histories have none."""
+    history = votes.votes_by_annotator() >= HISTORY
+    return np.where(history[:, None], phi / spread**2, NO_LEAN)
 
 
 def _own_bias(likelihood: FeatureLikelihood, R: Floats, at: Floats, V: Floats, spread: Floats) -> tuple[Floats, Floats]:

@@ -6,8 +6,8 @@ from functools import cached_property
 import numpy as np
 
 from app.rating.arrays import Floats, Indices, Mask, sum_by
-from app.rating.votes.cells import TIE, Cells
-from app.rating.votes.features import Features
+from app.rating.votes.cells import Cells
+from app.rating.votes.features import Features, single_cells
 from app.rating.votes.indexed import IndexedVotes
 from app.rating.votes.sided_cells import SidedCells
 
@@ -94,17 +94,14 @@ class Ballots:
 
     def featured(self) -> Cells:
         """Return the votes as cells with their differences as features, one by one where there are more than sides."""
-        v, annotators, models = self.votes, len(self.votes.annotators), len(self.votes.models)
+        v = replace(self.votes, weight=self.weight)
         if self.style is None:
             sided = SidedCells.of_votes(
                 v.annotator, v.model_a, v.model_b, v.outcome,
-                n_annotators=annotators, n_models=models, weight=self.weight,
+                n_annotators=len(v.annotators), n_models=len(v.models), weight=v.weight,
             )  # fmt: skip
             return replace(sided.cells, features=sided.side[:, None])
-        order = np.argsort(v.annotator, kind="stable")
-        k, left, right = (x[order] for x in (v.annotator, v.model_a, v.model_b))
-        W, n, x = v.outcome[order], self.weight[order], self.differences()[order]
-        return Cells(k, left, right, n, n * W, n * (W == TIE), annotators, models, features=x)
+        return single_cells(v, self.differences(), np.ones(len(v.outcome), dtype=bool))
 
     def cells(self) -> Cells:
         """Return the votes as cells, with their weights."""

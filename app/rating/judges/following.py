@@ -7,9 +7,10 @@ from typing import Self
 import numpy as np
 
 from app.rating.arrays import Floats, Mask
-from app.rating.detection.habits import ABILITY, KNOWN, LEAN
+from app.rating.detection.habits import ABILITY, LEAN
 from app.rating.fit.bias import WIDE
 from app.rating.fit.features import features_of
+from app.rating.fit.lean_spread import KNOWN
 from app.rating.fit.own_terms import OwnPrior, maximise_own
 from app.rating.fit.rows import CellRows
 from app.rating.judges.ballots import Ballots

@@ -1,5 +1,6 @@
 """Errors of a fit with features: of the scores, of the crowd's γ, and of each annotator's leans."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +21,7 @@ class StyleEstimates:
     """The crowd's taste and every annotator's own, in Elo points by one standard deviation of a feature.
 
     An annotator of ability a takes an answer for better by a·γ + b points, of the side for the left one. Without
-    intervals errors are NaN, and so is everything of an annotator outside the fit.
+    intervals errors are NaN, and so is everything of an annotator outside the fit with fewer than 20 votes.
 
     Attributes
     ----------
@@ -59,39 +60,33 @@ def style_covariance(found: StyleFit, component: Indices, unit: Unit) -> Covaria
 
 
 def estimate_style(
-    found: StyleFit, spread: Covariance | None, unit: float, names: tuple[str, ...], annotators: Indices,
-    n_annotators: int, confidence: float,
+    found: StyleFit, leaning: Sequence[tuple[StyleFit, Indices]], spread: Covariance | None, unit: float,
+    names: tuple[str, ...], n_annotators: int, confidence: float,
 ) -> StyleEstimates:  # fmt: skip
     """Return what is published of γ and of the leans.
 
     Parameters
     ----------
+    leaning : whose leans: fits of annotators, and the index of each of them among n_annotators
     spread : of `style_covariance`; None without intervals
     unit : mean ability, in the solver's units
-    annotators : index of each annotator of the fit among n_annotators
     """
-    size = len(names)
-    R, b = found.fit.scores, found.own[:, 1:]
-    gamma, lean = R[-size:], found.own[:, :1] * R[-size:] + b
+    size, points = len(names), ELO_PER_NATURAL * unit
+    gamma = found.fit.scores[-size:]
     gamma_se, half = np.full((2, size), np.nan)
-    lean_se, own_se = np.full((2, *b.shape), np.nan)
     if spread is not None:
         effective = _effective_annotators(found)
         gamma_se = np.sqrt(spread.variance[-size:] * effective / np.maximum(effective - 1.0, 1.0))
         half = critical_values(np.maximum(effective - 1.0, 1.0), confidence) * gamma_se
-        errors = spread.scores / unit**2
-        lean_se, own_se = _lean_errors(found, errors)
-
-    def published(values: Floats) -> Floats:
-        out = np.full((n_annotators, size), np.nan)
-        out[annotators] = ELO_PER_NATURAL * values
-        return out
-
-    points = ELO_PER_NATURAL * unit
+    lean, lean_se, own, own_se = np.full((4, n_annotators, size), np.nan)
+    for fit, annotators in leaning:
+        lean[annotators], own[annotators] = fit.own[:, :1] * gamma + fit.own[:, 1:], fit.own[:, 1:]
+        if spread is not None:
+            lean_se[annotators], own_se[annotators] = _lean_errors(fit, spread.scores / unit**2)
     return StyleEstimates(
         names, points * gamma, ELO_PER_NATURAL * gamma_se, points * gamma - ELO_PER_NATURAL * half,
         points * gamma + ELO_PER_NATURAL * half, ELO_PER_NATURAL * found.spread,
-        *(published(each) for each in (lean, lean_se, b, own_se)),
+        *(ELO_PER_NATURAL * each for each in (lean, lean_se, own, own_se)),
     )  # fmt: skip
 
 

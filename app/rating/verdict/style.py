@@ -6,9 +6,10 @@ from typing import TypedDict
 import numpy as np
 from scipy.special import ndtri
 
+from app.rating.arrays import Indices, Mask
 from app.rating.errors import VotesError
 from app.rating.fit.scale import Scale, find_scale
-from app.rating.fit.style import fit_style
+from app.rating.fit.style import HISTORY, fit_style, shadow_style
 from app.rating.fit.unit import mean_unit
 from app.rating.settings import LoopSettings, SettingError
 from app.rating.threads import one_blas_thread
@@ -16,7 +17,8 @@ from app.rating.uncertainty.covariance import Covariance
 from app.rating.uncertainty.style import StyleEstimates, estimate_style, style_covariance
 from app.rating.verdict.rating import Rating, publish
 from app.rating.verdict.rows import finite
-from app.rating.votes.features import Features, featured_cells, refuse_constant
+from app.rating.votes.compact import Compact, compact
+from app.rating.votes.features import Features, featured_cells, refuse_constant, single_cells
 from app.rating.votes.indexed import IndexedVotes
 
 
@@ -124,18 +126,19 @@ def control_style(rating: Rating, votes: IndexedVotes, features: Features) -> St
     weighted, plain = featured_cells(votes, features, small, rating.fit.weights(small.cells))
     refuse_constant(plain, features.names)
     component = rating.components.label[small.models]
-    found = fit_style(
-        weighted, plain, rating.fit, component,
-        cap=rating.settings.ability_cap, bias_correction=rating.settings.bias_correction,
-    )  # fmt: skip
+    cap, bias_correction = rating.settings.ability_cap, rating.settings.bias_correction
+    found = fit_style(weighted, plain, rating.fit, component, cap=cap, bias_correction=bias_correction)
+    leaning, outside = [(found, small.annotators)], _votes_outside(votes, features, small)
+    if len(outside.annotators):
+        shadows = shadow_style(found, outside.cells, cap=cap, bias_correction=bias_correction)
+        leaning.append((shadows, outside.annotators))
     unit = mean_unit(found.fit, find_scale(weighted), rating.published_unit.weight > 0.0)
     spread = None
     if rating.settings.interval != "none":
         spread = style_covariance(found, component, unit)
     style = estimate_style(
-        found, spread, unit.of_most, features.names, small.annotators, rating.cells.n_annotators,
-        rating.settings.confidence,
-    )  # fmt: skip
+        found, leaning, spread, unit.of_most, features.names, rating.cells.n_annotators, rating.settings.confidence
+    )
     size = len(small.models)
     R, theta = found.fit.scores, found.fit.abilities
     fit = replace(found.fit, R=found.fit.R[:size], corrected=(R[:size], theta))
@@ -150,6 +153,20 @@ def control_style(rating: Rating, votes: IndexedVotes, features: Features) -> St
         annotators=replace(rating.annotators, ability=ability, se=se),
     )  # fmt: skip
     return Styled(controlled, style)
+
+
+def _votes_outside(votes: IndexedVotes, features: Features, small: Compact) -> Compact:
+    """Return the votes between the models of a fit by annotators outside it, of those with 20 of them."""
+    model, inside = _marked(small.models, len(votes.models)), _marked(small.annotators, len(votes.annotators))
+    outside = model[votes.model_a] & model[votes.model_b] & ~inside[votes.annotator]
+    outside &= (np.bincount(votes.annotator[outside], minlength=len(inside)) >= HISTORY)[votes.annotator]
+    return compact(single_cells(votes, features.values, outside), model)
+
+
+def _marked(places: Indices, size: int) -> Mask:
+    marked = np.zeros(size, dtype=bool)
+    marked[places] = True
+    return marked
 
 
 def check_style(settings: LoopSettings) -> None:

@@ -145,6 +145,21 @@ def featured_cells(votes: IndexedVotes, features: Features, small: Compact, weig
     return count(n * weight[cell]), count(n)
 
 
+def single_cells(votes: IndexedVotes, values: Floats, keep: Mask) -> Cells:
+    """Return the votes for which `keep` is true one by one, with features, model_a on the left.
+
+    Parameters
+    ----------
+    values : shape (n_votes, n_features)
+    """
+    kept = np.flatnonzero(keep)
+    order = kept[np.argsort(votes.annotator[kept], kind="stable")]
+    (k, left, right), W = (x[order] for x in (votes.annotator, votes.model_a, votes.model_b)), votes.outcome[order]
+    n = np.ones(len(order)) if votes.weight is None else votes.weight[order]
+    sizes = len(votes.annotators), len(votes.models)
+    return Cells(k, left, right, n, n * W, n * (W == TIE), *sizes, features=values[order])
+
+
 def refuse_constant(cells: Cells, names: Sequence[str]) -> None:
     """Refuse features that hardly vary between the votes on a pair of models: scores could stand for them as well.
 

@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description 9a212fe9764e607e: make docs.
+# Written by clients/python/generate.py from the OpenAPI description 37da8ec33fde9cfe: make docs.
 
 from __future__ import annotations
 
@@ -469,7 +469,7 @@ class Policy(BaseModel):
     style_features: Annotated[
         list[str],
         Field(
-            description="What the leaderboard style controls for: features of votes, such as length, and side, which every vote has. Empty: there is none."
+            description="What the leaderboards style and judges control for: features of votes, such as length, and side, which every vote has. Empty: nothing."
         ),
     ] = []
     sealed_only: Annotated[

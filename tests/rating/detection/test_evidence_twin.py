@@ -19,7 +19,6 @@ from app.rating.detection.favouritism import (
     find_favouritism,
     find_groups,
 )
-from app.rating.detection.habits import Spread
 from app.rating.detection.mixture import (
     ASSUMED,
     ASSUMED_SPREAD,
@@ -43,6 +42,7 @@ from app.rating.detection.null_model import (
     fit_null_model,
     follow,
 )
+from app.rating.fit.lean_spread import Spread
 from app.rating.settings import EVEN_ODDS, EVIDENCE_TESTS
 from app.rating.simulation.worlds import NATURAL_PER_ELO
 from app.rating.votes.cells import Cells

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from app.rating.detection.habits import ABILITY_SD, Habits, estimate_habits, find_taste_variance, fit_spread
+from app.rating.detection.habits import ABILITY_SD, Habits, estimate_habits, find_taste_variance
+from app.rating.fit.lean_spread import fit_spread
 from app.rating.fit.own_terms import expand_own
 from app.rating.votes.cells import Cells, aggregate
 from app.rating.votes.sided_cells import SidedCells

@@ -7,9 +7,11 @@ import pytest
 from app.rating.errors import VotesError
 from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.settings import SettingError
+from app.rating.verdict.round import run_round
+from app.rating.verdict.style import control_style
 from stable_arena import AmElo
 from tests.fixtures.errors import having
-from tests.rating.fit.styled_world import StyledWorld, draw_styled
+from tests.rating.fit.styled_world import SETTINGS, StyledWorld, draw_styled
 
 FEATURES = ("side", "length")
 
@@ -64,6 +66,20 @@ def test_leans_are_each_annotators_own(fitted: AmElo, world: StyledWorld) -> Non
     inside = (leans["lower"].to_numpy() <= total.ravel()) & (total.ravel() <= leans["upper"].to_numpy())
     assert 0.9 <= inside.mean() <= 0.99
     assert np.corrcoef(leans["own"].to_numpy(), world.leans.ravel())[0, 1] > 0.7
+
+
+def test_annotators_outside_the_fit_have_leans_at_its_scores() -> None:
+    world, outside = draw_styled(24, 150), np.arange(24) < 4
+    cells = world.votes.aggregate()
+    part, whole = (
+        control_style(run_round(cells, SETTINGS, keep_never=never), world.votes, world.features).style
+        for never in (outside, np.zeros(24, dtype=bool))
+    )
+    assert world.leans is not None
+    away = (part.own - ELO_PER_NATURAL * world.leans)[outside] / part.own_se[outside]
+    assert np.abs(away).max() < 3.0
+    assert np.all(np.abs(part.own - whole.own)[outside] < 0.5 * whole.own_se[outside])
+    np.testing.assert_allclose(part.own_se[outside], whole.own_se[outside], rtol=0.2)
 
 
 def test_without_intervals_there_are_no_errors(votes: pl.DataFrame, fitted: AmElo) -> None:
