@@ -81,6 +81,24 @@ def style_tables(style: Mapping[str, Any], without: Rows) -> list[RenderableType
     return [table, "", worth]
 
 
+def category_tables(found: Mapping[str, Any]) -> list[RenderableType]:
+    """Return the scores by category; a mark says that a score differs from that of all votes beyond its error."""
+    tags = list(found["votes"])
+    table = make_table("Model", "All", *tags, words=["Model"], title=f"By {found['by']}")
+    for row in found["models"]:
+        cells = (row["categories"].get(tag) for tag in tags)
+        table.add_row(
+            row["model"], number(row["score"], 1), *("–" if one is None else _in_category(one) for one in cells)
+        )
+    return [table, f"* differs from all votes beyond its error; scores vary by {found['spread']:.1f} points"]
+
+
+def _in_category(cell: Mapping[str, Any]) -> str:
+    if cell["lower"] is None:
+        return number(cell["score"], 1)
+    return f"{'* ' * cell['stands_out']}{cell['score']:.1f} ± {(cell['upper'] - cell['lower']) / 2:.1f}"
+
+
 def render(parts: Iterable[RenderableType], *, terminal: bool = False) -> str:
     """Return the parts as text: as wide as the terminal, or uncut and plain without one.
 

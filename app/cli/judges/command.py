@@ -114,8 +114,7 @@ def judges(
             ]
         )
         votes.require_valid()
-        if by not in ("category", "tags") and "category" not in votes.frame.columns:
-            raise BadInputError(f"--by names no column: {by}")
+        votes.require_category("" if by in ("category", "tags") else by)
         report = compare_judges(
             votes,
             people=[name for name in (people or "").split(",") if name],

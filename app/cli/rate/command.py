@@ -25,7 +25,7 @@ from app.cli.inputs import (
 )
 from app.cli.outputs import choose_format, write_json, write_output, write_tables
 from app.cli.progress import showing_stages
-from app.cli.tables import annotators_table, elo_table, leaderboard_table, style_tables
+from app.cli.tables import annotators_table, category_tables, elo_table, leaderboard_table, style_tables
 from app.errors import BadInputError
 from app.imports.formats import ReadOptions, VoteFile, join_vote_files, read_vote_file
 from app.leaderboard.row_files import ROW_FILES
@@ -93,6 +93,9 @@ def rate(
             "length_b.",
         ),
     ] = None,
+    by: Annotated[
+        str, typer.Option(metavar="COLUMN", help="Show the scores by the categories in this column too.")
+    ] = "",
     scheduler: Annotated[
         str | None,
         typer.Option(
@@ -162,6 +165,7 @@ def rate(
         inverse_propensity=inverse_propensity,
         scheduler=scheduler,
         features=features,
+        by=by,
     )
     reading = ReadOptions(
         schema,
@@ -173,6 +177,7 @@ def rate(
         tuple(verdict or ()),
         criterion=criterion,
         features=features,
+        by=by,
     )
     with given_files(files) as given, showing_stages() as stages:
         stages.stage("reading")
@@ -181,6 +186,7 @@ def rate(
         read_seconds = time.perf_counter() - started
         if votes.rejected and not skip_invalid:
             raise _refusal(votes)
+        votes.require_category(by)
         rating = rate_votes(votes, settings, read_seconds=read_seconds, stage=stages.stage)
     for note in votes.notes:
         typer.echo(f"note: {note}", err=True)
@@ -192,7 +198,7 @@ def rate(
             typer.echo(f"warning: {notice['detail']} ({notice['code']})", err=True)
     if form == "json":
         document = {field.name: getattr(rating, field.name) for field in fields(rating)}
-        write_json(document if features else {name: document[name] for name in document if name != "style"}, output)
+        write_json({name: part for name, part in document.items() if part is not None}, output)
     elif form == "table":
         write_tables(_tables(rating, annotators=annotators), output)
     else:
@@ -255,6 +261,8 @@ def _tables(rating: "OfflineRating", *, annotators: bool) -> list[RenderableType
     parts = [elo_table(rating.models) if rating.method == "elo" else leaderboard_table(rating.models)]
     if rating.style is not None:
         parts += ["", *style_tables(rating.style, rating.models)]
+    if rating.categories is not None:
+        parts += ["", *category_tables(rating.categories)]
     if annotators:
         parts += ["", annotators_table(rating.annotators)]
     counts, diagnostics = rating.votes, rating.diagnostics

@@ -40,6 +40,7 @@ class OfflineSettings:
     inverse_propensity : weigh each vote by the inverse of its propensity; not for "elo".
     scheduler : address of the Dask scheduler whose workers fit, for "am-elo"; None: this process fits.
     features : for a second leaderboard, with style control; for "am-elo".
+    by : the column of the votes' categories; empty for none. Not for "elo".
     """
 
     method: str
@@ -50,6 +51,7 @@ class OfflineSettings:
     inverse_propensity: bool = False
     scheduler: str | None = None
     features: tuple[str, ...] = ()
+    by: str = ""
 
     def __post_init__(self) -> None:
         """Refuse what the method does not have.
@@ -63,6 +65,8 @@ class OfflineSettings:
             raise BadInputError(f"--scheduler is for am-elo; {method} needs one machine whatever the number of votes")
         if self.scheduler is not None and interval == "profile":
             raise BadInputError("--scheduler has no --interval profile, whose hundreds of refits are of one machine")
+        if self.by and (method == "elo" or self.inverse_propensity):
+            raise BadInputError("--by is for am-elo and m-elo, without --inverse-propensity")
         if self.inverse_propensity and method == "elo":
             raise BadInputError("--inverse-propensity is for am-elo and m-elo; elo has no weights")
         if self.inverse_propensity and interval not in ("clustered", "none"):
@@ -78,7 +82,8 @@ class OfflineSettings:
 class OfflineRating:
     """A leaderboard as plain rows, fields in the order in which `rate --format json` prints them.
 
-    `style` has the leaderboard with style control: its models, the features, and the annotators' leans.
+    `style` has the leaderboard with style control: its models, the features, and the annotators' leans; `categories`
+    the scores by the column of categories.
     """
 
     method: str
@@ -88,6 +93,7 @@ class OfflineRating:
     annotators: Sequence[Mapping[str, Any]]
     diagnostics: dict[str, Any]
     style: dict[str, Any] | None = None
+    categories: dict[str, Any] | None = None
 
 
 def rate_votes(
@@ -153,6 +159,7 @@ def _jointly(
         with fitting_on_cluster(settings.scheduler):
             rating = rate_indexed(votes, cells, settings.loop, inverse_propensity=settings.inverse_propensity)
             style = _with_style(file, votes, rating, settings)
+            categories = _with_categories(file, votes, rating, settings)
     except NoFiniteMaximumError as error:
         raise _with_names(error, votes) from error
     diagnostics = asdict(rating.diagnostics)
@@ -167,6 +174,7 @@ def _jointly(
         annotators=annotator_rows(rating, votes.annotators),
         diagnostics=diagnostics,
         style=style,
+        categories=categories,
     )
 
 
@@ -183,6 +191,17 @@ def _with_style(
         "models": model_rows(found.rating, votes.models),
         "annotators": lean_rows(found.style, votes.annotators, settings.loop.confidence),
     }
+
+
+def _with_categories(
+    file: VoteFile, votes: IndexedVotes, rating: Rating, settings: OfflineSettings
+) -> dict[str, Any] | None:
+    """Return the scores by category, where a column of them is named."""
+    if not settings.by:
+        return None
+    from app.cli.rate.categories import rate_by_category  # noqa: PLC0415  imports what refits need
+
+    return {"by": settings.by, **rate_by_category(file.frame["category"], votes, rating)}
 
 
 def _with_names(error: NoFiniteMaximumError, votes: IndexedVotes) -> BadInputError:

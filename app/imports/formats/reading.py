@@ -70,7 +70,7 @@ class ReadOptions:
     features : names of what is read of both answers too, such as `length`; see `find_measures`. With `judged` the file
         may lack them.
     keep_features : read what the file has of LMArena's measures, as the service keeps them with a vote.
-    by : the column with the category of a vote, with `judged`.
+    by : the column with the category of a vote.
     """
 
     schema: str | None = None

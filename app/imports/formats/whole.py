@@ -65,6 +65,16 @@ class VoteFile:
         words = pl.col("outcome").replace_strict(dict(enumerate(WINNERS)), return_dtype=pl.String)
         return self.frame.select("annotator", "model_a", "model_b", words.alias("winner"), "battle_id")
 
+    def require_category(self, by: str) -> None:
+        """Refuse the file if it has no column of categories with this name.
+
+        Raises
+        ------
+        BadInputError
+        """
+        if by and "category" not in self.frame.columns:
+            raise BadInputError(f"--by names no column: {by}")
+
     def require_valid(self) -> None:
         """Refuse the file if it has invalid records.
 
