@@ -50,10 +50,10 @@ from app.review.own import endpoints as own
 from app.snapshots import endpoints as snapshots
 from app.votes import endpoints as votes
 from app.votes.retractions import endpoints as retractions
-from app.votes.schemas import SealedVoteBody, Vote, VoteBatch
+from app.votes.schemas import RankedVote, SealedVoteBody, Vote, VoteBatch
 from app.webhooks import endpoints as webhooks
 
-BODIES = (Vote, VoteBatch, SealedVoteBody, NewBattle)
+BODIES = (Vote, RankedVote, VoteBatch, SealedVoteBody, NewBattle)
 """Bodies that their endpoints parse themselves: FastAPI does not see them."""
 
 

@@ -40,7 +40,7 @@ from app.guard.admission import authorise, bearer_secret, key_dependency
 from app.guard.bodies import parse_body, takes_body
 from app.invitations.voters import Voter, admit_voter, is_voter_token
 from app.state import state_of
-from app.votes.schemas import object_with_token, parse_as
+from app.votes.schemas import object_with, parse_as
 
 quick_router = direct_router("/battles", "battles")
 router = APIRouter(prefix="/battles", tags=["battles"])
@@ -139,7 +139,7 @@ def _respond(request: Request, receipt: BattleReceipt, more: dict[str, Any]) -> 
 
 async def _token_battle(request: Request, caller: OptionalKey) -> UUID | None:
     """Require a key or a battle's token in the body; return the token's battle, if there is a token."""
-    content = object_with_token(await request.body())
+    content = object_with("token", await request.body())
     if content is not None and isinstance(content["token"], str):
         return verify_battle_token(request, content["token"], caller)
     if caller is None:

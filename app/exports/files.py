@@ -17,6 +17,7 @@ from app.models.contestants import read_contestants
 from app.models.service import find_model
 from app.snapshots.service import find_snapshot
 from app.snapshots.vote_sets import contestants_of, read_vote_set
+from app.votes.arrays import any_ranking
 
 _TIMESTAMPS = ("timestamp", "received_at")
 _NUMBERS = ("ability", "se", "shadow_ability", "shadow_se", "probability_low")
@@ -66,6 +67,7 @@ def write_export(
                 model_id=_model_of(conn, filters),
                 vote_set=seen,
                 contestants=read_contestants(conn) if seen is None else contestants_of(conn, seen),
+                ranked=any_ranking(conn),
             )
         if form != "parquet":
             with path.open("wb") as file:

@@ -72,7 +72,7 @@ def write_dataset(database: Database, filters: ExportFilters, folder: Path) -> E
             pl.col("propensity").cast(pl.Float64),
         )
         numbered.sink_parquet(data / "train-00000-of-00001.parquet", row_group_size=100_000)
-        models = pl.concat([votes.select(pl.col(side).alias("model")) for side in ("model_a", "model_b")])
+        models = pl.concat([votes.select(pl.col(side).alias("model")) for side in ("model_a", "model_b")]).drop_nulls()
         n_models = models.unique().select(pl.len()).collect().item()
     finally:
         raw.unlink(missing_ok=True)

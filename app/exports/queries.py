@@ -47,7 +47,7 @@ from app.database.tables import (
 from app.leaderboard.row_files import FORMULA
 from app.models.contestants import Contestants
 from app.snapshots.vote_sets import is_retracted, seen_by
-from app.votes.queries import battle_of
+from app.votes.queries import battle_of, ranking_of, ranks
 from app.votes.rules import WINNERS
 
 CopyForm = Literal["csv", "safe csv", "jsonl"]
@@ -63,11 +63,17 @@ def votes_query(
     model_id: int | None,
     vote_set: str | None,
     contestants: Contestants,
+    ranked: bool = False,
 ) -> Select[Any]:
     """Select the votes that count, oldest first: not retracted, received in [since, until), seen by the vote set.
 
-    Those on a model are those recorded under it, and those that count for it.
+    Those on a model are those recorded under it, and those that count for it. `ranked` : whether there are rankings,
+    which then have the column `ranking` in the place of a pair's.
     """
+
+    def of_pair(column: ColumnElement[Any]) -> ColumnElement[Any]:
+        return case((votes.c.ranking.is_(None), column)) if ranked else column
+
     v, side_a, side_b, counts_a, counts_b = votes.c, *(models.alias() for _ in range(4))
     contestant_a, contestant_b = contestants.sides()
     conditions = [not_(is_retracted(v.id, vote_set))]
@@ -79,14 +85,14 @@ def votes_query(
         conditions.append(v.received_at < until)
     if model_id is not None:
         sides = (v.model_a_id, v.model_b_id, contestant_a, contestant_b)
-        conditions.append(or_(*(side == model_id for side in sides)))
+        conditions.append(or_(*(side == model_id for side in sides), ranks(model_id)))
     return (
         select(
             v.id.label("vote_id"),
             annotators.c.key.label("annotator"),
-            side_a.c.name.label("model_a"),
-            side_b.c.name.label("model_b"),
-            case(dict(enumerate(WINNERS)), value=v.outcome).label("winner"),
+            of_pair(side_a.c.name).label("model_a"),
+            of_pair(side_b.c.name).label("model_b"),
+            of_pair(case(dict(enumerate(WINNERS)), value=v.outcome)).label("winner"),
             battle_of(),
             _iso(v.voted_at).label("timestamp"),
             case((func.cardinality(v.tags) > 0, func.to_json(v.tags))).label("tags"),
@@ -94,10 +100,11 @@ def votes_query(
             _iso(v.received_at).label("received_at"),
             v.sealed_battle_id.is_not(None).label("sealed"),
             battles.c.propensity,
-            counts_a.c.name.label("contestant_a"),
-            counts_b.c.name.label("contestant_b"),
+            of_pair(counts_a.c.name).label("contestant_a"),
+            of_pair(counts_b.c.name).label("contestant_b"),
             v.features,
             v.criterion,
+            *((ranking_of(),) if ranked else ()),
         )
         .join_from(votes, annotators, annotators.c.id == v.annotator_id)
         .outerjoin(battles, battles.c.id == v.sealed_battle_id)

@@ -213,7 +213,7 @@ def _receive_left_out(conn: Connection, left_out: Sequence[LeftOut], *, import_i
 
     A retracted vote does not keep its battle. Where the policy says so, earlier votes are replaced.
     """
-    disputed = {one.key for one in left_out if one.retracted}
+    disputed = {one.key for one in left_out if one.retracted or one.ranked}
     contradicted = {one.key for one in left_out if one.contradicts}
     if contradicted - disputed and replaces_conflicts(conn):
         disputed |= contradicted

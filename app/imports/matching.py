@@ -1,5 +1,6 @@
 """Finds which votes of a file are on record already, by what they say: each vote on record accounts for one."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -12,14 +13,20 @@ _NONE = pl.DataFrame(schema={"number": pl.Int64, "vote": pl.Int64})
 def vote_keys(*, annotator: bool = True) -> pl.Expr:
     """Return annotator, models, verdict and criterion of each vote as one number, the same whichever model is model_a.
 
-    Of the columns `annotator_id, model_a_id, model_b_id, outcome, criterion`; `annotator` False leaves out the first.
+    Of the columns `annotator_id, model_a_id, model_b_id, outcome, criterion, ranking`; `annotator` False leaves out the
+    first.
     """
     a, b, outcome = pl.col("model_a_id"), pl.col("model_b_id"), pl.col("outcome")
     mirrored = pl.when((a > b) & (outcome <= 1)).then(1 - outcome).otherwise(outcome)
     parts = [pl.min_horizontal(a, b), pl.max_horizontal(a, b), mirrored]
     parts += [pl.col("annotator_id")] if annotator else []
     numbers = [part.cast(pl.Int64).alias(str(i)) for i, part in enumerate(parts)]
-    return pl.struct(*numbers, "criterion").hash(seed=0)
+    order = pl.col("ranking").map_elements(_in_order, return_dtype=pl.String, skip_nulls=True)
+    return pl.struct(*numbers, "criterion", order).hash(seed=0)
+
+
+def _in_order(ranking: str) -> str:
+    return json.dumps([sorted(group) for group in json.loads(ranking)])
 
 
 def match_votes(given: pl.DataFrame, recorded: pl.DataFrame) -> pl.DataFrame:

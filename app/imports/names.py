@@ -1,6 +1,9 @@
 """Replaces the names of models and annotators by their numbers, for a column of votes at a time."""
 
+import json
 from datetime import datetime
+from itertools import pairwise
+from typing import cast
 
 import polars as pl
 from sqlalchemy import Connection
@@ -8,7 +11,9 @@ from sqlalchemy import Connection
 from app.annotators.kinds import say_kinds
 from app.naming.aliases import ModelNames, Named, read_names
 from app.naming.service import find_annotators, naming_of, resolve_annotators, resolve_models
-from app.votes.rules import model_errors
+from app.votes.rules import model_errors, pairs_of, places_of
+
+_NUMBERED = ("model_a_id", "model_b_id", "outcome", "ranking")
 
 RecordFault = tuple[int, str]
 """A record's number and the error in its models, or in what its annotator is."""
@@ -21,7 +26,7 @@ def check_models(conn: Connection, votes: pl.DataFrame) -> list[RecordFault]:
 
 
 def number_votes(conn: Connection, votes: pl.DataFrame) -> tuple[pl.DataFrame, list[RecordFault]]:
-    """Return the votes with `annotator_id`, `model_a_id` and `model_b_id`; adds new annotators and models.
+    """Return the votes with `annotator_id`, `model_a_id`, `model_b_id` and `ranking` by number; adds new names.
 
     Votes on models that cannot be stored, and by annotators of another kind on record, are left out and returned as
     faults.
@@ -74,7 +79,14 @@ def number_known(
 
 
 def _names_in(votes: pl.DataFrame) -> list[str]:
-    return pl.concat([votes["model_a"], votes["model_b"].alias("model_a")]).unique().to_list()
+    names = pl.concat([votes["model_a"], votes["model_b"].alias("model_a")]).unique().to_list()
+    return names + [name for name, _ in _ranked_in(votes)]
+
+
+def _ranked_in(votes: pl.DataFrame) -> set[Named]:
+    """Return the names in rankings, with the times of these votes."""
+    rankings = votes.select("ranked_names", "voted_at").drop_nulls("ranked_names")
+    return {(name, at) for text, at in rankings.iter_rows() for group in json.loads(text) for name in group}
 
 
 def _named_in(votes: pl.DataFrame, known: ModelNames) -> set[Named]:
@@ -84,11 +96,34 @@ def _named_in(votes: pl.DataFrame, known: ModelNames) -> set[Named]:
         named.update(
             votes.select(side, "voted_at").filter(pl.col(side).is_in(list(known.aliases))).unique().iter_rows()
         )
-    return named
+    return named | {(name, at) for name, at in _ranked_in(votes) if name in known.aliases}
 
 
 def _with_models(votes: pl.DataFrame, names: ModelNames) -> pl.DataFrame:
-    return votes.with_columns(_numbers(votes, side, names) for side in ("model_a", "model_b"))
+    votes = votes.with_columns(_numbers(votes, side, names) for side in ("model_a", "model_b"))
+    votes = votes.with_columns(ranking=pl.lit(None, pl.String))
+    ranked = votes["ranked_names"].is_not_null().arg_true()
+    if ranked.is_empty():
+        return votes
+    rows = votes[ranked].select("ranked_names", "voted_at").iter_rows()
+    found = pl.DataFrame([_numbered(names, *row) for row in rows], votes.select(_NUMBERED).schema, orient="row")
+    return votes.with_columns(votes[name].scatter(ranked, found[name]) for name in _NUMBERED)
+
+
+def _numbered(
+    names: ModelNames, ranking: str, cast_at: datetime | None
+) -> tuple[int | None, int | None, int, str | None]:
+    """Return the first pair of a ranking and the ranking, by number.
+
+    Without an unknown model's number the pair has none, and where two names mean one model, it is that model twice.
+    """
+    groups = [[names.number(name, cast_at) for name in group] for group in json.loads(ranking)]
+    numbers = sorted(number for group in groups for number in group if number is not None)
+    if twice := next((a for a, b in pairwise(numbers) if a == b), None):
+        return twice, twice, 0, None
+    if any(None in group for group in groups):
+        return None, None, 0, None
+    return *pairs_of(cast("list[list[int]]", groups))[0], json.dumps(groups)
 
 
 def _numbers(votes: pl.DataFrame, side: str, names: ModelNames) -> pl.Series:
@@ -106,9 +141,9 @@ def _faulty(votes: pl.DataFrame, names: ModelNames, *, refuse: bool) -> list[Rec
     if refuse:
         bad = bad | a.is_null() | b.is_null()
     faults = dict[int, str]()
-    for row, model_a, model_b, timestamp in (
-        votes.filter(bad).select("row", "model_a", "model_b", "voted_at").iter_rows()
-    ):
-        fault = model_errors(names, model_a, model_b, timestamp)[0]
+    columns = ("row", "model_a", "model_b", "ranked_names", "voted_at")
+    for row, model_a, model_b, ranked, timestamp in votes.filter(bad).select(columns).iter_rows():
+        models = places_of(json.loads(ranked)) if ranked else {"/model_a": model_a, "/model_b": model_b}
+        fault = model_errors(names, models, timestamp)[0]
         faults.setdefault(row, f"{fault.pointer[1:]} {fault.detail}")
     return list(faults.items())

@@ -17,11 +17,12 @@ from app.policy.service import current_policy, past_policy
 from app.rating.arrays import OUTCOME_VALUES, TABLE_SIZE, Mask
 from app.rating.settings import EVIDENCE_TESTS, FlagRule, LoopSettings
 from app.rating.votes.features import SIDE
+from app.refits.counting import over_quota, shares
 from app.refits.fit.interface import FitInput, Ids
 from app.snapshots.queries import list_leaderboards, read_held, read_past_judges
 from app.snapshots.schemas import Snapshot
 from app.snapshots.vote_sets import contestants_of, count_retracted, holds_foreign_rows, read_vote_set
-from app.votes.arrays import NO_DAY, VoteArrays, VoteDates, read_criteria, read_votes
+from app.votes.arrays import VoteArrays, any_ranking, read_criteria, read_votes
 from app.votes.kept import KeptVotes, ReadVotes
 from app.votes.queries import any_sealed_vote, most_voted_tags
 from app.votes.rules import criterion_tag
@@ -69,9 +70,7 @@ def load_fit_input(conn: Connection, settings: Policy | None = None, kept: KeptV
         judges=read_judges(conn),
         vote_set=vote_set,
         read=_read_all(conn, policy.settings, kept),
-        criteria=read_criteria(
-            conn, dated=policy.settings.max_votes_per_day is not None, contestants=read_contestants(conn)
-        ),
+        criteria=read_criteria(conn, dated=_dated(conn, policy.settings), contestants=read_contestants(conn)),
     )
 
 
@@ -91,7 +90,7 @@ def load_past_fit_input(conn: Connection, snapshot: Snapshot) -> FitInput:
     # Of the earlier flags only those that the release margin kept are stored. No other standing depended on them.
     held = read_held(conn, snapshot.id)
     policy = past_policy(conn, snapshot.policy_version)
-    dated = policy.settings.max_votes_per_day is not None
+    dated = _dated(conn, policy.settings)
     contestants = contestants_of(conn, snapshot.vote_set)
     criteria = read_criteria(conn, dated=dated, vote_set=snapshot.vote_set, contestants=contestants)
     judges = read_past_judges(conn, snapshot.id)
@@ -108,32 +107,6 @@ def load_past_fit_input(conn: Connection, snapshot: Snapshot) -> FitInput:
         criteria=criteria,
         dimensions=_past_dimensions(snapshot),
     )
-
-
-def over_quota(annotator_id: Ids, dates: VoteDates, votes_per_day: int) -> Mask:
-    """Return which votes come after an annotator's first `votes_per_day` of their day (UTC), in the order of their ids.
-
-    A vote whose day is not known is under no quota.
-
-    Notes
-    -----
-    Only days with too many votes are sorted: a quota that few annotators reach costs little more than one sort.
-    """
-    # One number for annotator and day: both have 32 bits.
-    group = (annotator_id.astype(np.int64) << 32) + dates.day
-    values, counts = np.unique(group, return_counts=True)
-    full = values[counts > votes_per_day]
-    over = np.zeros(len(group), dtype=np.bool_)
-    if not len(full):
-        return over
-    place = np.minimum(np.searchsorted(full, group), len(full) - 1)
-    suspects = np.flatnonzero((full[place] == group) & (dates.day != NO_DAY))
-    order = np.lexsort((dates.id_low[suspects], dates.id_high[suspects], group[suspects]))
-    suspects = suspects[order]
-    _, first, size = np.unique(group[suspects], return_index=True, return_counts=True)
-    position = np.arange(len(suspects)) - np.repeat(first, size)
-    over[suspects[position >= votes_per_day]] = True
-    return over
 
 
 def _load(
@@ -154,7 +127,7 @@ def _load(
 
     Where the policy declares no dimensions, they are the given ones; None tells them by the votes' tags.
     """
-    number = len(read.votes.outcome)
+    number, ranked = len(read.votes.outcome), any_ranking(conn)
     votes = _on_two_models(read.votes)
     same_model = number - len(votes.outcome)
     if policy.settings.sealed_only:
@@ -196,6 +169,7 @@ def _load(
         style_features=policy.settings.style_features,
         measures=votes.measures,
         battles=votes.battle,
+        share=None if votes.dates is None or not ranked else shares(votes.dates),
     )
     if not criteria or policy.settings.sealed_only:  # no vote by another criterion is sealed
         return overall
@@ -208,10 +182,16 @@ def _load(
             model_b=_positions(own.model_b_id, model_ids, "model"),
             outcome=OUTCOME_VALUES[own.outcome],
             dimensions={}, tags=(), tag_bits=None, style_features=(), measures=None, battles=None,
+            share=None if own.dates is None or not ranked else shares(own.dates),
         )
         for name, own in counted.items()
     }  # fmt: skip
     return replace(overall, criteria=inputs)
+
+
+def _dated(conn: Connection, settings: Policy) -> bool:
+    """Whether the votes' dates and ids are read: for a quota, or to know the pairs of a ranking."""
+    return settings.max_votes_per_day is not None or any_ranking(conn)
 
 
 def _on_two_models(votes: VoteArrays) -> VoteArrays:
@@ -239,7 +219,7 @@ def group_tags(tags: Sequence[str], bits: Ids | None) -> dict[str, tuple[str, ..
 
 def _read_all(conn: Connection, settings: Policy, kept: KeptVotes | None) -> ReadVotes:
     """Read the votes on record that are not retracted."""
-    dated, contestants, tags = settings.max_votes_per_day is not None, read_contestants(conn), settings.category_tags
+    dated, contestants, tags = _dated(conn, settings), read_contestants(conn), settings.category_tags
     if kept is not None:
         read = kept.read(
             conn, contestants, tags=tags or settings.max_tag_boards, dated=dated, features=_measured(settings)
@@ -259,7 +239,7 @@ def _read_past(
     battles: bool,
 ) -> ReadVotes:  # fmt: skip
     """Read the overall votes that the snapshot's refit read."""
-    vote_set, dated = snapshot.vote_set, settings.max_votes_per_day is not None
+    vote_set, dated = snapshot.vote_set, _dated(conn, settings)
     tags, dimensions = settings.category_tags, _past_dimensions(snapshot)
     if not tags and dimensions is not None:
         tags = [tag for values in dimensions.values() for tag in values]

@@ -11,7 +11,6 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Double,
-    Row,
     RowMapping,
     and_,
     case,
@@ -42,7 +41,8 @@ from app.database.tables import (
 )
 from app.models.contestants import AS_RECORDED, Contestants
 from app.snapshots.vote_sets import is_retracted
-from app.votes.queries import battle_of
+from app.votes.queries import battle_of, ranking_of
+from app.votes.rules import pairs_of
 
 _OTHERS, _VOTES_OF_OTHERS = 100, 200  # annotators whose pace is compared, and how many votes of each
 
@@ -57,9 +57,9 @@ def list_votes(
 ) -> Sequence[RowMapping]:
     """Return the annotator's votes, the one recorded last first, those with an id below `before`.
 
-    `id, battle_id, criterion, model_a_id, model_b_id, model_a, model_b, outcome, voted_at, received_at, imported,
-    retracted, replaced`, with the models' current names, and the numbers of the models for which the votes count.
-    Never the metadata, which may name a person.
+    `id, battle_id, criterion, model_a_id, model_b_id, model_a, model_b, outcome, ranking, voted_at, received_at,
+    imported, retracted, replaced`, with the models' current names, and the numbers of the models for which the votes
+    count. Never the metadata, which may name a person.
     """
     model_a, model_b = models.alias("model_a"), models.alias("model_b")
     c = votes.c
@@ -70,7 +70,7 @@ def list_votes(
     statement = (
         select(
             c.id, battle_of(), c.criterion, counts_a.label("model_a_id"), counts_b.label("model_b_id"), c.outcome,
-            c.voted_at, c.received_at,
+            ranking_of(), c.voted_at, c.received_at,
             model_a.c.name.label("model_a"),
             model_b.c.name.label("model_b"),
             c.import_id.is_not(None).label("imported"),
@@ -88,8 +88,12 @@ def list_votes(
     return conn.execute(statement).mappings().all()
 
 
-def read_votes(conn: Connection, annotator_id: int, *, most: int, contestants: Contestants) -> Sequence[Row[Any]]:
+def read_votes(
+    conn: Connection, annotator_id: int, *, most: int, contestants: Contestants
+) -> list[tuple[UUID, int, int, int, float | None, float | None]]:
     """Return the annotator's overall votes that are not retracted, the last `most` on record, from one index.
+
+    A ranking has a row for each pair.
 
     `id, model_a_id, model_b_id, outcome, voted, received`: the models for which the vote counts; when it was cast, as
     its sender said, and when a live vote arrived, in seconds since 1970; null where unknown.
@@ -101,12 +105,18 @@ def read_votes(conn: Connection, annotator_id: int, *, most: int, contestants: C
             c.id, model_a.label("model_a_id"), model_b.label("model_b_id"), c.outcome,
             _seconds(c.voted_at).label("voted"),
             case((c.import_id.is_(None), _seconds(c.received_at))).label("received"),
+            c.ranking, func.coalesce(c.voted_at, c.received_at).label("cast_at"),
         )
         .where(c.annotator_id == annotator_id, c.criterion.is_(None), ~is_retracted(c.id))
         .order_by(c.id.desc())
         .limit(most)
     )  # fmt: skip
-    return conn.execute(statement).all()
+    found = []
+    for vote_id, a, b, outcome, voted, received, ranking, cast_at in conn.execute(statement):
+        pairs = [(a, b, outcome)] if ranking is None else pairs_of(ranking)
+        sides = ((contestants.of(a, cast_at), contestants.of(b, cast_at), outcome) for a, b, outcome in pairs)
+        found += [(vote_id, *pair, voted, received) for pair in (pairs if ranking is None else sides)]
+    return found
 
 
 def read_times_of_others(conn: Connection, annotator_id: int) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:

@@ -19,12 +19,26 @@ NO_DAY = np.iinfo(np.int32).max
 
 _JOIN_VOTES = """
 SELECT count(*), string_agg(
-    int4send(v.annotator_id) || int4send({model_a}) || int4send({model_b}) || int2send(v.outcome)
+    int4send(v.annotator_id) || int4send({model_a}) || int4send({model_b}) || int2send({row}.outcome)
     {sealed} {tags} {measures} {battles} {dates}, ''
 )
-FROM votes AS v
+FROM votes AS v {pairs}
 WHERE v.ctid >= CAST(%(since)s AS tid) AND v.ctid < CAST(%(until)s AS tid) {conditions}
 """
+# A ranking's row is its first pair, as every vote's is one pair. These are the others, in a statement of their own.
+_RANKED = """(
+    SELECT model::int4, place FROM jsonb_array_elements(v.ranking) WITH ORDINALITY AS g(members, place),
+        jsonb_array_elements_text(members) AS model
+)"""
+_OTHER_PAIRS = f"""
+CROSS JOIN LATERAL (
+    SELECT a.model AS model_a_id, b.model AS model_b_id, v.voted_at, v.received_at,
+        (CASE WHEN a.place = b.place THEN 2 WHEN a.place < b.place THEN 0 ELSE 1 END)::int2 AS outcome
+    FROM {_RANKED} AS a JOIN {_RANKED} AS b ON a.model < b.model
+    WHERE (a.model, b.model) <> (v.model_a_id, v.model_b_id)
+) AS pair
+"""  # noqa: S608  only this module's own words
+_ANY_RANKING = "SELECT 1 FROM votes WHERE ranking IS NOT NULL ORDER BY id LIMIT 1"  # see `_ANY_CRITERION`
 # The date of a live vote is when it was received: its client could state any other. The date of an imported vote is the
 # one in its file: when it was received says nothing about when it was cast.
 _DATES = """
@@ -78,7 +92,8 @@ class VoteDates:
     Attributes
     ----------
     day : int32 array, shape (n_votes,); days (UTC) since 2000-01-01, `NO_DAY` if not known
-    id_high, id_low : uint64 arrays, shape (n_votes,); the votes' ids, which grow in the order of recording
+    id_high, id_low : uint64 arrays, shape (n_votes,); the votes' ids, which grow in the order of recording. The pairs
+        of a ranking share it
     """
 
     day: NDArray[np.int32]
@@ -92,7 +107,7 @@ class VoteDates:
 
 @dataclass(frozen=True)
 class VoteArrays:
-    """The votes of a set that are not retracted, in no particular order.
+    """The votes of a set that are not retracted, in no particular order. A ranking has a vote for each of its pairs.
 
     Attributes
     ----------
@@ -176,15 +191,13 @@ def read_votes(
         conditions += f" AND NOT ({is_retracted_sql('v.id', vote_set)})"
     bits = " + ".join(_TAG_BIT.format(bit=bit, worth=1 << bit) for bit in range(len(tags)))
     tagged = _TAGS.format(bits=bits) if tags else ""
-    model_a, model_b = contestants.sides_sql("v")
-    statement = _JOIN_VOTES.format(
-        model_a=model_a, model_b=model_b,
-        sealed=_SEALED if sealed else "", tags=tagged, dates=_DATES if dated else "", conditions=conditions,
-        measures=_measures(features, values), battles=_BATTLE if battles else "",
+    statements = _statements(
+        conn, contestants, sealed=_SEALED if sealed else "", tags=tagged, dates=_DATES if dated else "",
+        conditions=conditions, measures=_measures(features, values), battles=_BATTLE if battles else "",
     )  # fmt: skip
     optional = (_SEALED_COLUMNS if sealed else ()) + (_TAG_COLUMNS if tags else ()) + _measure_columns(features)
     optional += _BATTLE_COLUMNS if battles else ()
-    read = _read_columns(conn, statement, values, _COLUMNS + optional, dated=dated)
+    read = _read_columns(conn, statements, values, _COLUMNS + optional, dated=dated)
     return VoteArrays(
         read["annotator_id"],
         read["model_a_id"],
@@ -222,7 +235,6 @@ def read_recorded(
     The arrays of `VoteArrays` and `VoteDates` by name. In place of `tags` there is `tag_hash`, a number of the vote's
     tags, in the order in which it has them; 0 without tags.
     """
-    model_a, model_b = contestants.sides_sql("v")
     since, values, conditions = 0, dict[str, str](), _OVERALL
     if unseen_by is not None:
         # By the table's blocks, not by the index of `recorded_in`: each part would go through it from the start.
@@ -231,12 +243,28 @@ def read_recorded(
         with driver.cursor() as cursor:
             found = cursor.execute(_FIRST_BLOCK, values, prepare=False).fetchone()
         since = _NO_BLOCK if found is None or found[0] is None else int(found[0])
-    statement = _JOIN_VOTES.format(
-        model_a=model_a, model_b=model_b, sealed=_SEALED, tags=_TAG_HASH, dates=_DATES, conditions=conditions,
+    statements = _statements(
+        conn, contestants, sealed=_SEALED, tags=_TAG_HASH, dates=_DATES, conditions=conditions,
         measures=_measures(features, values), battles="",
     )  # fmt: skip
     plain = _COLUMNS + _SEALED_COLUMNS + _HASH_COLUMNS + _measure_columns(features)
-    return _read_columns(conn, statement, values, plain, dated=True, since=since)
+    return _read_columns(conn, statements, values, plain, dated=True, since=since)
+
+
+def any_ranking(conn: Connection) -> bool:
+    """Whether there is a ranking on record."""
+    return conn.exec_driver_sql(_ANY_RANKING).first() is not None
+
+
+def _statements(conn: Connection, contestants: Contestants, *, conditions: str, **parts: str) -> list[str]:
+    """Return what joins the votes, and the other pairs of rankings where there are any."""
+    rows = [("v", "", conditions), ("pair", _OTHER_PAIRS, f"{conditions} AND v.ranking IS NOT NULL")]
+    statements = list[str]()
+    for row, pairs, condition in rows if any_ranking(conn) else rows[:1]:
+        model_a, model_b = contestants.sides_sql(row)
+        sides = {"row": row, "model_a": model_a, "model_b": model_b}
+        statements.append(_JOIN_VOTES.format(**sides, pairs=pairs, conditions=condition, **parts))
+    return statements
 
 
 def _measures(features: Sequence[str], values: dict[str, str]) -> str:
@@ -252,17 +280,18 @@ def _measure_columns(features: Sequence[str]) -> tuple[tuple[str, Any], ...]:
 
 def _read_columns(
     conn: Connection,
-    statement: str,
+    statements: Sequence[str],
     values: dict[str, str],
     plain: tuple[tuple[str, Any], ...],
     *,
     dated: bool,
     since: int = 0,
 ) -> dict[str, NDArray[Any]]:
-    """Return the columns that a statement joins, by name, of the votes in the table's blocks from `since` on."""
+    """Return the columns that the statements join, by name, of the votes in the table's blocks from `since` on."""
     row = np.dtype([*plain, *(_DATE_COLUMNS if dated else ())])
     pieces = [
         _columns(parse_joined_votes(joined, row, number), plain, dated=dated)
+        for statement in statements
         for number, joined in _read_joined(conn, statement, values, since)
     ]
     names = [name for name, _ in plain] + (["day", "id_high", "id_low"] if dated else [])

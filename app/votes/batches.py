@@ -21,7 +21,7 @@ from app.settings import Settings
 from app.state import ProcessState
 from app.votes.batch_items import BatchItems
 from app.votes.rules import MAX_METADATA_VALUES, MAX_TAGS, MAX_VOTE_BYTES
-from app.votes.schemas import MAX_BATCH, Vote, VoteBatch, VoteCounts, VoteReceipt, parse_as
+from app.votes.schemas import MAX_BATCH, RankedVote, Vote, VoteBatch, VoteCounts, VoteReceipt, parse_as, vote_type
 from app.votes.service import look_up_names, record_votes
 
 Answer = TypeVar("Answer")
@@ -95,7 +95,7 @@ class Batches:
         count : called with the number of valid votes of each annotator, before anything is stored; it may refuse the
             batch
         """
-        votes: dict[int, Vote] = {}
+        votes: dict[int, Vote | RankedVote] = {}
         receipts: dict[int, VoteReceipt] = {}
         for i, item in enumerate(parse_batch(body)):
             if isinstance(item, tuple):
@@ -119,7 +119,7 @@ class Batches:
             return once(conn, lambda: store(conn)), counts
 
 
-def parse_batch(body: bytes) -> list[Vote | tuple[FieldError, ...]]:
+def parse_batch(body: bytes) -> list[Vote | RankedVote | tuple[FieldError, ...]]:
     """Return the votes of a batch, and the errors in the place of each invalid one.
 
     The first invalid votes name their errors, the others only say that they are invalid. Every vote is parsed once and
@@ -137,14 +137,14 @@ def parse_batch(body: bytes) -> list[Vote | tuple[FieldError, ...]]:
         if len(body) > SMALL:  # saying more precisely what is wrong takes seconds
             raise MalformedBodyError('the body is not {"votes": […]} in JSON, with at least one vote and nothing else')
         return list(parse_as(VoteBatch, body).votes)
-    votes: list[Vote | tuple[FieldError, ...]] = []
+    votes: list[Vote | RankedVote | tuple[FieldError, ...]] = []
     invalid = 0
     for i, (item, parts) in enumerate(items):
         if len(item) > MAX_VOTE_BYTES or parts > _MAX_PARTS:  # no vote: parsing it would hold up other threads
             votes.append(_TOO_LONG)
             continue
         try:
-            votes.append(Vote.model_validate_json(item))
+            votes.append(vote_type(item).model_validate_json(item))
         except ValidationError as error:
             votes.append(_item_errors(i, error, explained=invalid < MAX_EXPLAINED))
             invalid += 1
@@ -179,6 +179,8 @@ def _result(index: int, receipt: VoteReceipt) -> dict[str, object]:
         result["id"] = receipt.id
     if receipt.replaces is not None:
         result["replaces"] = receipt.replaces
+    if receipt.pairs is not None:
+        result["pairs"] = receipt.pairs
     if receipt.detail is not None:
         result["detail"] = receipt.detail
     if receipt.errors:

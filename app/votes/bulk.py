@@ -17,14 +17,15 @@ from app.votes.queries import VoteKey, VoteRow
 
 COLUMNS = (
     "id", "record", "annotator_id", "model_a_id", "model_b_id", "outcome", "battle_id", "voted_at", "tags", "metadata",
-    "features", "criterion",
+    "features", "criterion", "ranking",
 )  # fmt: skip
 
 _CREATE = text(
     """
     CREATE TEMPORARY TABLE loading (
         id uuid, record bigint, annotator_id integer, model_a_id integer, model_b_id integer, outcome smallint,
-        battle_id text, voted_at timestamptz, tags text[], metadata jsonb, features jsonb, criterion text
+        battle_id text, voted_at timestamptz, tags text[], metadata jsonb, features jsonb, criterion text,
+        ranking jsonb
     ) ON COMMIT DROP
     """
 )
@@ -33,10 +34,10 @@ _INSERT = text(
     """
     INSERT INTO votes (
         id, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, tags, metadata, features, criterion,
-        import_id
+        ranking, import_id
     )
     SELECT id, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, coalesce(tags, '{}'), metadata,
-           features, criterion, :import_id
+           features, criterion, ranking, :import_id
     FROM loading ORDER BY battle_id COLLATE "C", annotator_id, criterion COLLATE "C" NULLS FIRST, record
     ON CONFLICT (battle_id, annotator_id, criterion, version) WHERE battle_id IS NOT NULL DO NOTHING
     """
@@ -49,10 +50,11 @@ _LEFT_OUT = text(
            ) AS same_models,
            CASE WHEN l.model_a_id = earlier.model_a_id OR l.outcome > 1 THEN l.outcome ELSE 1 - l.outcome END
                = earlier.outcome AS same_outcome,
-           earlier.retracted
+           earlier.retracted, l.ranking IS NOT NULL OR earlier.ranking IS NOT NULL AS ranked
     FROM loading AS l
     CROSS JOIN LATERAL (
-        SELECT v.id, v.model_a_id, v.model_b_id, v.outcome, {retracted} AS retracted FROM votes AS v
+        SELECT v.id, v.model_a_id, v.model_b_id, v.outcome, v.ranking, {retracted} AS retracted
+        FROM votes AS v
         WHERE v.battle_id = l.battle_id AND v.annotator_id = l.annotator_id
               AND v.criterion IS NOT DISTINCT FROM l.criterion
         ORDER BY retracted, v.version DESC LIMIT 1
@@ -64,7 +66,7 @@ _LEFT_OUT = text(
 _READ_AGAIN = text(
     """
     SELECT record, id, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, coalesce(tags, '{}'),
-           metadata::text, features::text, NULL, criterion
+           metadata::text, features::text, NULL, criterion, 0, ranking::text
     FROM loading WHERE record = ANY(:records) ORDER BY record
     """
 )
@@ -77,8 +79,9 @@ class LeftOut:
     Attributes
     ----------
     vote_id : the vote on record
-    same_models, same_outcome : whether the two votes agree in these
+    same_models, same_outcome : whether the two votes agree in these, which are one pair of a ranking
     retracted : whether the vote on record is retracted, and with it every other of the annotator on the battle
+    ranked : whether one of the two is a ranking
     """
 
     record: int
@@ -89,6 +92,7 @@ class LeftOut:
     same_models: bool
     same_outcome: bool
     retracted: bool
+    ranked: bool
 
     @property
     def key(self) -> VoteKey:
@@ -109,7 +113,8 @@ def load_votes(
     Parameters
     ----------
     votes : columns `record, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, tags, metadata,
-        features, criterion`. Tags are lists of text, metadata and features JSON text. The last six may be null.
+        features, criterion, ranking`. Tags are lists of text, the others from metadata to ranking but criterion JSON
+        text. The last seven may be null.
     expect_new : assume first that no battle is on record, which is twice as fast if it is true.
 
     Needs a READ COMMITTED transaction, and may be called once in it.

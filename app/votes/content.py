@@ -22,14 +22,17 @@ _COLUMNS = {
     "has_battle": pl.String,
     "import_id": pl.String,
     "criterion": pl.String,
+    "ranking": pl.String,
 }
+_SAID = ("vote_id", "model_a_id", "model_b_id", "outcome", "criterion", "ranking")
 _MANY = 500
 """Of more annotators the votes are read in the order of the table. PostgreSQL takes those of a subquery for 200, and
 would read one after the other, which takes ten times as long; it has no index on a sum."""
 _OF_ANNOTATORS = """
 COPY (
     SELECT v.id, v.annotator_id, v.model_a_id, v.model_b_id, v.outcome,
-           (extract(epoch FROM v.voted_at) * 1000000)::bigint, v.battle_id IS NOT NULL, v.import_id, v.criterion
+           (extract(epoch FROM v.voted_at) * 1000000)::bigint, v.battle_id IS NOT NULL, v.import_id, v.criterion,
+           v.ranking
     FROM votes AS v
     WHERE v.annotator_id{apart} IN (SELECT unnest(%(annotators)s::integer[]))
       AND (v.import_id IS NULL OR v.import_id <> ALL(%(without)s::uuid[]))
@@ -39,7 +42,7 @@ COPY (
 """
 _BY_ID = text(
     """
-    SELECT v.id::text AS vote_id, v.model_a_id, v.model_b_id, v.outcome, v.criterion,
+    SELECT v.id::text AS vote_id, v.model_a_id, v.model_b_id, v.outcome, v.criterion, v.ranking::text,
            {retracted} AS retracted
     FROM votes AS v WHERE v.id = ANY(CAST(:ids AS uuid[]))
     """.replace("{retracted}", is_retracted_sql("v.id"))
@@ -65,7 +68,7 @@ def votes_of_annotators(
 
     `one_in` picks the votes of every n-th combination of annotator and models, as `in_sample` does. Columns `vote_id,
     annotator_id, model_a_id, model_b_id, outcome, voted_at, has_battle, import_id,
-    criterion`.
+    criterion, ranking`.
     """
     driver = cast("psycopg.Connection", conn.connection.driver_connection)
     values = {"annotators": list(annotators), "without": list(without_imports), "one_in": one_in}
@@ -82,9 +85,9 @@ def votes_of_annotators(
 
 
 def votes_by_id(conn: Connection, vote_ids: Sequence[str]) -> pl.DataFrame:
-    """Return those that are on record: `vote_id, model_a_id, model_b_id, outcome, criterion, retracted`."""
+    """Return those on record: `vote_id, model_a_id, model_b_id, outcome, criterion, ranking, retracted`."""
     rows = conn.execute(_BY_ID, {"ids": list(vote_ids)}).all()
-    schema = {name: _COLUMNS[name] for name in ("vote_id", "model_a_id", "model_b_id", "outcome", "criterion")}
+    schema = {name: _COLUMNS[name] for name in _SAID}
     return pl.DataFrame(rows, {**schema, "retracted": pl.Boolean}, orient="row")
 
 

@@ -28,14 +28,16 @@ from app.votes.batches import Batches
 from app.votes.rules import MAX_VOTE_BYTES
 from app.votes.schemas import (
     BatchAnswer,
+    RankedVote,
     RecordedVoteAnswer,
     SealedVoteBody,
     Status,
     Vote,
     VoteBatch,
     VoteReceipt,
-    object_with_token,
+    object_with,
     parse_as,
+    vote_type,
 )
 from app.votes.service import VoteQueue
 
@@ -102,7 +104,11 @@ def count_votes(source: str) -> Callable[[MutableMapping[str, Any], int], None]:
         200: {"model": RecordedVoteAnswer, "description": "The same vote is on record already."},
         **problem_responses(400, 401, 403, 404, 409, 410, 413, 415, 422, 503),
     },
-    openapi_extra={**documented_body(Vote, SealedVoteBody), "parameters": [documented_key()], **WITHOUT_KEY},
+    openapi_extra={
+        **documented_body(Vote, RankedVote, SealedVoteBody),
+        "parameters": [documented_key()],
+        **WITHOUT_KEY,
+    },
 )
 @takes_body(lambda _: MAX_VOTE_BYTES)
 @when_answered(count_votes("single"))
@@ -113,6 +119,9 @@ async def post_vote(caller: OptionalIngest, request: Request) -> Response:
     sides swapped or not, answers 200 with the id of the vote on record. Another verdict is a conflict; if the policy's
     `on_conflict` says so, it replaces the vote on record (`replaces`). A vote without `battle_id` is always new, so it
     is safe to send again only with an `Idempotency-Key`: the same key and body get the first answer again.
+
+    A ranking of several models (`ranking` in place of `model_a`, `model_b` and `winner`) is one vote: it is retracted
+    as one, by its `id`, and another order is another verdict.
 
     A vote on a sealed battle (`POST /battles`) has the battle's `token` in place of models and annotator, and the
     answer reveals the models, `left` and `right`. The token counts once, also if the vote is retracted later. The same
@@ -126,11 +135,11 @@ async def post_vote(caller: OptionalIngest, request: Request) -> Response:
     `database-busy`, send it again later.
     """
     body = await request.body()
-    if await parse_body(object_with_token, body) is not None:
+    if await parse_body(partial(object_with, "token"), body) is not None:
         return await _cast_sealed(request, await parse_body(partial(parse_as, SealedVoteBody), body), caller)
     if caller is None:
         raise refuse_anonymous(request)
-    vote = await parse_body(partial(parse_as, Vote), body)
+    vote = await parse_body(partial(parse_as, await parse_body(vote_type, body)), body)
     if not caller.may_vote_as(vote.annotator):
         raise ForeignAnnotatorError("this token may vote for one annotator only, and this is another")
     if caller.token_id is not None:
@@ -204,7 +213,7 @@ def _respond(request: Request, receipt: VoteReceipt) -> Response:
     assert receipt.id is not None  # noqa: S101  only an invalid vote has none, and the queue has refused it
     if receipt.status == "conflict":
         return problem_response(request.scope, VoteConflictError(receipt.detail or "", receipt.id))
-    if receipt.status == "created" and receipt.replaces is None and receipt.left is None:
+    if receipt.status == "created" and receipt.replaces is None and receipt.pairs is None and receipt.left is None:
         # Nearly every vote. An instance of `RecordedVoteAnswer` would take six times as long.
         return Response(to_json({"id": receipt.id, "status": "created"}), 201, media_type="application/json")
     answer = RecordedVoteAnswer.model_validate(receipt, from_attributes=True)

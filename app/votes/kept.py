@@ -29,7 +29,7 @@ from app.drafts import draft_of
 from app.models.contestants import Contestants
 from app.rating.threads import map_parts
 from app.snapshots.vote_sets import new_votes_since, read_retracted_ids, read_vote_set
-from app.votes.arrays import VoteArrays, VoteDates, read_recorded
+from app.votes.arrays import VoteArrays, VoteDates, any_ranking, read_recorded
 from app.votes.rules import criterion_of
 
 log = structlog.get_logger()
@@ -161,7 +161,8 @@ class KeptVotes:
         if checksums is not None:
             votes = len(columns["outcome"])
             self._next = _List(FORMAT, place, rules, vote_set, "", votes, checksums, tag_sets, self._features)
-        return _without_retracted({name: columns[name] for name in needed}, retracted, tag_sets, tags)
+        chosen = {name: columns[name] for name in needed}
+        return _without_retracted(chosen, retracted, tag_sets, tags, ranked=any_ranking(conn))
 
     def keep(self, snapshot_id: UUID) -> None:
         """Let the next refit use what this one read, now that its snapshot is published."""
@@ -306,30 +307,38 @@ def _read_fresh(
 
 
 def _without_retracted(
-    columns: Columns, retracted: NDArray[np.uint64], tag_sets: Sequence[Sequence[str]], wanted: Sequence[str] | int
-) -> ReadVotes:
-    counted = np.ones(len(columns["outcome"]), dtype=np.bool_)
+    columns: Columns, retracted: NDArray[np.uint64], tag_sets: Sequence[Sequence[str]], wanted: Sequence[str] | int,
+    *, ranked: bool,
+) -> ReadVotes:  # fmt: skip
+    counted, number = np.ones(len(columns["outcome"]), dtype=np.bool_), 0
     if len(retracted):
         ids = pl.DataFrame({name: columns[name] for name in _IDS}).with_row_index()
-        gone = ids.join(pl.DataFrame(retracted, schema=list(_IDS)), on=_IDS, how="semi")["index"]
-        counted[gone.to_numpy()] = False
-        columns = {name: column[counted] for name, column in columns.items()}
-    tags, bits = _choose_tags(columns["tag_set"], tag_sets, wanted)
+        gone = ids.join(pl.DataFrame(retracted, schema=list(_IDS)), on=_IDS, how="semi")
+        counted[gone["index"].to_numpy()] = False
+        columns, number = {name: column[counted] for name, column in columns.items()}, gone.n_unique(_IDS)
+    tag_set = once = columns["tag_set"]
+    if ranked:
+        ids = pl.DataFrame({name: columns[name] for name in _IDS})
+        once = once[ids.select(pl.struct(_IDS).is_first_distinct()).to_series().to_numpy()]
+    tags, bits = _choose_tags(tag_set, once, tag_sets, wanted)
     dates = VoteDates(*(columns[name] for name in ("day", *_IDS))) if "day" in columns else None
     votes = VoteArrays(
         columns["annotator_id"], columns["model_a_id"], columns["model_b_id"], columns["outcome"], columns["sealed"],
         bits, dates, columns.get(_MEASURES),
     )  # fmt: skip
-    return ReadVotes(votes, tags, int((~counted).sum()))
+    return ReadVotes(votes, tags, number)
 
 
 def _choose_tags(
-    tag_set: NDArray[np.int32], tag_sets: Sequence[Sequence[str]], wanted: Sequence[str] | int
+    tag_set: NDArray[np.int32], once: NDArray[np.int32], tag_sets: Sequence[Sequence[str]], wanted: Sequence[str] | int
 ) -> tuple[list[str], NDArray[np.int32] | None]:
-    """Return these tags, or those with the most votes as `most_voted_tags` does, and the tags of each vote as bits."""
+    """Return these tags, or those with the most votes as `most_voted_tags` does, and the tags of each vote as bits.
+
+    `once` has each vote once, a ranking too.
+    """
     if isinstance(wanted, int):
         votes = Counter[str]()
-        for tags, number in zip(tag_sets, np.bincount(tag_set, minlength=len(tag_sets)).tolist(), strict=True):
+        for tags, number in zip(tag_sets, np.bincount(once, minlength=len(tag_sets)).tolist(), strict=True):
             for tag in tags if number else ():
                 votes[tag] += number
         shown = [tag for tag in votes if criterion_of(tag) is None]

@@ -16,8 +16,10 @@ from sqlalchemy import (
     Text,
     cast,
     func,
+    literal_column,
     select,
 )
+from sqlalchemy.dialects.postgresql import JSONB
 
 from app.database.arrays import array_text
 from app.database.tables import (
@@ -32,15 +34,16 @@ VoteKey = tuple[str, int, str | None]
 # %b sends the arrays in PostgreSQL's binary form, which is about half as long as text.
 _INSERT = """
 INSERT INTO votes (id, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, tags, metadata, features,
-                   api_key_id, criterion, version, import_id)
+                   api_key_id, criterion, version, ranking, import_id)
 SELECT v.id, v.annotator_id, v.model_a_id, v.model_b_id, v.outcome, v.battle_id, v.voted_at, v.tags::text[],
-       v.metadata::jsonb, v.features::jsonb, v.api_key_id, v.criterion, v.version, %(import_id)b::uuid
+       v.metadata::jsonb, v.features::jsonb, v.api_key_id, v.criterion, v.version, v.ranking::jsonb,
+       %(import_id)b::uuid
 FROM unnest(%(id)b::uuid[], %(annotator_id)b::int[], %(model_a_id)b::int[], %(model_b_id)b::int[],
             %(outcome)b::smallint[], %(battle_id)b::text[], %(voted_at)b::timestamptz[], %(tags)b::text[],
             %(metadata)b::text[], %(features)b::text[], %(api_key_id)b::uuid[], %(criterion)b::text[],
-            %(version)b::smallint[])
+            %(version)b::smallint[], %(ranking)b::text[])
      AS v(id, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, tags, metadata, features, api_key_id,
-          criterion, version)
+          criterion, version, ranking)
 ON CONFLICT (battle_id, annotator_id, criterion, version) WHERE battle_id IS NOT NULL DO NOTHING
 """
 _LEFT_OUT = """
@@ -56,14 +59,14 @@ _WANTED = """
 _FIND = """
 SELECT DISTINCT ON (v.battle_id, v.annotator_id, v.criterion)
        v.battle_id, v.annotator_id, v.criterion, v.id, v.model_a_id, v.model_b_id, v.outcome,
-       max(v.version) OVER (PARTITION BY v.battle_id, v.annotator_id, v.criterion), v.retracted
+       max(v.version) OVER (PARTITION BY v.battle_id, v.annotator_id, v.criterion), v.retracted, v.ranking::text
 FROM (SELECT v.*, {retracted} AS retracted FROM {wanted}) AS v
 ORDER BY v.battle_id, v.annotator_id, v.criterion, v.retracted, v.version DESC
 """.replace("{retracted}", is_retracted_sql("v.id")).replace("{wanted}", _WANTED)
 
 
 class VoteRow(NamedTuple):
-    """A vote as the table stores it. `metadata` and `features` are JSON text.
+    """A vote as the table stores it. `metadata`, `features` and `ranking` are JSON text.
 
     `version` counts the annotator's earlier votes with the same `key`: 1 for a vote that follows the first one,
     which was replaced or retracted.
@@ -82,6 +85,7 @@ class VoteRow(NamedTuple):
     api_key_id: UUID | None = None
     criterion: str | None = None
     version: int = 0
+    ranking: str | None = None
 
     @property
     def key(self) -> VoteKey:
@@ -100,6 +104,7 @@ class RecordedVote:
     outcome: int
     last_version: int = 0
     retracted: bool = False
+    ranking: str | None = None
 
 
 def insert_votes(conn: Connection, rows: Sequence[VoteRow], *, import_id: UUID | None = None) -> set[UUID]:
@@ -182,6 +187,27 @@ def retract_replaced(conn: Connection, replaced: Sequence[tuple[UUID, UUID]]) ->
 def battle_of() -> Label[str]:
     """Return the battle that a vote answers: a sealed one, or the one that the sender named."""
     return func.coalesce(cast(votes.c.sealed_battle_id, Text), votes.c.battle_id).label("battle_id")
+
+
+_RANKING = """(
+    SELECT jsonb_agg(names ORDER BY place)
+    FROM jsonb_array_elements(votes.ranking) WITH ORDINALITY AS g(members, place),
+        LATERAL (
+            SELECT jsonb_agg(models.name ORDER BY number)
+            FROM jsonb_array_elements_text(members) WITH ORDINALITY AS one(id, number)
+            JOIN models ON models.id = one.id::int
+        ) AS named(names)
+)"""
+
+
+def ranking_of() -> Label[Any]:
+    """Return the ranking that a vote gives, with the models' current names; null for a vote on a pair."""
+    return literal_column(_RANKING, JSONB).label("ranking")
+
+
+def ranks(model_id: int) -> ColumnElement[bool]:
+    """Return the condition for the rankings that have a model."""
+    return votes.c.ranking.contains(literal_column(f"'[[{model_id:d}]]'::jsonb"))
 
 
 _LOCK_BATTLES = """

@@ -1,5 +1,6 @@
 """Votes on battles that their annotators have voted on before."""
 
+import json
 from collections.abc import Sequence
 from uuid import UUID
 
@@ -7,6 +8,7 @@ from sqlalchemy import Connection
 
 from app.policy.service import current_policy
 from app.votes.queries import RecordedVote, VoteRow, find_votes, insert_votes, lock_keys, retract_replaced
+from app.votes.rules import pairs_of
 from app.votes.schemas import VoteReceipt
 
 MAX_REPLACEMENTS = 1_000
@@ -62,7 +64,9 @@ def _add_versions(
             added.append(later)
             if not earlier.retracted:
                 replaced.append((earlier.id, row.id))
-            latest[row.key] = RecordedVote(row.id, row.model_a_id, row.model_b_id, row.outcome, later.version)
+            latest[row.key] = RecordedVote(
+                row.id, row.model_a_id, row.model_b_id, row.outcome, later.version, ranking=row.ranking
+            )
             receipt = VoteReceipt("created", row.id, replaces=None if earlier.retracted else earlier.id)
         receipts[row.id] = receipt
     if added:
@@ -75,18 +79,21 @@ def _add_versions(
 def _compare(row: VoteRow, earlier: RecordedVote) -> VoteReceipt:
     if earlier.retracted:
         return VoteReceipt("conflict", earlier.id, TOO_MANY_VERSIONS)
-    if _canonical(row) == _canonical(earlier):
+    (models, verdict), (models_before, verdict_before) = _canonical(row), _canonical(earlier)
+    if (models, verdict) == (models_before, verdict_before):
         return VoteReceipt("duplicate", earlier.id)
-    if {row.model_a_id, row.model_b_id} != {earlier.model_a_id, earlier.model_b_id}:
+    if models != models_before:
         detail = "the annotator has voted in this battle already, on other models"
     else:
         detail = "the annotator has voted in this battle already, with another verdict"
     return VoteReceipt("conflict", earlier.id, detail)
 
 
-def _canonical(vote: VoteRow | RecordedVote) -> tuple[int, int, int]:
-    """Return models and outcome with the lower-numbered model first, so that swapped sides compare as equal."""
+def _canonical(vote: VoteRow | RecordedVote) -> tuple[list[int], list[int]]:
+    """Return the models in order, and the outcomes of their pairs, so that swapped sides compare as equal."""
+    if vote.ranking is not None:
+        groups = json.loads(vote.ranking)
+        return sorted(model for group in groups for model in group), [outcome for *_, outcome in pairs_of(groups)]
     if vote.model_a_id < vote.model_b_id:
-        return vote.model_a_id, vote.model_b_id, vote.outcome
-    swapped = {0: 1, 1: 0}.get(vote.outcome, vote.outcome)
-    return vote.model_b_id, vote.model_a_id, swapped
+        return [vote.model_a_id, vote.model_b_id], [vote.outcome]
+    return [vote.model_b_id, vote.model_a_id], [{0: 1, 1: 0}.get(vote.outcome, vote.outcome)]

@@ -1,9 +1,10 @@
 """What a vote may say, on every way into the service: outcome words, tags, metadata, and two different models."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from itertools import combinations
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import AfterValidator, Field
 
@@ -13,6 +14,8 @@ from app.rating.votes.features import MAX_FEATURES, SIDE
 
 if TYPE_CHECKING:  # `rate` checks a file by these rules, without a database
     from app.naming.aliases import ModelNames
+
+Model = TypeVar("Model", str, int)
 
 Winner = Literal["model_a", "model_b", "tie", "tie (bothbad)"]
 WINNERS: tuple[Winner, ...] = get_args(Winner)
@@ -42,6 +45,12 @@ MAX_METADATA_VALUES = 100
 """At all levels. A batch of 10,000 such votes takes about a second to parse."""
 MAX_METADATA_DEPTH = 20
 
+MOST_RANKED = 20
+"""Models in one ranking: 190 pairs."""
+
+Ranking = Sequence[Sequence[Model]]
+"""Groups of models, the best first: by name, or by number. The models of a group are equal."""
+
 MAX_MEASURE = 1e15
 Measure = Annotated[float, Field(strict=True, ge=-MAX_MEASURE, le=MAX_MEASURE, allow_inf_nan=False)]
 
@@ -56,7 +65,7 @@ Features = Annotated[dict[Name, tuple[Measure, Measure]], Field(max_length=MAX_F
 """What the two answers measure: `{"length": [120, 80]}`, that of model_a first."""
 
 _CHARACTER = 12  # bytes that JSON may take for one: two escapes
-MAX_VOTE_BYTES = _CHARACTER * ((MAX_TAGS + MAX_FEATURES + 5) * MAX_NAME_LENGTH + MAX_METADATA_LENGTH)
+MAX_VOTE_BYTES = _CHARACTER * ((MAX_TAGS + MAX_FEATURES + MOST_RANKED + 5) * MAX_NAME_LENGTH + MAX_METADATA_LENGTH)
 """Length of the longest vote as JSON, names and values escaped in full."""
 
 
@@ -101,17 +110,42 @@ def metadata_error(metadata: dict[str, Any]) -> str | None:
 
 
 def model_errors(
-    names: "ModelNames", model_a: str, model_b: str, voted_at: datetime | None, *, by_token: bool = False
+    names: "ModelNames", models: Mapping[str, str], voted_at: datetime | None, *, by_token: bool = False
 ) -> tuple[FieldError, ...]:
-    """Return why a vote on these two models cannot be recorded: both names mean one model, or one is unknown."""
-    a, b = names.number(model_a, voted_at), names.number(model_b, voted_at)
-    if a is not None and a == b:
-        return (FieldError("/model_b", "must differ from model_a: both are names of one model"),)
+    """Return why a vote on models cannot be recorded: two names mean one model, or one is unknown.
+
+    `models` : the place in the vote → the name.
+    """
+    numbers = {pointer: names.number(name, voted_at) for pointer, name in models.items()}
+    place: dict[int, str] = {}
+    for pointer, number in numbers.items():
+        if number is not None and place.setdefault(number, pointer) != pointer:
+            other = place[number].removeprefix("/")
+            return (FieldError(pointer, f"must differ from {other}: both are names of one model"),)
     refused = "a vote by a token adds none" if by_token else "unknown models are refused"
     unknown = f"is not the name of a model; {refused}"
-    return tuple(
-        FieldError(pointer, unknown) for pointer, number in (("/model_a", a), ("/model_b", b)) if number is None
-    )
+    return tuple(FieldError(pointer, unknown) for pointer, number in numbers.items() if number is None)
+
+
+def ranking_error(groups: Ranking[str]) -> str | None:
+    """Return why this is no ranking, None if it is one."""
+    if not groups or not all(groups):
+        return 'must have groups of at least one model, the best first, such as [["best"], ["second", "its equal"]]'
+    names = [name for group in groups for name in group]
+    if not 1 < len(names) <= MOST_RANKED:
+        return f"must order 2 to {MOST_RANKED} models, has {len(names)}"
+    return None if len(set(names)) == len(names) else "must have each model once"
+
+
+def places_of(groups: Ranking[str]) -> dict[str, str]:
+    """Return the place in the vote → the name of each model of a ranking."""
+    return {f"/ranking/{i}/{j}": name for i, group in enumerate(groups) for j, name in enumerate(group)}
+
+
+def pairs_of(groups: Ranking[Model]) -> list[tuple[Model, Model, int]]:
+    """Return the pairs of a ranking with their outcome codes, the models in their own order: a ranking has no sides."""
+    place = sorted((model, i) for i, group in enumerate(groups) for model in group)
+    return [(a, b, 2 if i == j else int(i > j)) for (a, i), (b, j) in combinations(place, 2)]
 
 
 def _values_of(container: dict[str, Any] | list[Any]) -> Iterable[Any]:

@@ -30,10 +30,13 @@ from app.votes.rules import (
     MAX_METADATA_LENGTH,
     MAX_METADATA_VALUES,
     MAX_TAGS,
+    MOST_RANKED,
     OVERALL,
     Features,
     SaidWinner,
     metadata_error,
+    places_of,
+    ranking_error,
 )
 
 MAX_BATCH = 10_000
@@ -63,29 +66,35 @@ def _cast_by_now(time: datetime) -> datetime:
     return time
 
 
-class Vote(BaseModel):
-    """One annotator's verdict on one pair of models."""
+def _ranked(ranking: list[list[str]]) -> list[list[str]]:
+    if (error := ranking_error(ranking)) is not None:
+        raise ValueError(error)
+    return ranking
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [
-                {
-                    "model_a": "mistral-large",
-                    "model_b": "qwen-72b",
-                    "winner": "model_a",
-                    "annotator": "worker-58",
-                    "battle_id": "battle-17",
-                }
-            ]
-        },
-    )
 
+class _Pair(BaseModel):
     model_a: Name = Field(description="Name of one model.")
     model_b: Name = Field(description="Name of the other model.")
     winner: SaidWinner = Field(
         description="The model with the better answer; tie (bothbad), or both_bad, if both answers were bad."
     )
+
+    @field_validator("model_b")
+    @classmethod
+    def _differs_from_model_a(cls, model_b: str, info: ValidationInfo) -> str:
+        if model_b == info.data.get("model_a"):
+            raise ValueError("must differ from model_a")
+        return model_b
+
+
+class _Order(BaseModel):
+    ranking: Annotated[list[list[Name]], AfterValidator(_ranked)] = Field(
+        description=f"The models in groups, the best first; those of one group are equal. 2 to {MOST_RANKED} models, "
+        'each once. The best of several is `[["best"], ["second", "third"]]`.'
+    )
+
+
+class _Said(BaseModel):
     annotator: Name = Field(description="Opaque key of the annotator; the same person or judge always has the same.")
     annotator_kind: Kind | None = Field(
         None, description="human, or judge: an LLM. The first vote that says it holds; another kind is refused later."
@@ -115,18 +124,58 @@ class Vote(BaseModel):
         description=f"Anything else worth keeping: at most {MAX_METADATA_LENGTH} characters as JSON, and "
         f"{MAX_METADATA_VALUES} values at all levels.",
     )
+
+
+class Vote(_Said, _Pair):  # the fields of the last come first
+    """One annotator's verdict on one pair of models."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {
+                    "model_a": "mistral-large",
+                    "model_b": "qwen-72b",
+                    "winner": "model_a",
+                    "annotator": "worker-58",
+                    "battle_id": "battle-17",
+                }
+            ]
+        },
+    )
+
     features: Features | None = Field(
         None,
         description="What the answers of model_a and model_b measure, for style control, as "
         f'`{{"length": [120, 80]}}`: at most {MAX_FEATURES} names.',
     )
 
-    @field_validator("model_b")
-    @classmethod
-    def _differs_from_model_a(cls, model_b: str, info: ValidationInfo) -> str:
-        if model_b == info.data.get("model_a"):
-            raise ValueError("must differ from model_a")
-        return model_b
+    @property
+    def models(self) -> dict[str, str]:
+        """The place in the vote → the name of each model."""
+        return {"/model_a": self.model_a, "/model_b": self.model_b}
+
+
+class RankedVote(_Said, _Order):
+    """One annotator's order of several models: one vote, which the fit reads as a vote for each pair of them."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {
+                    "ranking": [["mistral-large"], ["qwen-72b", "phi-4"]],
+                    "annotator": "worker-58",
+                    "battle_id": "battle-18",
+                }
+            ]
+        },
+    )
+
+    @property
+    def models(self) -> dict[str, str]:
+        """The place in the vote → the name of each model."""
+        return places_of(self.ranking)
 
 
 class VoteBatch(BaseModel):
@@ -134,7 +183,17 @@ class VoteBatch(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    votes: Annotated[list[Vote], Field(min_length=1, max_length=MAX_BATCH)]
+    # Endpoints parse the items one by one. As a union here, errors of the whole would name places that are not there.
+    votes: Annotated[
+        list[Vote],
+        Field(
+            min_length=1,
+            max_length=MAX_BATCH,
+            json_schema_extra={
+                "items": {"anyOf": [{"$ref": f"#/components/schemas/{name}"} for name in ("Vote", "RankedVote")]}
+            },
+        ),
+    ]
 
 
 class SealedVoteBody(BaseModel):
@@ -166,6 +225,7 @@ class RecordedVoteAnswer(BaseModel):
     status: Status = Field(description="created or duplicate.")
     detail: str | None = Field(None, description="Says if the vote on record is retracted.")
     replaces: UUID | None = Field(None, description="The annotator's earlier vote that this one replaces.")
+    pairs: int | None = Field(None, description="Of a ranking that was created: the pairs of models that it orders.")
     left: str | None = Field(None, description="Of a vote on a sealed battle: the model on the left.")
     right: str | None = Field(None, description="Of a vote on a sealed battle: the model on the right.")
 
@@ -180,6 +240,7 @@ class VoteReceipt:
     detail : why it was not created, where there is more to say
     errors : the places that make it invalid
     replaces : the annotator's earlier vote whose place a created one has taken
+    pairs : of models that a created ranking orders
     left, right : names of the two models, which a vote on a sealed battle reveals
     """
 
@@ -188,6 +249,7 @@ class VoteReceipt:
     detail: str | None = None
     errors: tuple[FieldError, ...] = ()
     replaces: UUID | None = None
+    pairs: int | None = None
     left: str | None = None
     right: str | None = None
 
@@ -204,6 +266,7 @@ class VoteResult(BaseModel):
     status: Status
     id: UUID | None = Field(None, description="The vote on record; for a duplicate or a conflict, the earlier one.")
     replaces: UUID | None = Field(None, description="The annotator's earlier vote that this one replaces.")
+    pairs: int | None = Field(None, description="Of a ranking that was created: the pairs of models that it orders.")
     detail: str | None = Field(None, description="Why it was not recorded.")
     errors: list[ProblemFieldError] | None = Field(None, description="The places in an invalid vote.")
 
@@ -224,15 +287,20 @@ class BatchAnswer(BaseModel):
     counts: VoteCounts
 
 
-def object_with_token(body: bytes) -> dict[str, Any] | None:
-    """Return the object in a request's body if it has a token."""
-    if b'"token"' not in body:  # nearly every vote: it is parsed once, as what it is
+def object_with(field: str, body: bytes) -> dict[str, Any] | None:
+    """Return the object in a request's body if it has this field, such as `token`."""
+    if b'"%b"' % field.encode() not in body:  # nearly every vote: it is parsed once, as what it is
         return None
     try:
         content = from_json(body)
     except ValueError:
         return None
-    return content if isinstance(content, dict) and "token" in content else None
+    return content if isinstance(content, dict) and field in content else None
+
+
+def vote_type(body: bytes) -> type[Vote | RankedVote]:
+    """Return what a vote that names its models is: on a pair, or a ranking."""
+    return Vote if object_with("ranking", body) is None else RankedVote
 
 
 def parse_as(body_type: type[Body], body: bytes) -> Body:

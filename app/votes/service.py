@@ -1,10 +1,13 @@
 """Checked votes become rows: names become numbers, then one statement adds all of them."""
 
 import json
+import math
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from functools import partial
+from typing import cast
 from uuid import UUID
 
 from sqlalchemy import Connection
@@ -23,12 +26,14 @@ from app.settings import Settings
 from app.state import ProcessState
 from app.votes.queries import VoteRow, insert_votes
 from app.votes.repeats import receive_repeated
-from app.votes.rules import OUTCOMES, model_errors
-from app.votes.schemas import SealedVoteBody, Vote, VoteReceipt
+from app.votes.rules import OUTCOMES, model_errors, pairs_of
+from app.votes.schemas import RankedVote, SealedVoteBody, Vote, VoteReceipt
 from app.votes.sealed import cast_sealed_votes
 
-Sent = tuple[Vote, Caller]
+Sent = tuple[Vote | RankedVote, Caller]
 """A vote and who sent it. One that a token of a key sent adds no models."""
+Numbers = list[int]
+"""Of a vote's models, in the order in which it names them."""
 Queued = Sent | tuple[SealedVoteBody, UUID]
 """A vote that names its models, or a vote by the token of this battle."""
 
@@ -51,7 +56,7 @@ class VoteQueue(GroupCommit[Queued, VoteReceipt]):
         super().__init__(database, self._look_up, what="votes", queue_size=queue_size, commit_size=commit_size)
 
     def _look_up(self, group: Sequence[Queued]) -> "partial[Sequence[VoteReceipt | StableArenaError]]":
-        votes = [vote for vote, _ in group if isinstance(vote, Vote)]
+        votes = [vote for vote, _ in group if not isinstance(vote, SealedVoteBody)]
         named = {vote.annotator for vote, _ in group if isinstance(vote, SealedVoteBody) and vote.annotator}
         return partial(_record, known=look_up_names(self._names, votes, named))
 
@@ -59,10 +64,10 @@ class VoteQueue(GroupCommit[Queued, VoteReceipt]):
 def _record(conn: Connection, group: Sequence[Queued], known: Known) -> Sequence[VoteReceipt | StableArenaError]:
     plain, sealed = {}, {}
     for place, (vote, origin) in enumerate(group):
-        if isinstance(vote, Vote) and isinstance(origin, Caller):
-            plain[place] = vote, origin
-        elif isinstance(vote, SealedVoteBody) and isinstance(origin, UUID):
+        if isinstance(vote, SealedVoteBody) and isinstance(origin, UUID):
             sealed[place] = vote, origin
+        elif isinstance(vote, Vote | RankedVote) and isinstance(origin, Caller):
+            plain[place] = vote, origin
     outcomes: dict[int, VoteReceipt | StableArenaError] = {}
     if plain:
         receipts = record_votes(conn, list(plain.values()), known)
@@ -82,9 +87,11 @@ def provide_vote_queue(state: ProcessState) -> None:
     state.closing.push_async_callback(queue.close)
 
 
-def look_up_names(names: KnownNames, votes: Sequence[Vote], annotators: AbstractSet[str] = frozenset()) -> Known:
+def look_up_names(
+    names: KnownNames, votes: Sequence[Vote | RankedVote], annotators: AbstractSet[str] = frozenset()
+) -> Known:
     """Return the numbers of the names in these votes and of further annotators, as far as they are on record."""
-    models = {name for vote in votes for name in (vote.model_a, vote.model_b)}
+    models = {name for vote in votes for name in vote.models.values()}
     return names.look_up(models, {*annotators, *(vote.annotator for vote in votes)})
 
 
@@ -96,90 +103,99 @@ def record_votes(conn: Connection, sent: Sequence[Sent], known: Known) -> list[V
 
     Needs a READ COMMITTED transaction. A name that is not in `known` is read here, and added if it is new.
     """
-    pairs, receipts = _number_models(conn, sent, known)
-    if not pairs:
+    models, receipts = _number_models(conn, sent, known)
+    if not models:
         return [receipts[i] for i in range(len(sent))]
     annotators: Mapping[str, int] = known.annotators
-    if unknown := {sent[i][0].annotator for i in pairs if sent[i][0].annotator not in annotators}:
+    if unknown := {sent[i][0].annotator for i in models if sent[i][0].annotator not in annotators}:
         annotators = ChainMap(resolve_annotators(conn, unknown), known.annotators)
-    pairs = _with_kinds(conn, sent, pairs, annotators, receipts)
-    if not pairs:
+    models = _with_kinds(conn, sent, models, annotators, receipts)
+    if not models:
         return [receipts[i] for i in range(len(sent))]
-    rows = [_row(*sent[i], pair, annotators) for i, pair in pairs.items()]
+    rows = [_row(*sent[i], numbers, annotators) for i, numbers in models.items()]
     # Writers that insert the same battles in the same order wait for each other instead of deadlocking.
     left_out = insert_votes(
         conn, sorted(rows, key=lambda row: (row.battle_id or "", row.annotator_id, row.criterion or ""))
     )
     repeated = receive_repeated(conn, [row for row in rows if row.id in left_out]) if left_out else {}
-    for i, row in zip(pairs, rows, strict=True):
-        receipts[i] = repeated.get(row.id) or VoteReceipt("created", row.id)
+    for i, row in zip(models, rows, strict=True):
+        receipt = repeated.get(row.id) or VoteReceipt("created", row.id)
+        if row.ranking is not None and receipt.status == "created":
+            receipt = replace(receipt, pairs=math.comb(len(models[i]), 2))
+        receipts[i] = receipt
     return [receipts[i] for i in range(len(sent))]
 
 
 def _number_models(
     conn: Connection, sent: Sequence[Sent], known: Known
-) -> tuple[dict[int, tuple[int, int]], dict[int, VoteReceipt]]:
-    """Return the two models of each vote by its place, and the receipts of votes whose models cannot be recorded."""
-    pairs: dict[int, tuple[int, int]] = {}
+) -> tuple[dict[int, Numbers], dict[int, VoteReceipt]]:
+    """Return the models of each vote by its place, and the receipts of votes whose models cannot be recorded."""
+    models: dict[int, Numbers] = {}
     invalid: dict[int, VoteReceipt] = {}
     unknown = []
     for i, (vote, caller) in enumerate(sent):
-        a, b = known.models.get(vote.model_a), known.models.get(vote.model_b)
-        if a is None or b is None:
+        numbers = [known.models.get(name) for name in vote.models.values()]
+        if None in numbers:
             unknown.append((i, vote, caller.token_id is not None))
         else:
-            pairs[i] = a, b
+            models[i] = cast("Numbers", numbers)
     if not unknown:
-        return pairs, invalid
+        return models, invalid
     named = {
         of_token: {(name, vote.voted_at) for _, vote, by_token in unknown if by_token == of_token
-                   for name in (vote.model_a, vote.model_b)}
+                   for name in vote.models.values()}
         for of_token in (False, True)
     }  # fmt: skip
     found = resolve_models(conn, named[False], only_known=named[True])
     for i, vote, by_token in unknown:
-        a, b = found.number(vote.model_a, vote.voted_at), found.number(vote.model_b, vote.voted_at)
-        if a is None or b is None or a == b:
-            errors = model_errors(found, vote.model_a, vote.model_b, vote.voted_at, by_token=by_token)
+        if errors := model_errors(found, vote.models, vote.voted_at, by_token=by_token):
             invalid[i] = VoteReceipt.invalid(errors)
         else:
-            pairs[i] = a, b
-    return dict(sorted(pairs.items())), invalid
+            models[i] = [found.number(name, vote.voted_at) or 0 for name in vote.models.values()]
+    return dict(sorted(models.items())), invalid
 
 
 def _with_kinds(
-    conn: Connection, sent: Sequence[Sent], pairs: dict[int, tuple[int, int]], annotators: Mapping[str, int],
+    conn: Connection, sent: Sequence[Sent], models: dict[int, Numbers], annotators: Mapping[str, int],
     receipts: dict[int, VoteReceipt],
-) -> dict[int, tuple[int, int]]:  # fmt: skip
-    """Note the kinds of annotators that votes say; return the pairs without votes that say another kind than before."""
-    said = {i: (annotators[sent[i][0].annotator], kind) for i in pairs if (kind := sent[i][0].annotator_kind)}
+) -> dict[int, Numbers]:  # fmt: skip
+    """Note the kinds of annotators that votes say; return the models without those of votes that say another kind."""
+    said = {i: (annotators[sent[i][0].annotator], kind) for i in models if (kind := sent[i][0].annotator_kind)}
     for i in said:
         if sent[i][1].token_id is not None:
             fault = FieldError("/annotator_kind", "cannot be said with a token, which a browser has")
             receipts[i] = VoteReceipt.invalid((fault,))
     said = {i: one for i, one in said.items() if i not in receipts}
     if not said:  # nearly always
-        return {i: pair for i, pair in pairs.items() if i not in receipts} if receipts else pairs
+        return {i: numbers for i, numbers in models.items() if i not in receipts} if receipts else models
     first = {number: kind for _, (number, kind) in sorted(said.items(), reverse=True)}
     others = first | say_kinds(conn, first)
     for i, (number, kind) in said.items():
         if kind != others[number]:
             fault = FieldError("/annotator_kind", f"the annotator is on record as {others[number]}")
             receipts[i] = VoteReceipt.invalid((fault,))
-    return {i: pair for i, pair in pairs.items() if i not in receipts}
+    return {i: numbers for i, numbers in models.items() if i not in receipts}
 
 
-def _row(vote: Vote, caller: Caller, models: tuple[int, int], annotators: Mapping[str, int]) -> VoteRow:
+def _row(vote: Vote | RankedVote, caller: Caller, models: Numbers, annotators: Mapping[str, int]) -> VoteRow:
+    if isinstance(vote, Vote):
+        (a, b), outcome, ranking, features = models, OUTCOMES[vote.winner], None, vote.features
+    else:
+        number = dict(zip(vote.models.values(), models, strict=True))
+        groups = [[number[name] for name in group] for group in vote.ranking]
+        (a, b, outcome), ranking, features = pairs_of(groups)[0], json.dumps(groups), None
     return VoteRow(
         new_id(),
         annotators[vote.annotator],
-        *models,
-        OUTCOMES[vote.winner],
+        a,
+        b,
+        outcome,
         vote.battle_id,
         vote.voted_at,
         vote.tags,
         json.dumps(vote.metadata, ensure_ascii=False) if vote.metadata else None,
-        json.dumps(vote.features, ensure_ascii=False) if vote.features else None,
+        json.dumps(features, ensure_ascii=False) if features else None,
         caller.key_id,
         vote.criterion,
+        ranking=ranking,
     )

@@ -71,6 +71,6 @@ def test_votes_without_times_match_as_often_as_both_sides_have_them(here: list[i
 )
 def test_a_key_is_that_of_the_swapped_vote(a: int, b: int, outcome: int, same: bool) -> None:
     votes = pl.DataFrame({"annotator_id": [7, 7], "model_a_id": [1, a], "model_b_id": [2, b], "outcome": [0, outcome]})
-    votes = votes.with_columns(criterion=pl.lit(None, pl.String))
+    votes = votes.with_columns(criterion=pl.lit(None, pl.String), ranking=pl.lit(None, pl.String))
     keys = votes.select(key=vote_keys())["key"]
     assert (keys[0] == keys[1]) is same

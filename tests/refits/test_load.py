@@ -13,7 +13,8 @@ from sqlalchemy import Connection, func, insert, select
 from app.database.engine import Database
 from app.database.ids import new_id
 from app.database.tables import annotators, models, retracted_votes, retractions, votes
-from app.refits.load import DanglingVotesError, load_fit_input, over_quota
+from app.refits.counting import over_quota
+from app.refits.load import DanglingVotesError, load_fit_input
 from app.refits.schemas import Refit
 from app.snapshots.service import find_snapshot
 from app.votes.arrays import NO_DAY, VoteDates

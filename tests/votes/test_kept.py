@@ -37,6 +37,7 @@ from app.refits.service import find_refit, request_refit
 from app.snapshots.service import find_snapshot
 from app.votes import kept as kept_votes
 from app.votes.kept import KeptVotes, read_list, write_list
+from app.votes.rules import pairs_of
 
 MODELS, PEOPLE = 5, 4
 IMPORTS = [UUID(int=1), UUID(int=2)]
@@ -63,6 +64,7 @@ VOTES = st.fixed_dictionaries(
         "import_id": st.sampled_from([None, *IMPORTS]),
         "voted_at": st.sampled_from([None, "2026-01-01T00:00:00Z", "2026-01-02T23:59:59Z"]),
         "features": st.sampled_from([None, {"length": [3, 4.5]}, {"length": [1, 2], "bold": [0, 1]}]),
+        "ranking": st.sampled_from([None, None, None, [[3], [1, 2]], [[4], [2], [5], [1]]]),
     }
 )
 POLICIES = st.builds(
@@ -86,6 +88,8 @@ def add_names(conn: Connection) -> None:
 def add_vote(conn: Connection, vote: dict[str, Any]) -> None:
     model_a, model_b = vote["pair"]
     rest = {name: vote[name] for name in ("annotator_id", "outcome", "tags", "import_id", "voted_at", "features")}
+    if ranking := vote["ranking"]:
+        (model_a, model_b, rest["outcome"]), rest["ranking"] = pairs_of(ranking)[0], ranking
     values = {"id": new_id(), "model_a_id": model_a, "model_b_id": model_b, **rest}
     conn.execute(insert(votes).values(sealed_battle_id=new_id() if vote["sealed"] else None, **values))
 
@@ -93,7 +97,7 @@ def add_vote(conn: Connection, vote: dict[str, Any]) -> None:
 def plain_vote(**changed: Any) -> dict[str, Any]:
     return {
         "annotator_id": 1, "pair": (1, 2), "outcome": 0, "tags": [], "sealed": False, "import_id": None,
-        "voted_at": None, "features": None, **changed,
+        "voted_at": None, "features": None, "ranking": None, **changed,
     }  # fmt: skip
 
 
@@ -113,7 +117,7 @@ def publish(conn: Connection, fit_input: FitInput) -> UUID:
 
 def in_order(fit_input: FitInput) -> dict[str, Any]:
     """Everything in a refit's input, the votes in an order that does not depend on how they were read."""
-    every_vote = ("annotator", "model_a", "model_b", "outcome", "tag_bits")
+    every_vote = ("annotator", "model_a", "model_b", "outcome", "tag_bits", "share")
     columns = [column for name in every_vote if (column := getattr(fit_input, name)) is not None]
     order = np.lexsort(columns)
     measures = fit_input.measures

@@ -168,6 +168,8 @@ votes = Table(
     Column("version", SmallInteger, nullable=False, server_default="0"),
     Column("criterion", Text),  # the question that the vote answers; null: which answer is better overall
     Column("sealed_battle_id", Uuid),  # the battle whose token cast the vote; null for a vote that names its models
+    # of a ranking: groups of models, the best first; model_a_id, model_b_id and outcome are the first of its pairs
+    Column("ranking", JSONB),
     CheckConstraint("model_a_id <> model_b_id", name="two_models"),
     CheckConstraint("outcome BETWEEN 0 AND 3", name="outcome_known"),
     Index(
@@ -189,6 +191,7 @@ votes = Table(
     ),
     Index("ix_votes_annotator_id", "annotator_id"),
     Index("ix_votes_criterion", "criterion", postgresql_where=text("criterion IS NOT NULL")),
+    Index("ix_votes_ranked", "id", postgresql_where=text("ranking IS NOT NULL")),
     Index("ix_votes_recorded_in", "recorded_in"),
 )
 

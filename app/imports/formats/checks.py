@@ -1,10 +1,13 @@
 """Checks a batch of records: the rules that make a record a vote, and the messages for broken rules."""
 
 import ast
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import reduce
+from operator import or_
 
 import polars as pl
 
@@ -13,9 +16,9 @@ from app.imports.formats.schemas import POOLED_ANNOTATOR, Form, Input, Schema
 from app.imports.formats.schemas.schema import OF_JUDGES, SAY_MORE
 from app.imports.formats.sources import RawBatch
 from app.imports.formats.timestamps import TIMESTAMP, DayOrder, parse_timestamps, timestamp_fault
-from app.imports.formats.values import parse_features, parse_metadata, parse_tags
+from app.imports.formats.values import parse_features, parse_metadata, parse_ranking, parse_tags
 from app.naming.names import name_error
-from app.votes.rules import IN_FUTURE, MAX_CLOCK_SKEW, MAX_CRITERION_LENGTH, OVERALL
+from app.votes.rules import IN_FUTURE, MAX_CLOCK_SKEW, MAX_CRITERION_LENGTH, OVERALL, WINNERS, pairs_of
 
 NAMES: tuple[Input, ...] = ("annotator", "model_a", "model_b", "battle_id", "criterion")
 OPTIONAL = (
@@ -29,6 +32,7 @@ OPTIONAL = (
     "features",
     "criterion",
     *OF_JUDGES,
+    "ranking",
     "annotator",
     "model_a",
     "model_b",
@@ -56,14 +60,14 @@ VOTE_COLUMNS: pl.Schema = pl.Schema(
         "question": pl.String(),
         "cost": pl.String(),
         "features": pl.String(),
-        "of_ranking": pl.UInt32(),
+        "ranked_names": pl.String(),
         "row": pl.Int64(),
     }
 )
 """The columns of checked votes; only annotator, models, outcome and row are never null.
 
-Propensities and costs are as they are written: only `rate` and `judges` read them. `of_ranking` is the number of
-votes that a ranking made, of which this is one. A `vote_id` is that of a vote that
+Propensities and costs are as they are written: only `rate` and `judges` read them. `ranked_names` is a ranking as JSON,
+whose first pair by name the models and the outcome are. A `vote_id` is that of a vote that
 this service exported; other values than UUIDs are null, because other services have columns of this name too.
 """
 _UUID = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
@@ -118,8 +122,13 @@ def check_batch(
     unreadable = raw.unusable.get("winner", {})
     uncertain = {**raw.ambiguous, **unreadable}
     no_vote = _text(frame["winner"]).is_in(list(schema.no_vote)) & ~_rows(frame, uncertain, first_row)
+    no_vote &= ~_is_given(frame["ranking"])
     frame = frame.filter(~no_vote)
 
+    rankings, bad_rankings = _parsed(frame["ranking"].alias("ranked_names"), parse_ranking)
+    of_pair = (_is_given(frame[name]) for name in ("model_a", "model_b", "winner", "features"))
+    beside = rankings.is_not_null() & reduce(or_, of_pair)
+    frame = _with_first_pairs(frame, rankings)
     outcome = frame["winner"].replace_strict(dict(schema.winners), default=None, return_dtype=pl.Int8)
     timestamps = parse_timestamps(frame["voted_at"], schema.clock, order)
     tags, bad_tags = _parsed(frame["tags"], parse_tags)
@@ -129,6 +138,8 @@ def check_batch(
     broken = [
         _unusable(frame, None, raw.ambiguous, first_row),
         *(_unusable(frame, name, why, first_row) for name, why in raw.unusable.items()),
+        _Broken("ranking", _at(bad_rankings, frame.height), lambda row: bad_rankings[row]),
+        _Broken("ranking", beside, lambda _: "must not be beside models, a winner or features, which are of a pair"),
         *_broken_rules(frame, schema, outcome, timestamps, now),
         _Broken("tags", _at(bad_tags, frame.height), lambda row: bad_tags[row]),
         _Broken("metadata", _at(bad_documents, frame.height), lambda row: bad_documents[row]),
@@ -148,7 +159,7 @@ def check_batch(
         pl.when(pl.col("vote_id").str.contains(_UUID)).then("vote_id"),
         pl.when(pl.col("annotator_kind") != "").then("annotator_kind"),
         pl.when(~pl.col("criterion").is_in(["", OVERALL])).then("criterion"),
-        "question", "cost", measures, "of_ranking",
+        "question", "cost", measures, rankings,
         "row",
         *(() if form.kept else form.measures),
     )  # fmt: skip
@@ -175,8 +186,24 @@ def _prepared(frame: pl.DataFrame, form: Form, first_row: int) -> pl.DataFrame:
         frame = frame.with_columns(annotator=pl.when(pl.col("annotator") != "").then(named).otherwise("annotator"))
     if form.schema.derive:
         frame = form.schema.derive(frame)
-    missing = [name for name in (*OPTIONAL, "of_ranking") if name not in frame.columns]
+    missing = [name for name in OPTIONAL if name not in frame.columns]
     return frame.with_columns(pl.lit(None, VOTE_COLUMNS.get(name, pl.String())).alias(name) for name in missing)
+
+
+def _with_first_pairs(frame: pl.DataFrame, rankings: pl.Series) -> pl.DataFrame:
+    """Return the records with the first pair of a ranking, by name, in the place of models and winner."""
+    if not rankings.count():
+        return frame
+    pairs = [None if text is None else pairs_of(json.loads(text))[0] for text in rankings]
+    columns = {
+        name: pl.Series(name, [None if pair is None else pair[place] for pair in pairs], pl.String)
+        for place, name in enumerate(("model_a", "model_b"))
+    }
+    columns["winner"] = pl.Series("winner", [None if pair is None else WINNERS[pair[2]] for pair in pairs], pl.String)
+    ranked = rankings.is_not_null()
+    return frame.with_columns(
+        pl.when(ranked).then(column).otherwise(frame[name]).alias(name) for name, column in columns.items()
+    )
 
 
 def _broken_rules(

@@ -10,7 +10,7 @@ import polars as pl
 from app.imports.formats.errors import FileTooLargeError, NoVotesError
 from app.imports.formats.schemas import Input
 from app.imports.formats.sources import RawBatch, VoteSource, refuse_long_values
-from app.imports.formats.values import MOST_RANKED
+from app.votes.rules import MOST_RANKED
 
 MAX_GRADES = 10_000_000
 """They are held in memory: those of one ranking may stand anywhere in the file."""

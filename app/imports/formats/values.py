@@ -8,10 +8,9 @@ from typing import get_args
 from pydantic import TypeAdapter, ValidationError
 
 from app.imports.formats.schemas import Input
-from app.votes.rules import Features, metadata_error, tag_errors
+from app.naming.names import name_error
+from app.votes.rules import Features, metadata_error, ranking_error, tag_errors
 
-MOST_RANKED = 20
-"""Models in one ranking: 190 pairs."""
 MAX_EXACT_FLOAT = 2.0**53
 """Up to this value floats represent every whole number exactly."""
 _FEATURES: TypeAdapter[Features] = TypeAdapter(Features)
@@ -68,25 +67,6 @@ def document_text(value: object) -> str | None:
     raise ValueError(f"must be text, a list or an object, is {value!r}")
 
 
-def ranking_text(value: object) -> str | None:
-    """Return a ranking as JSON: groups of names, the best first.
-
-    Raises
-    ------
-    ValueError : not a list of groups of names, fewer than 2 or more than 20 names, or a name twice.
-    """
-    if value is None:
-        return None
-    groups = value if isinstance(value, list) else []
-    if not groups or not all(isinstance(group, list) and group for group in groups):
-        raise ValueError("must be a list of groups of models, such as [[best], [second, equal to it]]")
-    names = [[name_text(name) or "" for name in group] for group in groups]
-    flat = [name for group in names for name in group]
-    if not 1 < len(flat) <= MOST_RANKED or len(set(flat)) < len(flat):
-        raise ValueError(f"must have 2 to {MOST_RANKED} models, each once")
-    return json.dumps(names)
-
-
 def measure_text(value: object) -> str | None:
     """Return a number, or an object of numbers, as text."""
     return json.dumps(value) if isinstance(value, dict | float) else name_text(value)
@@ -121,7 +101,7 @@ _SPECIAL: Mapping[Input, Callable[[object], str | None]] = {
     "metadata": document_text,
     "features": document_text,
     "siblings": document_text,
-    "ranking": ranking_text,
+    "ranking": document_text,
     "won_a": flag_text,
     "won_b": flag_text,
     "tied": flag_text,
@@ -180,6 +160,25 @@ def parse_features(text: str) -> str:
         first = error.errors(include_url=False, include_input=False)[0]
         place = "".join(f"/{part}" for part in first["loc"])
         raise ValueError(f"{place} {first.get('ctx', {}).get('error') or first['msg']}".strip()) from None
+
+
+def parse_ranking(text: str) -> str:
+    """Return a ranking, a JSON list of groups of names, with names as text.
+
+    Raises
+    ------
+    ValueError : no ranking, or an invalid name.
+    """
+    groups = _decoded(text)
+    if not isinstance(groups, list) or not all(isinstance(group, list) for group in groups):
+        raise ValueError('must be a list of groups of models, such as [["best"], ["second", "its equal"]]')
+    names = [[name_text(name) or "" for name in group] for group in groups]
+    fault = ranking_error(names) or next(
+        (fault for group in names for name in group if (fault := name_error(name))), None
+    )
+    if fault:
+        raise ValueError(fault)
+    return json.dumps(names, ensure_ascii=False)
 
 
 def _decoded(text: str) -> object:

@@ -1,7 +1,9 @@
 """Vote files as a whole, for `rate` and for notebooks."""
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 import polars as pl
@@ -10,7 +12,7 @@ from app.errors import BadInputError, FieldError
 from app.imports.formats.checks import Checked
 from app.imports.formats.errors import NoVotesError
 from app.imports.formats.reading import ReadOptions, VoteReader
-from app.votes.rules import OVERALL, WINNERS
+from app.votes.rules import OVERALL, WINNERS, pairs_of
 
 MAX_FAULTS = 1_000
 _MOST_NAMED = 50
@@ -27,9 +29,10 @@ class VoteFile:
     path : the file.
     schema : name of its format.
     annotator_column : the column with the annotator; None for pooled votes.
-    frame : one row for each vote, in file order: annotator, model_a, model_b (text), outcome (0 model_a, 1 model_b,
-        2 tie, 3 tie (bothbad)), battle_id, voted_at (UTC), tags (list of text), metadata (JSON text), criterion, each
-        of these five null where not given, and row, the record's number in the file from 0.
+    records : one row for each vote, a ranking or one on a pair, in file order: annotator, model_a, model_b (text),
+        outcome (0 model_a, 1 model_b, 2 tie, 3 tie (bothbad)), battle_id, voted_at (UTC), tags (list of text),
+        metadata (JSON text), criterion, each of these five null where not given, row, the record's number in the file
+        from 0, and ranked_names.
     rows_read : records in the file, including skipped and invalid ones, without blank lines.
     skipped : records without a vote.
     rejected : invalid records.
@@ -47,7 +50,7 @@ class VoteFile:
     path: Path
     schema: str
     annotator_column: str | None
-    frame: pl.DataFrame
+    records: pl.DataFrame
     rows_read: int
     skipped: int
     rejected: int
@@ -58,6 +61,25 @@ class VoteFile:
     unknown_words: str = ""
     judged: bool = False
     criterion: str = OVERALL
+
+    @cached_property
+    def frame(self) -> pl.DataFrame:
+        """The records, with a row for each pair of a ranking, and `of_ranking`, the number of these pairs or null."""
+        if not self.records["ranked_names"].count():
+            return self.records.with_columns(of_ranking=pl.lit(None, pl.UInt32))
+        rankings = [[] if text is None else pairs_of(json.loads(text)) for text in self.records["ranked_names"]]
+        names = ("model_a", "model_b", "outcome")
+        columns = self.records.select(names).schema
+        pairs = pl.Series("pair", [[dict(zip(names, pair, strict=True)) for pair in pairs] for pairs in rankings],
+                          pl.List(pl.Struct(columns)))  # fmt: skip
+        own = pl.concat_list(pl.struct(names))
+        length = pl.col("pair").list.len()
+        frame = self.records.with_columns(pairs).with_columns(of_ranking=pl.when(length > 0).then(length))
+        frame = frame.with_columns(pair=pl.when(length > 0).then("pair").otherwise(own)).drop(names)
+        frame = frame.explode("pair").unnest("pair")
+        apart = pl.concat_str("battle_id", "model_a", "model_b", separator="/")
+        ranked = pl.col("of_ranking").is_not_null()
+        return frame.with_columns(battle_id=pl.when(ranked).then(apart).otherwise("battle_id"))
 
     @property
     def table(self) -> pl.DataFrame:
@@ -121,7 +143,7 @@ def read_vote_file(
         path=path,
         schema=reader.form.schema.name,
         annotator_column=reader.form.annotator,
-        frame=frame,
+        records=frame,
         rows_read=read,
         skipped=sum(batch.skipped for batch in batches),
         rejected=sum(batch.rejected for batch in batches),
@@ -140,14 +162,14 @@ def join_vote_files(files: Sequence[VoteFile]) -> VoteFile:
     first = files[0]
     if len(files) == 1:
         return first
-    votes = pl.concat([file.frame for file in files], how="diagonal")
+    votes = pl.concat([file.records for file in files], how="diagonal")
     frame = _without_repeats(votes, judged=first.judged)
     faults = [FieldError(f"{file.path.name}, {fault.pointer}", fault.detail) for file in files for fault in file.faults]
     return replace(
         first,
         path=Path(", ".join(file.path.name for file in files)),
         schema=", ".join(dict.fromkeys(file.schema for file in files)),
-        frame=frame,
+        records=frame,
         rows_read=sum(file.rows_read for file in files),
         skipped=sum(file.skipped for file in files),
         rejected=sum(file.rejected for file in files),
@@ -177,11 +199,8 @@ def _by_criterion(votes: pl.DataFrame, criterion: str, path: Path) -> pl.DataFra
 
 
 def _without_repeats(votes: pl.DataFrame, *, judged: bool) -> pl.DataFrame:
-    key = votes.select("battle_id", "annotator", "criterion", *(("model_a", "model_b") if judged else ()))
+    sides = [pl.when(pl.col("ranked_names").is_null()).then(side).alias(side) for side in ("model_a", "model_b")]
+    key = votes.select("battle_id", "annotator", "criterion", *(sides if judged else ()))
     votes = votes.filter(key["battle_id"].is_null() | key.to_struct().is_first_distinct())
-    if votes["of_ranking"].count():  # of one battle the first ranking counts, with all its pairs
-        battle = pl.col("battle_id").str.strip_suffix(pl.concat_str(pl.lit("/"), "model_a", pl.lit("/"), "model_b"))
-        first = pl.col("row") == pl.col("row").first().over(battle, "annotator", "criterion")
-        votes = votes.filter(first | pl.col("of_ranking").is_null() | pl.col("battle_id").is_null())
     named = votes["vote_id"]
     return votes.filter(named.is_null() | named.is_first_distinct()) if named.count() else votes

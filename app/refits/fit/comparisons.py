@@ -70,7 +70,7 @@ def fit_kinds(fit_input: FitInput, cells: Cells, fitted: Rating) -> dict[Leaderb
             else:
                 rating = run_round(
                     cells, settings, keep_always=fit_input.keep_always, keep_never=left_out,
-                    weigher=fit_input.weigher(settings.evidence_tests),
+                    weigher=fit_input.weigher(settings.evidence_tests), votes=fit_input.votes_by_annotator,
                 )  # fmt: skip
                 found[LeaderboardName(whose)] = rating.models
         except RatingError:
@@ -231,7 +231,7 @@ def fit_criteria(fit_input: FitInput) -> tuple[dict[str, Rating], tuple[RatingNo
         try:
             found[criterion_tag(criterion)] = run_round(
                 own.cells(), own.settings, keep_always=own.keep_always, keep_never=fit_input.keep_never,
-                weigher=own.weigher(own.settings.evidence_tests),
+                weigher=own.weigher(own.settings.evidence_tests), votes=own.votes_by_annotator,
             )  # fmt: skip
         except RatingError as error:
             detail = f"there is no leaderboard of the criterion {criterion!r}: {error}"

@@ -69,7 +69,7 @@ def fit_snapshot(fit_input: FitInput, *, comparisons: bool = True) -> FitOutput:
             cells, settings,
             keep_always=fit_input.keep_always, keep_never=fit_input.keep_never, was_low=fit_input.was_low,
             was_excluded=fit_input.was_excluded,
-            weigher=fit_input.weigher(settings.evidence_tests),
+            weigher=fit_input.weigher(settings.evidence_tests), votes=fit_input.votes_by_annotator,
         )  # fmt: skip
         stages.end("round")
         leaderboards = {LeaderboardName(settings.method): fitted.models}

@@ -58,6 +58,7 @@ class FitInput:
     verdict_rule : what the verdict on the leaderboard asks for
     criteria : the votes by each criterion but overall, none of which is among the votes here
     battles : int64 array, shape (n_votes,); see `VoteArrays.battle`. None unless judges are compared with people
+    share : see `IndexedVotes.share`
     """
 
     annotator: Ids
@@ -91,6 +92,7 @@ class FitInput:
     style_features: tuple[str, ...] = ()
     measures: Floats | None = None
     battles: NDArray[np.int64] | None = None
+    share: Floats | None = None
 
     def cells(self, votes: Mask | None = None) -> Cells:
         """Return the votes as cells: all of them, or those that a mask of shape (n_votes,) picks."""
@@ -105,7 +107,14 @@ class FitInput:
         return IndexedVotes(
             [str(number) for number in self.annotator_ids], [str(number) for number in self.model_ids],
             self.annotator[votes], self.model_a[votes], self.model_b[votes], self.outcome[votes],
+            share=None if self.share is None else self.share[votes],
         )  # fmt: skip
+
+    @cached_property
+    def votes_by_annotator(self) -> Floats | None:
+        """The votes of each annotator, a ranking counted once, shape (n_annotators,); None without rankings."""
+        every = np.ones(len(self.outcome), dtype=np.bool_)
+        return None if self.share is None else self.indexed(every).rankings_by_annotator()
 
     def find_category(self, tags: Sequence[str]) -> Indices:
         """Return the place among these tags of the first that each vote has, their number if none, shape (n_votes,)."""
@@ -180,7 +189,9 @@ class FitInput:
         """Whose votes make the main leaderboard."""
         if not self.mixed or self.leaderboard_of == "all":
             return "all" if self.mixed else self._only_kind
-        votes = np.bincount(self.annotator, minlength=len(self.annotator_ids))
+        votes = self.votes_by_annotator
+        if votes is None:
+            votes = np.bincount(self.annotator, minlength=len(self.annotator_ids)).astype(np.float64)
         enough = (votes > self.settings.min_votes) & ~self.left_out(self.leaderboard_of)
         return self.leaderboard_of if int(enough.sum()) >= self.min_board_annotators else "all"
 

@@ -112,7 +112,7 @@ def list_annotator_votes(
         chances = _chances(scores, read_annotator_votes(conn, annotator, scores), pairs)
     return [
         ListedVote.model_validate(
-            {**row, "winner": WINNERS[row["outcome"]], "chance": None if row["criterion"] else chance}
+            {**row, "winner": WINNERS[row["outcome"]], "chance": None if row["criterion"] or row["ranking"] else chance}
         )
         for row, chance in zip(rows, chances, strict=True)
     ]

@@ -192,7 +192,7 @@ class ListedVote(OwnVote):
     """One vote of an annotator, without its metadata, under the models' current names."""
 
     chance: Chance | None = Field(
-        description="Null where a model has no score on the newest leaderboard, and by another criterion."
+        description="Null where a model has no score on the newest leaderboard, by another criterion, and of a ranking."
     )
 
 

@@ -15,7 +15,7 @@ from app.naming.service import find_annotators
 from app.rating.fit.elo import NATURAL_PER_ELO
 from app.rating.verdict.own_order import order_own_votes
 from app.review.own.schemas import OwnOrder, OwnPlace
-from app.review.queries import list_votes
+from app.review.queries import read_votes
 from app.snapshots.queries import newest_snapshot, read_models
 
 ENOUGH_VOTES = 20
@@ -49,22 +49,18 @@ def find_own_number(conn: Connection, holder: Caller | Voter, annotator: str | N
 def order_of(conn: Connection, annotator_id: int | None) -> OwnOrder:
     """Return the order that an annotator's votes show, once there are enough, and everyone's beside it."""
     contestants = read_contestants(conn)
-    rows = (
-        []
-        if annotator_id is None
-        else list_votes(conn, annotator_id, limit=_MOST_VOTES, before=None, contestants=contestants)
-    )
-    rows = [row for row in rows if not row["retracted"] and not row["replaced"]]
-    rows = [row for row in rows if row["model_a_id"] != row["model_b_id"] and row["criterion"] is None]
+    rows = [] if annotator_id is None else read_votes(conn, annotator_id, most=_MOST_VOTES, contestants=contestants)
+    rows = [row for row in rows if row[1] != row[2]]
+    number = len({row[0] for row in rows})
     snapshot = newest_snapshot(conn)
     useful = 0 if snapshot is None or annotator_id is None else _counted(conn, snapshot["id"], annotator_id)
-    needed = max(0, ENOUGH_VOTES - len(rows))
+    needed = max(0, ENOUGH_VOTES - number)
     if needed:
-        return OwnOrder(votes=len(rows), useful=useful, votes_needed=needed, models=[])
-    a, b = (np.array([row[side] for row in rows]) for side in ("model_a_id", "model_b_id"))
+        return OwnOrder(votes=number, useful=useful, votes_needed=needed, models=[])
+    a, b, outcome = (np.array([row[place] for row in rows]) for place in (1, 2, 3))
     ids, places = np.unique(np.concatenate([a, b]), return_inverse=True)
     first, second = places[: len(rows)], places[len(rows) :]
-    found = order_own_votes(first, second, _WORTH[[row["outcome"] for row in rows]], len(ids))
+    found = order_own_votes(first, second, _WORTH[outcome], len(ids))
     battles = np.bincount(places, minlength=len(ids))
     names = {
         row.id: row.name
@@ -72,7 +68,7 @@ def order_of(conn: Connection, annotator_id: int | None) -> OwnOrder:
     }
     board = {} if snapshot is None else _board(conn, snapshot["id"])
     return OwnOrder(
-        votes=len(rows),
+        votes=number,
         useful=useful,
         votes_needed=0,
         models=[

@@ -42,9 +42,10 @@ class OwnVote(BaseModel):
     id: UUID
     battle_id: str | None
     criterion: str | None = Field(None, description="The question that the vote answers; null means overall.")
-    model_a: str
+    model_a: str = Field(description="Of a ranking: of one of its pairs, as model_b and winner are.")
     model_b: str
     winner: Winner
+    ranking: list[list[str]] | None = Field(None, description="As it was given; null for a vote on a pair.")
     voted_at: datetime | None
     received_at: datetime
     retracted: bool = Field(description="Whether it was retracted, and so does not count.")

@@ -31,7 +31,7 @@ from app.database.tables import (
     withdrawn_retractions,
 )
 from app.snapshots.vote_sets import is_retracted, is_retracted_sql
-from app.votes.queries import battle_of
+from app.votes.queries import battle_of, ranking_of, ranks
 
 # The number must differ from other locks' numbers.
 _RETRACTIONS_LOCK = 20_261_122
@@ -87,7 +87,7 @@ def votes_of(target: Target, key: Any) -> ColumnElement[bool]:
         case "import":
             meant = c.import_id == key
         case "model":
-            meant = or_(c.model_a_id == key, c.model_b_id == key)
+            meant = or_(c.model_a_id == key, c.model_b_id == key, ranks(key))
         case "battle":
             try:
                 meant = or_(c.battle_id == key, c.sealed_battle_id == UUID(key))
@@ -159,6 +159,7 @@ def get_vote(conn: Connection, vote_id: UUID) -> RowMapping | None:
         select(
             *columns,
             battle_of(),
+            ranking_of(),
             c.sealed_battle_id.is_not(None).label("sealed"),
             model_a.c.name.label("model_a"),
             model_b.c.name.label("model_b"),

@@ -67,9 +67,10 @@ class VoteOnRecord(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     id: UUID
-    model_a: str
+    model_a: str = Field(description="Of a ranking: of one of its pairs, as model_b and winner are.")
     model_b: str
     winner: Winner
+    ranking: list[list[str]] | None = Field(description="As it was given; null for a vote on a pair.")
     annotator: str
     annotator_id: UUID
     battle_id: str | None

@@ -8,7 +8,7 @@
 from stable_arena_client.async_client import AsyncStableArena
 from stable_arena_client.client import StableArena
 from stable_arena_client.errors import ArenaError, ArenaUnreachableError, ProblemError
-from stable_arena_client.models import Policy, Vote
+from stable_arena_client.models import Policy, RankedVote, Vote
 from stable_arena_client.retries import NO_RETRIES, Retries
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "AsyncStableArena",
     "Policy",
     "ProblemError",
+    "RankedVote",
     "Retries",
     "StableArena",
     "Vote",

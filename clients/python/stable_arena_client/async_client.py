@@ -53,11 +53,11 @@ class AsyncStableArena:
         """Close the connections."""
         await self._http.aclose()
 
-    async def vote(self, vote: models.Vote) -> models.RecordedVoteAnswer:
-        """Record a vote on two models; needs a key with scope `ingest`, or an ingest token."""
+    async def vote(self, vote: calls.AnyVote) -> models.RecordedVoteAnswer:
+        """Record a vote on two models, or a ranking; needs a key with scope `ingest`, or an ingest token."""
         return await self._send(calls.post_vote(vote))
 
-    async def vote_many(self, votes: Iterable[models.Vote], *, batch: int = 1000) -> AsyncIterator[models.VoteResult]:
+    async def vote_many(self, votes: Iterable[calls.AnyVote], *, batch: int = 1000) -> AsyncIterator[models.VoteResult]:
         """Record votes in batches; yield the result of each, in order. Nothing is sent until the results are read."""
         done = 0
         for part in calls.in_batches(votes, batch):

@@ -18,6 +18,7 @@ Method = Literal["am-elo", "m-elo", "m-elo-all", "elo"]
 Reason = Literal["skip", "identity_leaked", "failed"]
 Winner = Literal["model_a", "model_b", "tie", "tie (bothbad)", "both_bad", "bothbad"]
 Side = Literal["left", "right", "tie", "bothbad", "both_bad"]
+AnyVote = models.Vote | models.RankedVote
 LARGEST_BATCH = 10_000
 
 
@@ -54,7 +55,7 @@ class Call(Generic[Answer]):
         return self.answer.model_validate_json(response.content)
 
 
-def post_vote(vote: models.Vote) -> Call[models.RecordedVoteAnswer]:
+def post_vote(vote: AnyVote) -> Call[models.RecordedVoteAnswer]:
     """Record a vote, once however often it is sent."""
     return Call("POST", "/votes", models.RecordedVoteAnswer, body=_dump(vote), headers=_once())
 
@@ -65,7 +66,7 @@ def cast_vote(token: str, winner: Side, annotator: str | None) -> Call[models.Re
     return Call("POST", "/votes", models.RecordedVoteAnswer, body=_dump(body))
 
 
-def post_batch(votes: Sequence[models.Vote]) -> Call[models.BatchAnswer]:
+def post_batch(votes: Sequence[AnyVote]) -> Call[models.BatchAnswer]:
     """Record votes, once however often the batch is sent."""
     body = {"votes": [_dump(vote) for vote in votes]}
     return Call("POST", "/votes/batch", models.BatchAnswer, body=body, headers=_once())
@@ -152,7 +153,7 @@ def get_page(
     return Call("GET", path, page, params={**params, "limit": 100, "cursor": cursor})
 
 
-def in_batches(votes: Iterable[models.Vote], size: int) -> Iterator[list[models.Vote]]:
+def in_batches(votes: Iterable[AnyVote], size: int) -> Iterator[list[AnyVote]]:
     """Split votes into batches."""
     if not 1 <= size <= LARGEST_BATCH:
         raise ValueError(f"a batch has 1 to {LARGEST_BATCH:,} votes")

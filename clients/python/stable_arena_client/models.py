@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description 37da8ec33fde9cfe: make docs.
+# Written by clients/python/generate.py from the OpenAPI description e2a44f0df826fe01: make docs.
 
 from __future__ import annotations
 
@@ -253,9 +253,16 @@ class OwnVote(BaseModel):
         str | None,
         Field(description="The question that the vote answers; null means overall."),
     ] = None
-    model_a: str
+    model_a: Annotated[
+        str,
+        Field(description="Of a ranking: of one of its pairs, as model_b and winner are."),
+    ]
     model_b: str
     winner: Literal["model_a", "model_b", "tie", "tie (bothbad)"]
+    ranking: Annotated[
+        list[list[str]] | None,
+        Field(description="As it was given; null for a vote on a pair."),
+    ] = None
     voted_at: AwareDatetime | None
     received_at: AwareDatetime
     retracted: Annotated[bool, Field(description="Whether it was retracted, and so does not count.")]
@@ -518,6 +525,56 @@ class ProblemFieldError(BaseModel):
     detail: Annotated[str, Field(description="What is wrong there.")]
 
 
+class RankedVote(BaseModel):
+    """
+    One annotator's order of several models: one vote, which the fit reads as a vote for each pair of them.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    ranking: Annotated[
+        list[list[str]],
+        Field(
+            description='The models in groups, the best first; those of one group are equal. 2 to 20 models, each once. The best of several is `[["best"], ["second", "third"]]`.'
+        ),
+    ]
+    annotator: Annotated[
+        str,
+        Field(description="Opaque key of the annotator; the same person or judge always has the same."),
+    ]
+    annotator_kind: Annotated[
+        Literal["human", "judge"] | None,
+        Field(description="human, or judge: an LLM. The first vote that says it holds; another kind is refused later."),
+    ] = None
+    battle_id: Annotated[
+        str | None,
+        Field(description="The pairing that was judged; an annotator judges it once by each criterion."),
+    ] = None
+    criterion: Annotated[
+        str | None,
+        Field(
+            description="The question that the vote answers, such as `accuracy`; by default `overall`, the one question of the main leaderboard. Each other criterion has a leaderboard of its own, `criterion=accuracy`."
+        ),
+    ] = None
+    voted_at: Annotated[
+        AwareDatetime | None,
+        Field(
+            description="When the vote was cast, with its time zone; at most 5 minutes ahead of the service's clock. May be called `timestamp` too."
+        ),
+    ] = None
+    tags: Annotated[
+        list[str] | None,
+        Field(description="Words to group votes by; those that begin with `criterion=` have no leaderboard."),
+    ] = None
+    metadata: Annotated[
+        dict[str, Any] | None,
+        Field(
+            description="Anything else worth keeping: at most 16000 characters as JSON, and 100 values at all levels."
+        ),
+    ] = None
+
+
 class RecordedVoteAnswer(BaseModel):
     """
     A vote that is on record.
@@ -532,6 +589,10 @@ class RecordedVoteAnswer(BaseModel):
     replaces: Annotated[
         UUID | None,
         Field(description="The annotator's earlier vote that this one replaces."),
+    ] = None
+    pairs: Annotated[
+        int | None,
+        Field(description="Of a ranking that was created: the pairs of models that it orders."),
     ] = None
     left: Annotated[
         str | None,
@@ -841,7 +902,7 @@ class VoteBatch(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
     )
-    votes: list[Vote]
+    votes: list[Vote | RankedVote]
 
 
 class VoteCounts(BaseModel):
@@ -869,6 +930,10 @@ class VoteResult(BaseModel):
     replaces: Annotated[
         UUID | None,
         Field(description="The annotator's earlier vote that this one replaces."),
+    ] = None
+    pairs: Annotated[
+        int | None,
+        Field(description="Of a ranking that was created: the pairs of models that it orders."),
     ] = None
     detail: Annotated[str | None, Field(description="Why it was not recorded.")] = None
     errors: Annotated[

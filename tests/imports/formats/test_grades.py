@@ -27,9 +27,9 @@ def log_of(model: str, grades: list[Any], status: str = "success") -> dict[str, 
 OWL = log_of("owl", [("match", "C"), ("match", True), ("model_graded_qa", {"clear": 4, "true": "P"}), ("match", None)])
 ELK = log_of("elk", [("match", "I"), ("match", 1), ("model_graded_qa", {"clear": 2.5, "true": "C"}), ("match", 1)])
 VOTES = [
-    ("match", "quiz/0/elk/owl", None, B), ("match", "quiz/1/elk/owl", None, TIE),
-    ("model_graded_qa/openai/judge", "quiz/2/elk/owl", "clear", B),
-    ("model_graded_qa/openai/judge", "quiz/2/elk/owl", "true", A),
+    ("match", "quiz/0", None, B), ("match", "quiz/1", None, TIE),
+    ("model_graded_qa/openai/judge", "quiz/2", "clear", B),
+    ("model_graded_qa/openai/judge", "quiz/2", "true", A),
 ]  # fmt: skip
 
 

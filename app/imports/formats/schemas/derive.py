@@ -1,7 +1,6 @@
 """Converts columns of some formats to the fields of a vote."""
 
 import json
-from itertools import combinations
 
 import polars as pl
 
@@ -146,33 +145,6 @@ def from_ranks(frame: pl.DataFrame) -> pl.DataFrame:
         named = pl.concat_str("battle_id", "model_a", "model_b", separator="/")
         votes = votes.with_columns(battle_id=named)
     return votes
-
-
-def from_ranking(frame: pl.DataFrame) -> pl.DataFrame:
-    """Make a vote of each pair of a ranking, in the order of the names: a ranking has no sides.
-
-    `of_ranking` is the number of these votes.
-    """
-    pairs = pl.Series("vote", [_pairs(text) for text in frame["ranking"]], _PAIRS)
-    votes = frame.with_columns(pairs, of_ranking=pairs.list.len()).explode("vote").unnest("vote")
-    if "battle_id" in votes.columns:
-        named = pl.concat_str("battle_id", "model_a", "model_b", separator="/")
-        votes = votes.with_columns(battle_id=pl.when(_text("battle_id") != "").then(named))
-    return votes
-
-
-_PAIRS = pl.List(pl.Struct(dict.fromkeys(("model_a", "model_b", "winner"), pl.String)))
-
-
-def _pairs(ranking: str | None) -> list[dict[str, str | None]]:
-    """Return the pairs of a ranking; one without models where it could not be read, so that the record is invalid."""
-    if not ranking:
-        return [dict.fromkeys(("model_a", "model_b", "winner"))]
-    place = sorted((name, i) for i, group in enumerate(json.loads(ranking)) for name in group)
-    return [
-        {"model_a": a, "model_b": b, "winner": "equal" if i == j else "first" if i < j else "second"}
-        for (a, i), (b, j) in combinations(place, 2)
-    ]
 
 
 def with_turn(frame: pl.DataFrame) -> pl.DataFrame:

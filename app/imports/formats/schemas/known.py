@@ -11,6 +11,7 @@ _OURS: Mapping[Input, str] = {
     "battle_id": "battle_id", "voted_at": "timestamp", "tags": "tags", "metadata": "metadata",
     "propensity": "propensity", "vote_id": "vote_id",
     "annotator_kind": "annotator_kind", "criterion": "criterion", "cost": "cost", "features": "features",
+    "ranking": "ranking",
 }  # fmt: skip
 _RANKINGS: Mapping[str, dict[Input, str]] = {"rankings-of-items": {"battle_id": "item"}, "rankings": {}}
 _GRADES: Mapping[str, dict[Input, str]] = {"ranks": {"rank": "rank"}, "grades": {"grade": "rating"}}
@@ -68,15 +69,13 @@ SCHEMAS: tuple[Schema, ...] = (
         annotator="judge",
         derive=derive.from_games_with_key,
     ),
-    # Several answers in order, the best group first; answers in one group are equal. A vote for each pair.
+    # Several answers in order, the best group first; answers in one group are equal. Other records may be on pairs.
     *(
         Schema(
             name,
             required={"ranking": "ranking", **battle},
-            optional={input_: column for input_, column in _OURS.items() if input_ not in battle},
+            optional={name: column for name, column in {**_VOTE, **_OURS}.items() if name not in ("ranking", *battle)},
             kind="jsonl",
-            winners={"first": A, "second": B, "equal": TIE},
-            derive=derive.from_ranking,
         )
         for name, battle in _RANKINGS.items()
     ),
@@ -86,9 +85,7 @@ SCHEMAS: tuple[Schema, ...] = (
             name,
             required={"battle_id": "item", "model": "model", **graded},
             optional=_GRADED,
-            winners={"first": A, "second": B, "equal": TIE},
             no_vote=_MISSING,
-            derive=derive.from_ranking,
         )
         for name, graded in _GRADES.items()
     ),
