@@ -47,6 +47,14 @@ class Curvature:
         """Scores' block, shape (n_models, n_models), with the rows and columns of features where there are any."""
         return scores_block(self.stiffness, self.likelihood.cells.n_models, len(self.gradient_scores))
 
+    @cached_property
+    def profile(self) -> Floats:
+        """A less what the leans, once eliminated, take off it."""
+        size, one = len(self.gradient_scores), np.ones(len(self.D))
+        taken = [self.likelihood.products(row, one)[:size, :size] for row in self.leans]
+        profile: Floats = self.A - np.sum(taken, axis=0) if taken else self.A
+        return profile
+
 
 class AnnotatorTerms(Protocol):
     """What the solver needs of a likelihood: a sum over annotators, each with an entry of its own in the Hessian.

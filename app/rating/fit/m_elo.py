@@ -1,7 +1,6 @@
 """m-ELO, and scores at other fixed abilities. The objective is convex."""
 
 import math
-from typing import Protocol, TypeVar
 
 import numpy as np
 from scipy.linalg import LinAlgError
@@ -9,7 +8,7 @@ from scipy.linalg import LinAlgError
 from app.rating.arrays import Floats, Indices
 from app.rating.errors import NoFiniteScoreError, NotConvergedError
 from app.rating.fit.arrow import Block, shift_projector, typical_information
-from app.rating.fit.likelihood import Likelihood
+from app.rating.fit.likelihood import Curvature, Likelihood
 from app.rating.fit.partitions import centre
 from app.rating.fit.result import FitResult
 from app.rating.fit.sqp import CONVERGED, ENOUGH, MAX_HALVINGS, MAX_ITERATIONS, ROUNDING, SUFFICIENT_DECREASE
@@ -17,37 +16,6 @@ from app.rating.threads import one_blas_thread
 from app.rating.votes.cells import Cells
 from app.rating.votes.compact import pool_annotators
 from app.rating.votes.graph import find_components, find_identified, strong_classes
-
-
-class Expansion(Protocol):
-    """The derivatives of an objective by the scores: its value, gradient and Hessian, and an entry for each cell."""
-
-    @property
-    def value(self) -> float:
-        """The objective."""
-
-    @property
-    def gradient_scores(self) -> Floats:
-        """Shape (n_models,)."""
-
-    @property
-    def A(self) -> Floats:  # noqa: N802  the mathematics' own name
-        """Shape (n_models, n_models), singular along the shifts."""
-
-    @property
-    def cross(self) -> Floats:
-        """Shape (n_cells,); only its length is read, for the rounding error of the value."""
-
-
-Point = TypeVar("Point", bound=Expansion)
-Point_co = TypeVar("Point_co", bound=Expansion, covariant=True)
-
-
-class ScoreTerms(Protocol[Point_co]):
-    """What the search for scores needs of an objective: it is convex in the scores."""
-
-    def expand(self, R: Floats, theta: Floats, /) -> Point_co:
-        """Return the derivatives at the scores, abilities fixed."""
 
 
 def fit_m_elo(cells: Cells, component: Indices, start: Floats | None = None) -> FitResult:
@@ -94,16 +62,14 @@ def fit_m_elo(cells: Cells, component: Indices, start: Floats | None = None) -> 
 def fit_m_elo_unchecked(cells: Cells, component: Indices, start: Floats | None = None) -> FitResult:
     """Maximise as `fit_m_elo`; where the maximum lies at infinity, stop far out, as a start for other fits."""
     R = np.zeros(cells.n_models) if start is None else start
-    pooled, _ = minimise_scores(Likelihood(pool_annotators(cells), None), component, R, np.ones(1))
+    pooled = minimise_scores(Likelihood(pool_annotators(cells), None), component, R, np.ones(1))
     theta, no_annotator = np.ones(cells.n_annotators), np.zeros(cells.n_annotators, dtype=bool)
     return FitResult(pooled.R, theta, no_annotator, pooled.log_likelihood, pooled.iterations, no_annotator)
 
 
 @one_blas_thread()
-def minimise_scores(
-    likelihood: ScoreTerms[Point], component: Indices, R: Floats, theta: Floats
-) -> tuple[FitResult, Point]:
-    """Minimise −ℓ(R) at fixed abilities by Newton's method with backtracking.
+def minimise_scores(likelihood: Likelihood, component: Indices, R: Floats, theta: Floats) -> FitResult:
+    """Minimise −ℓ(R) at fixed abilities, leans at their best, by Newton's method with backtracking.
 
     Parameters
     ----------
@@ -111,10 +77,6 @@ def minimise_scores(
     component : of each model; the mean of each component's scores is 0
     R : start, shape (n_models,)
     theta : shape (n_annotators,)
-
-    Returns
-    -------
-    The fit, and the derivatives there.
 
     Raises
     ------
@@ -130,7 +92,7 @@ def minimise_scores(
     point = likelihood.expand(R, theta)
     for iteration in range(MAX_ITERATIONS):
         try:
-            step: Floats = -Block(point.A + typical_information(point.A) * shifts).solve(point.gradient_scores)
+            step: Floats = -Block(point.profile + typical_information(point.A) * shifts).solve(point.gradient_scores)
         except LinAlgError:
             raise NotConvergedError(f"the Hessian is singular at iteration {iteration + 1}", R, theta) from None
         decrement = -float(step @ point.gradient_scores)
@@ -138,7 +100,7 @@ def minimise_scores(
         if left <= CONVERGED or decrement <= ENOUGH:
             R = centre(R + step, component)
             point, no_annotator = likelihood.expand(R, theta), np.zeros(len(theta), dtype=bool)
-            return FitResult(R, theta, no_annotator, -point.value, iteration + 1, no_annotator), point
+            return FitResult(R, theta, no_annotator, -point.value, iteration + 1, no_annotator)
         found = _search(likelihood, component, point, R, theta, step, decrement)
         if found is None:
             message = f"no step decreases the objective (decrement {decrement:.1e}) at iteration {iteration + 1}"
@@ -149,9 +111,9 @@ def minimise_scores(
 
 
 def _search(
-    likelihood: ScoreTerms[Point], component: Indices, point: Point, R: Floats, theta: Floats, step: Floats,
+    likelihood: Likelihood, component: Indices, point: Curvature, R: Floats, theta: Floats, step: Floats,
     decrement: float,
-) -> tuple[Floats, Point] | None:  # fmt: skip
+) -> tuple[Floats, Curvature] | None:  # fmt: skip
     """Halve the step until the objective decreases enough; None where it never does."""
     noise = ROUNDING * math.sqrt(len(point.cross)) * abs(point.value)
     length = 1.0

@@ -94,7 +94,7 @@ def fit_leans(ballots: Ballots, settings: LoopSettings) -> LeanFit:
     told, component = tell_leans(small.cells), found.components.label[small.models]
     x = features_of(small.cells) * told[small.cells.annotator]
     likelihood = LeaningLikelihood(replace(small.cells, features=x))
-    fit, _ = minimise_scores(likelihood, component, found.fit.R, np.ones(len(told)))
+    fit = minimise_scores(likelihood, component, found.fit.R, np.ones(len(told)))
     return LeanFit(replace(found, fit=replace(found.fit, R=fit.R)), told, likelihood.leans)
 
 

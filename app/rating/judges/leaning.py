@@ -1,30 +1,20 @@
 """Scores from votes whose annotators each have leans: m-ELO's search, with the leans eliminated."""
 
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 
 from app.rating.arrays import Floats, Mask, sum_by
 from app.rating.fit.bias import WIDE
 from app.rating.fit.features import FeatureLikelihood, features_of
-from app.rating.fit.likelihood import laplacian
+from app.rating.fit.likelihood import Curvature, laplacian
 from app.rating.votes.cells import Cells
 
 FEWEST = 2.0  # votes' worth of contrast in a feature, from which a lean can be told from scores
 DEPENDENT = 1e-9  # share of a lean's information that rounding may leave
 
 
-@dataclass(frozen=True)
-class Profiled:
-    """The profile objective at one point; as in `Curvature`, A the Hessian of the profile."""
-
-    value: float
-    gradient_scores: Floats
-    A: Floats
-    cross: Floats
-
-
-class LeaningLikelihood:
+class LeaningLikelihood(FeatureLikelihood):
     """−ℓ(R) + Σ_k |b_k|²/(2·3²), P(left wins) = σ(R_left − R_right + xᵀb_k), each b_k at its best; minimised over R.
 
     That of a fit with features where abilities are 1 and the crowd has no taste: of few judges it is open what a crowd
@@ -37,19 +27,13 @@ class LeaningLikelihood:
     """
 
     def __init__(self, cells: Cells) -> None:
-        self.no_taste = np.zeros(features_of(cells).shape[1])
-        self.likelihood = FeatureLikelihood(cells, None, np.full((cells.n_annotators, len(self.no_taste)), WIDE**-2))
+        super().__init__(cells, None, np.full((cells.n_annotators, features_of(cells).shape[1]), WIDE**-2))
 
-    @property
-    def leans(self) -> Floats:
-        """B where the objective was last expanded, shape (n_annotators, n_features)."""
-        return self.likelihood.leans
-
-    def expand(self, R: Floats, theta: Floats) -> Profiled:
-        """Return the objective, its gradient and its Hessian at the scores."""
-        point, models = self.likelihood.expand(np.concatenate([R, self.no_taste]), theta), slice(len(R))
-        A = point.A - np.sum([self.likelihood.products(row, theta) for row in point.leans], axis=0)
-        return Profiled(point.value, point.gradient_scores[models], A[models, models], point.cross)
+    def expand(self, R: Floats, theta: Floats, *, exact: bool = True, out: Floats | None = None) -> Curvature:
+        """Return gradient and Hessian at the scores, shape (n_models,), the leans eliminated."""
+        no_taste, size = np.zeros(self.z.shape[1]), len(R)
+        point = super().expand(np.concatenate([R, no_taste]), theta, exact=exact, out=out)
+        return replace(point, gradient_scores=point.gradient_scores[:size], stiffness=point.stiffness[: size**2])
 
 
 def tell_leans(cells: Cells) -> Mask:

@@ -51,7 +51,7 @@ def test_derivatives_are_those_of_the_objective_with_the_leans_at_their_minimum(
         return (up.value - down.value) / twice, scores / twice, abilities / twice
 
     point, none = likelihood.expand(R, theta), np.zeros(7)
-    reduced = point.A - np.sum([likelihood.products(row, one) for row in point.leans], axis=0)
+    reduced = point.profile
     rows = np.array([likelihood.by_model(point.cross, unit) for unit in np.eye(12)])
     for i, along in enumerate(np.eye(7)):
         value, scores, abilities = slope(along, 0 * one)

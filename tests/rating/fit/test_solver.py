@@ -58,7 +58,7 @@ def test_a_step_that_overshoots_is_halved(cells: Cells) -> None:
     """So far from the maximum the curvature is next to nothing."""
     label = together(cells)
     start = 6.0 * np.cos(np.pi * np.arange(cells.n_models))
-    here, _ = minimise_scores(Likelihood(pool_annotators(cells), None), label, start, np.ones(1))
+    here = minimise_scores(Likelihood(pool_annotators(cells), None), label, start, np.ones(1))
     np.testing.assert_allclose(here.R, fit_m_elo(cells, label).R, atol=1e-9)
 
 

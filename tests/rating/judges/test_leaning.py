@@ -41,7 +41,7 @@ def swapped(ballots: Ballots, who: np.ndarray) -> Ballots:
 def test_the_scores_and_leans_are_those_of_a_joint_search(judged: Judged) -> None:
     v = judged.ballots.votes
     likelihood = LeaningLikelihood(judged.ballots.featured())
-    fit, _ = minimise_scores(likelihood, ALIKE, np.zeros(6), np.ones(2))
+    fit = minimise_scores(likelihood, ALIKE, np.zeros(6), np.ones(2))
 
     def objective(x: np.ndarray) -> float:
         d = x[v.model_a] - x[v.model_b] + x[6 + v.annotator]
@@ -59,12 +59,12 @@ def test_the_derivatives_are_those_of_the_profile(judged: Judged) -> None:
         up, down = (likelihood.expand(R + sign * step * np.eye(6)[i], np.ones(2)) for sign in (1, -1))
         assert point.gradient_scores[i] == pytest.approx((up.value - down.value) / (2 * step), abs=1e-4)
         change = (up.gradient_scores - down.gradient_scores) / (2 * step)
-        assert point.A[i] == pytest.approx(change, abs=1e-4)
+        assert point.profile[i] == pytest.approx(change, abs=1e-4)
 
 
 def test_without_leans_it_is_m_elo(judged: Judged) -> None:
     plain = fit_m_elo(judged.ballots.cells(), ALIKE)
-    fit, _ = minimise_scores(LeaningLikelihood(of_some(judged, [0.0, 0.0])), ALIKE, np.zeros(6), np.ones(2))
+    fit = minimise_scores(LeaningLikelihood(of_some(judged, [0.0, 0.0])), ALIKE, np.zeros(6), np.ones(2))
     assert pytest.approx(plain.R, abs=1e-9) == fit.R
 
 
