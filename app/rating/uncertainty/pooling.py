@@ -20,7 +20,7 @@ LEAST, MOST = 1.0 / ELO_PER_NATURAL, 500.0 / ELO_PER_NATURAL
 """Between which τ is sought: from one Elo point on it makes a difference."""
 CLOSE = 1e-10  # decrement from which one more step converges
 ROUGH = 1e-2  # the same while abilities or τ still move
-FLAT = 1e-6  # decrement below which rounding hides a decrease
+FLAT = 1e-6  # decrement below which rounding hides a decrease; a step from there is exact to 0.001 points
 PILOT = 50.0 / ELO_PER_NATURAL  # τ at which the dispersion is measured
 ROUNDS, STEPS = 2, 6  # of τ and the abilities; of abilities and scores at one τ
 STILL = 1e-3  # root mean square of an ability's move from which it is done
@@ -136,7 +136,7 @@ class PooledLikelihood:
 
     def _expand(self, tau: float, S: Floats, R: Floats) -> tuple[float, Expansion]:
         """Return the objective, minimised, and the votes' part of it with its derivatives."""
-        points = self._points(R)
+        points = self.points(R)
         value = sum(point.value for point in points) / self.dispersion
         g, A = (np.stack([getattr(each, name) for each in points]) for name in ("gradient_scores", "A"))
         point = Expansion(R, value, g / self.dispersion, A / self.dispersion)
@@ -152,7 +152,8 @@ class PooledLikelihood:
         Rao and Scott (1981), for the mean design effect; Pauli, Racugno and Ventura (2011), for its use in posteriors.
         """
         squares, information = 0.0, 0.0
-        points, free = self._points(fit.R), np.sqrt(self.ability_variances(fit.R))
+        points = self.points(fit.R)
+        free = np.sqrt(self.ability_variances(points))
         for likelihood, R, point in zip(self.likelihoods, fit.R, points, strict=True):
             of_models = np.diag(point.A)
             lever = find_leverage(likelihood, R, self.theta, of_models + fit.tau**-2)
@@ -161,12 +162,13 @@ class PooledLikelihood:
             information += float(of_models.sum() - np.trace(likelihood.products(point.cross, free)))
         return squares / information
 
-    def ability_variances(self, R: Floats) -> Floats:
+    def ability_variances(self, points: Sequence[Curvature]) -> Floats:
         """Return the variance of each ability at known scores, votes without dispersion, shape (n_annotators,)."""
-        D = sum(point.D for point in self._points(R)) + self.precision
+        D = sum(point.D for point in points) + self.precision
         return np.where(D > 0.0, 1.0 / np.where(D > 0.0, D, 1.0), 0.0)
 
-    def _points(self, R: Floats) -> list[Curvature]:
+    def points(self, R: Floats) -> list[Curvature]:
+        """Return the derivatives of each category's −ℓ_c at its scores."""
         return [each.expand(x, self.theta) for each, x in zip(self.likelihoods, R, strict=True)]
 
 
@@ -192,7 +194,7 @@ def fit_categories(
     ----------
     Gelman (2006), for the prior.
     """
-    fit = likelihood.fit(PILOT, np.tile(R, (len(likelihood.likelihoods), 1)))
+    fit = likelihood.fit(PILOT, np.tile(R, (len(likelihood.likelihoods), 1)), close=ROUGH)
     likelihood.dispersion = likelihood.measure_dispersion(fit)
     for _ in range(ROUNDS):
         for _ in range(STEPS):
@@ -201,7 +203,7 @@ def fit_categories(
             if np.mean((likelihood.theta - before) ** 2) < STILL**2:
                 break
         taus, fit = _find_spread(likelihood, fit)
-    return [likelihood.fit(tau, fit.R) for tau in taus]
+    return [likelihood.fit(tau, fit.R, close=FLAT) for tau in taus]
 
 
 def _find_spread(likelihood: PooledLikelihood, fit: PooledFit) -> tuple[list[float], PooledFit]:

@@ -9,9 +9,9 @@ from scipy.linalg import eigh
 
 from app.rating.arrays import Floats, Ints, sum_by
 from app.rating.errors import VotesError
-from app.rating.fit.arrow import find_multiplier, shift_projector
-from app.rating.fit.likelihood import Curvature, Likelihood
-from app.rating.fit.scale import ELO_PER_NATURAL, find_scale
+from app.rating.fit.arrow import shift_projector
+from app.rating.fit.likelihood import Likelihood
+from app.rating.fit.scale import ELO_PER_NATURAL, WIDTH
 from app.rating.threads import one_blas_thread
 from app.rating.uncertainty.models import make_model_estimates
 from app.rating.uncertainty.pooling import PooledFit, PooledLikelihood, fit_categories
@@ -142,7 +142,7 @@ def pool_categories(whole: Rating, categories: Sequence[Cells]) -> Categories:
     precision = (whole.annotator_unit / (fit.prior_sd or np.inf)) ** 2
     likelihood = PooledLikelihood(parts, theta, component, precision)
     point = Likelihood(fit.counted(small.cells), fit.prior_sd).expand(fit.R, fit.theta)
-    fits = fit_categories(likelihood, R, _follow(whole, parts, point))
+    fits = fit_categories(likelihood, R, _follow(whole, parts))
     shifts = shift_projector(component)
     information = point.A / np.outer(whole.unit, whole.unit) / likelihood.dispersion
     known = np.linalg.inv(information + shifts) - shifts
@@ -154,7 +154,7 @@ def pool_categories(whole: Rating, categories: Sequence[Cells]) -> Categories:
     )
     spread = (likelihood.theta - likelihood.theta.mean()) ** 2
     if fit.prior_sd is not None:  # without one they scatter by their errors too
-        spread += likelihood.dispersion * likelihood.ability_variances(fits[1].R)
+        spread += likelihood.dispersion * likelihood.ability_variances(likelihood.points(fits[1].R))
     return Categories(whole, counted, fits, known, (shares * spread) @ shares.T)
 
 
@@ -174,8 +174,13 @@ def _weighed(whole: Rating, cells: Cells) -> Cells:
     return replace(here, n=weight * here.n, s=weight * here.s, ties=weight * here.ties)
 
 
-def _follow(whole: Rating, parts: Sequence[Cells], point: Curvature) -> Callable[[Floats, Floats], Floats]:
-    """Return what fits the abilities at scores by category, on the main fit's terms, their mean kept."""
+def _follow(whole: Rating, parts: Sequence[Cells]) -> Callable[[Floats, Floats], Floats]:
+    """Return what fits the abilities at scores by category, their mean kept.
+
+    They maximise the main fit's own terms. Its multiplier λ has a value for each category, by the annotators' variance
+    there: at a common maximum p Σ θ(θ − 1) = −λ Σ θ(1 − tanh²), which would make the abilities of a category the lower
+    the more they vary. At the main scores λ is that of the main fit.
+    """
     fit, size = whole.fit, len(whole.small.models)
     names = ("annotator", "model_a", "model_b", "n", "s", "ties")
     columns = {name: np.concatenate([getattr(cells, name) for cells in parts]) for name in names}
@@ -184,14 +189,19 @@ def _follow(whole: Rating, parts: Sequence[Cells], point: Curvature) -> Callable
     order = np.argsort(columns["annotator"], kind="stable")
     stacked: dict[str, Any] = {name: column[order] for name, column in columns.items()}
     likelihood = Likelihood(replace(parts[0], **stacked, n_models=size * len(parts)), fit.prior_sd)
-    scale = find_scale(point.likelihood.cells)
-    multiplier = find_multiplier(scale, point, fit.theta, fit.held)[scale.annotators]
+    within = np.array([cells.votes_by_annotator() for cells in parts])
+    within /= np.maximum(within.sum(axis=0), 1.0)
+    shares = within / np.maximum(within.sum(axis=1, keepdims=True), 1e-12)
     cap = np.inf if whole.settings.ability_cap is None else whole.settings.ability_cap
     free = np.flatnonzero(~fit.undecided)
-    mean = float(np.mean(fit.theta / whole.annotator_unit))
+    mean, middle = float(np.mean(fit.theta / whole.annotator_unit)), float(np.mean(fit.theta))
 
     def follow(R: Floats, start: Floats) -> Floats:
         begin = np.where(fit.undecided, fit.theta, np.minimum(start * whole.annotator_unit, cap))
+        around = begin - (shares @ begin) @ within
+        pulled = shares @ around**2 + middle * (middle - 1.0)
+        pushed = float(np.mean(begin / np.cosh((begin - 1.0) / WIDTH) ** 2))
+        multiplier = -likelihood.precision * (pulled / pushed) @ within
         moved = likelihood.best_abilities((R / whole.unit).ravel(), begin, free, multiplier, cap) / whole.annotator_unit
         return moved * (mean / float(np.mean(moved)))
 
