@@ -32,7 +32,7 @@ from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.uncertainty.results import Diagnostics, ModelEstimates
 from app.rating.verdict.round import run_round
 from app.rating.verdict.style import control_style
-from app.rating.votes.cells import Cells, aggregate, count_pairs
+from app.rating.votes.cells import Cells, aggregate
 from app.rating.votes.features import Features
 from app.rating.votes.indexed import IndexedVotes
 from benchmarks.measure import ROOT, RUNS, Row, floor, in_fresh_process, one_processor, seconds
@@ -239,7 +239,8 @@ def real_votes() -> Iterator[Row]:
     index = {model: i for i, model in enumerate(theirs["competitors"])}
     outcome = frame["winner"].map({word: w for w, word in WINNER.items()}).to_numpy()
     a, b = (frame[side].map(index).to_numpy() for side in ("model_a", "model_b"))
-    ours = run_round(count_pairs(a, b, outcome, n_models=len(index)), M_ELO).models.score
+    one = np.zeros(len(a), dtype=np.int32)
+    ours = run_round(aggregate(one, a, b, outcome, n_annotators=1, n_models=len(index)), M_ELO).models.score
     reference = np.asarray(theirs["ratings"])
     gap = np.abs((ours - ours.mean()) - (reference - reference.mean())).max()
     print(f"m-ELO on {file.name} ({len(frame):,} votes): at most {gap:.4f} Elo points from arena-rank's BradleyTerry")

@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 
 from app.rating.simulation.worlds import Role, SimulatedVotes, draw_pairs, make_world, simulate_votes
-from app.rating.votes.cells import Cells, aggregate, count_pairs
+from app.rating.votes.cells import Cells, aggregate
 
 SHARES: dict[Role, int] = {"honest": 19_000, "random": 600, "flip": 400}
 
@@ -42,4 +42,6 @@ def cells_of(votes: SimulatedVotes) -> Cells:
 
 
 def pairs_of(votes: SimulatedVotes) -> Cells:
-    return count_pairs(votes.model_a, votes.model_b, votes.outcome, n_models=votes.sizes["n_models"])
+    """As if one annotator had cast them all: all that m-ELO needs."""
+    one, n_models = np.zeros(len(votes.outcome), dtype=np.int32), votes.sizes["n_models"]
+    return aggregate(one, votes.model_a, votes.model_b, votes.outcome, n_annotators=1, n_models=n_models)

@@ -4,8 +4,6 @@ import sys
 from app.rating.compile import compile_kernels
 from app.rating.compiled import KERNELS
 
-PAIRS_ALONE = {"tabulate_votes"}  # of `count_pairs`, which neither a refit nor `rate` calls
-
 
 def test_every_kernel_of_the_rating_is_compiled() -> None:
     """Kernels that only other kernels call are part of those."""
@@ -15,7 +13,7 @@ def test_every_kernel_of_the_rating_is_compiled() -> None:
     kernels = [kernel for kernel in KERNELS if kernel.py_func.__module__.startswith("app.rating")]
     inner = {name for kernel in kernels for name in kernel.py_func.__code__.co_names}
     left = {kernel.py_func.__name__ for kernel in kernels if not kernel.signatures} - inner
-    assert left <= PAIRS_ALONE
+    assert left == set()
     assert steps == ["votes", "m-ELO", "am-ELO", "style", "evidence", "categories", "confidence", "fragility", "Elo"]
 
 

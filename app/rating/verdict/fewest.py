@@ -132,18 +132,6 @@ def strongest_votes(
     return _largest(influences, lambda top: float(np.maximum(influences[top], 0.0) @ size[top]) > gap)
 
 
-def strongest_annotators(result: Rating, change: Floats, i: int, j: int) -> tuple[Floats, Indices]:
-    """Return the influences on R_i − R_j, in the solver's units, and their annotators, the largest first.
-
-    Parameters
-    ----------
-    change : from `leave_annotators_out`
-    """
-    influences = np.nan_to_num((change[:, j] - change[:, i]) / (ELO_PER_NATURAL * result.unit[i]), nan=-np.inf)
-    who = np.argsort(-influences, kind="stable")[: np.count_nonzero(influences > 0)]
-    return influences[who], who
-
-
 def enough(influences: Floats, size: Floats, gap: float) -> int:
     """Return how many votes, taken in order, exceed the gap; −1 if all together do not."""
     total = np.cumsum(influences * size)

@@ -5,18 +5,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.rating.arrays import TABLE_SIZE, AnyInts, Floats, Indices, Ints, Mask, sum_by
+from app.rating.arrays import AnyInts, Floats, Indices, Ints, Mask, sum_by
 from app.rating.errors import VotesError
 from app.rating.threads import map_parts, split
-from app.rating.votes.tally import (
-    OUTCOME_BITS,
-    NewCells,
-    count_cells,
-    fill_cells,
-    pack_votes,
-    sort_packed,
-    tabulate_votes,
-)
+from app.rating.votes.tally import OUTCOME_BITS, NewCells, count_cells, fill_cells, pack_votes, sort_packed
 
 TIE = 0.5  # W of a tie
 WORTH_A_THREAD = 100_000  # votes; for fewer, starting a thread costs more than it saves
@@ -177,62 +169,6 @@ def aggregate(
     new = NewCells(*indices, *sums)
     map_parts(lambda i: fill_cells(*rows[i], packed, weight, bits, int(starts[i]), new), range(len(rows)))
     return Cells(*new, n_annotators, n_models)
-
-
-def count_pairs(
-    model_a: AnyInts,
-    model_b: AnyInts,
-    outcome: NDArray[np.floating],
-    *,
-    n_models: int,
-    weight: NDArray[np.floating] | None = None,
-) -> Cells:
-    """Collapse votes to the pair table, as if one annotator had cast them all: all that m-ELO needs.
-
-    The same cells as `pool_annotators(aggregate(…))`, in one pass over the votes and without sorting them.
-
-    Parameters
-    ----------
-    model_a, model_b, outcome, weight : as for `aggregate`
-
-    Returns
-    -------
-    Cells
-        of one annotator, at most n_models (n_models − 1) / 2.
-
-    Raises
-    ------
-    VotesError
-        As `aggregate`.
-
-    Notes
-    -----
-    O(n_votes + n_models²), with tables of 12 n_models² bytes (24 with weights); beyond 2,048 models the votes are
-    sorted.
-    """
-    if n_models**2 > TABLE_SIZE:
-        pooled = np.zeros(len(model_a), dtype=np.int32)
-        return aggregate(pooled, model_a, model_b, outcome, n_annotators=1, n_models=n_models, weight=weight)
-    model_a, model_b = _indices(model_a), _indices(model_b)
-    W = np.asarray(outcome, dtype=np.float64)
-    _check_lengths(model_a, model_b, W)
-    weight = _weights(weight, len(W))
-
-    counted = weight if len(weight) else np.empty(0, dtype=np.int32)
-
-    def tabulate(part: tuple[int, int]) -> tuple[bool, Ints | Floats]:
-        table = np.zeros((n_models**2, 3), dtype=counted.dtype)
-        return tabulate_votes(*part, model_a, model_b, W, counted, n_models, table), table
-
-    in_order, tables = zip(*map_parts(tabulate, split(len(W), max(WORTH_A_THREAD, n_models**2))), strict=True)
-    if not all(in_order) or not _positive(weight).all():
-        pooled = np.zeros(len(W), dtype=np.int32)
-        raise _first(_faults(pooled, model_a, model_b, W, weight, 1, n_models))
-    table = sum(tables[1:], tables[0]).reshape(n_models, n_models, 3)
-    lost, tied, won = (np.triu(table[:, :, code] + table[:, :, 2 - code].T).ravel() for code in range(3))
-    pair = np.flatnonzero(lost + tied + won)
-    lost, tied, won = (x[pair].astype(np.float64) for x in (lost, tied, won))
-    return pair_cells(pair, lost + tied + won, won + TIE * tied, tied, n_models)
 
 
 def pair_cells(pair: Indices, n: Floats, s: Floats, ties: Floats, n_models: int) -> Cells:

@@ -8,7 +8,6 @@ from app.rating.arrays import AnyInts, Floats, Indices, Ints
 from app.rating.compiled import compiled
 
 OUTCOME_BITS = 2  # the lowest bits: 0 the lower-numbered model lost, 1 a tie, 2 it won
-TWICE = 2.0  # W of a win, times two
 DIGIT_BITS = 8
 
 
@@ -108,27 +107,6 @@ def fill_cells(
         new.annotator[cell] = name >> (2 * model_bits)
         new.n[cell], new.s[cell], new.ties[cell] = total, won, tied
         cell += 1
-
-
-@compiled
-def tabulate_votes(
-    first: int, last: int, model_a: AnyInts, model_b: AnyInts, outcome: Floats, weight: Ints | Floats, n_models: int,
-    table: Ints | Floats,
-) -> bool:  # fmt: skip
-    """Add votes first … last−1 to `table`, shape (n_models², 3), at model_a · n_models + model_b: lost, tied, won.
-
-    Returns False at the first malformed vote, else True. An empty `weight` counts every vote once.
-    """
-    size = np.uint64(n_models)
-    for vote in range(first, last):
-        a, b, twice = np.uint64(model_a[vote]), np.uint64(model_b[vote]), 2.0 * outcome[vote]
-        if a >= size or b >= size or a == b or not 0.0 <= twice <= TWICE:  # −1 is large; true of NaN too
-            return False
-        code = np.uint64(twice)
-        if code != twice:
-            return False
-        table[a * size + b, code] += weight[vote] if len(weight) else 1
-    return True
 
 
 @compiled

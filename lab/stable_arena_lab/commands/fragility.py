@@ -14,14 +14,13 @@ from app.rating.verdict.fragility import (
     Fewest,
     Fragility,
     find_fragility,
-    verify_annotators,
-    verify_votes,
 )
 from app.rating.verdict.rating import Rating, estimate
 from stable_arena_lab.commands.charts import Spec, axis, colours, layer, panel, side_by_side
 from stable_arena_lab.commands.options import FigureOption, FormatOption, MinVotesOption
 from stable_arena_lab.commands.report import Report, Row, Rows, Table, check_figure, number, publish, table, word
 from stable_arena_lab.commands.vote_files import NamedCells, open_named
+from stable_arena_lab.verified import verify_annotators, verify_votes
 
 SHOWN_ANNOTATORS = 10
 WAYS = ("votes", "flipped_votes", "added_votes", "annotators")

@@ -31,7 +31,7 @@ from app.rating.verdict.fragility import find_fragility
 from app.rating.verdict.rating import estimate
 from app.rating.verdict.round import run_round
 from app.rating.verdict.style import control_style
-from app.rating.votes.cells import Cells, aggregate, count_pairs
+from app.rating.votes.cells import Cells, aggregate
 from app.rating.votes.graph import find_components, find_identified
 from app.rating.votes.sided_cells import SidedCells
 from app.rating.votes.tally import NewCells, count_cells, fill_cells, pack_votes, sort_packed
@@ -55,20 +55,13 @@ def aggregated() -> Numbers:
     votes, found = Votes(5, 4, 12), []
     for weight in (None, votes.weight):
         cells = votes.cells(weighted=weight is not None)
-        pairs = count_pairs(votes.a, votes.b, votes.W, n_models=4, weight=weight)
-        found += [x for c in (cells, pairs) for x in (c.annotator, c.model_a, c.model_b, c.n, c.s, c.ties)]
+        found += [cells.annotator, cells.model_a, cells.model_b, cells.n, cells.s, cells.ties]
     for a, b, W in ((0, 4, 1.0), (2, 2, 1.0), (0, 1, 0.7), (0, 1, 1.5)):
-        for count in (lambda *vote: aggregate([0], *vote, n_annotators=1, n_models=4), partial_pairs):
-            try:
-                count([a], [b], [W])
-            except VotesError as error:
-                found.append(len(str(error)))
+        try:
+            aggregate([0], [a], [b], [W], n_annotators=1, n_models=4)
+        except VotesError as error:
+            found.append(len(str(error)))
     return found
-
-
-def partial_pairs(*vote: list[object]) -> Cells:
-    """Count the pairs of votes between four models."""
-    return count_pairs(*vote, n_models=4)
 
 
 @case

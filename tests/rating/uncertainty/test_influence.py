@@ -10,10 +10,11 @@ from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.uncertainty import influence
 from app.rating.uncertainty.influence import find_influence, leave_annotator_out, leave_annotators_out
 from app.rating.uncertainty.vote_changes import ADDED, DROPPED, FLIPPED, VoteChange
-from app.rating.verdict.fragility import find_fragility, verify_annotators, verify_votes
+from app.rating.verdict.fragility import find_fragility
 from app.rating.verdict.rating import Rating, estimate
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate
+from stable_arena_lab.verified import verify_annotators, verify_votes
 
 MakeCells = Callable[[SimulatedVotes], Cells]
 QUIET = LoopSettings(min_votes=0, interval="none", prior_sd=1.0)  # influence takes an estimated one as it is

@@ -10,10 +10,11 @@ from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.settings import LoopSettings
 from app.rating.uncertainty.influence import Influence, find_influence, leave_annotators_out
 from app.rating.uncertainty.vote_changes import ADDED, DROPPED, FLIPPED, VoteChange
-from app.rating.verdict import fewest, fragility
+from app.rating.verdict import fewest
 from app.rating.verdict.fewest import fewest_votes
-from app.rating.verdict.fragility import _smallest, find_fragility
+from app.rating.verdict.fragility import find_fragility
 from app.rating.verdict.rating import Rating, estimate
+from stable_arena_lab import verified
 from stable_arena_lab.attacks.arena import Setup, draw_arena
 
 
@@ -150,15 +151,15 @@ def test_repeated_votes_are_counted_one_by_one() -> None:
 @pytest.mark.parametrize("guess", [1, 3, 37, 64, 1000])
 @pytest.mark.parametrize("smallest", [1, 2, 37, 64, 100])
 def test_the_smallest_number_is_found_from_any_guess(smallest: int, guess: int) -> None:
-    assert _smallest(lambda number: number >= smallest, guess, 100) == smallest
+    assert verified.smallest(lambda number: number >= smallest, guess, 100) == smallest
 
 
 def test_no_number_is_found_where_none_will_do_or_too_many_fits_would_be_needed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert _smallest(lambda _: False, 3, 5) == -1
-    monkeypatch.setattr(fragility, "MOST_REFITS", 2)
-    assert _smallest(lambda number: number >= 37, 1, 100) == -1
+    assert verified.smallest(lambda _: False, 3, 5) == -1
+    monkeypatch.setattr(verified, "MOST_REFITS", 2)
+    assert verified.smallest(lambda number: number >= 37, 1, 100) == -1
 
 
 def test_what_was_found_before_a_fit_fails_stands() -> None:
@@ -167,5 +168,5 @@ def test_what_was_found_before_a_fit_fails_stands() -> None:
             raise VotesError("no answer")
         return True
 
-    assert _smallest(swapped, 16, 100) == 16
-    assert _smallest(swapped, 5, 100) == -1
+    assert verified.smallest(swapped, 16, 100) == 16
+    assert verified.smallest(swapped, 5, 100) == -1

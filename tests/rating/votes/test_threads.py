@@ -19,7 +19,8 @@ from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import run_round
 from app.rating.votes import cells as votes
 from app.rating.votes import compact, graph
-from app.rating.votes.cells import Cells, count_pairs
+from app.rating.votes.cells import Cells
+from app.rating.votes.compact import pool_annotators
 
 MakeCells = Callable[[SimulatedVotes], Cells]
 CROWD: Any = {"honest": 40, "random": 3, "flip": 2}
@@ -75,8 +76,7 @@ def test_m_elo_on_the_pair_table_is_m_elo_on_the_annotators_cells(cells_of: Make
     simulated = simulate_votes(2, n_models=12, roles=CROWD, votes_each=60)
     settings = LoopSettings(method="m-elo", min_votes=0, interval="sandwich")
     cells = run_round(cells_of(simulated), settings).models
-    columns = (simulated.model_a, simulated.model_b, simulated.outcome)
-    pairs = run_round(count_pairs(*columns, n_models=12), settings).models
+    pairs = run_round(pool_annotators(cells_of(simulated)), settings).models
     for name in ("score", "se", "lower", "upper", "votes", "wins", "ties", "losses", "rank", "worst_rank"):
         np.testing.assert_allclose(getattr(pairs, name), getattr(cells, name), rtol=1e-10, err_msg=name)
 

@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.rating.errors import VotesError
-from app.rating.votes import cells as votes
 from app.rating.votes import compact
-from app.rating.votes.cells import Cells, aggregate, count_pairs
+from app.rating.votes.cells import Cells, aggregate
 from app.rating.votes.compact import pool_annotators
 from tests.fixtures.errors import having
 
@@ -99,8 +98,6 @@ def test_votes_that_are_no_rows_of_integers_are_refused() -> None:
     for names in ((one + 0.9, one, one + 1), (one, one + 0.9, one + 1), (one, one, one + 1.0), (one > 0, one, one + 1)):
         with pytest.raises(VotesError, check=having(code="type")):
             aggregate(*names, won, n_annotators=1, n_models=2)
-    with pytest.raises(VotesError, check=having(code="type")):
-        count_pairs(one + 0.9, one + 1, won, n_models=2)
     with pytest.raises(VotesError, check=having(code="shape")):
         aggregate(one[:, None], one[:, None], one[:, None] + 1, won[:, None], n_annotators=1, n_models=2)
     nothing: list[int] = []
@@ -116,8 +113,6 @@ def test_weights_that_are_not_one_for_each_vote_or_not_countable_are_refused(wei
     one = np.zeros(2, int)
     with pytest.raises(VotesError, check=having(code=code)):
         aggregate(one, one, one + 1, np.ones(2), n_annotators=1, n_models=2, weight=weight)
-    with pytest.raises(VotesError, check=having(code=code)):
-        count_pairs(one, one + 1, np.ones(2), n_models=2, weight=weight)
 
 
 def test_more_annotators_than_32_bits_can_number_are_refused() -> None:
@@ -132,24 +127,17 @@ def test_index_spaces_too_large_for_64_bits_are_refused() -> None:
         aggregate(one, one, one + 1, np.ones(1), n_annotators=10**9, n_models=10**6)
 
 
-def pairs_from(rows: list[tuple[int, int, int, float]], weight: list[float] | None = None) -> Cells:
-    columns = np.array(rows, dtype=float).reshape(-1, 4).T
-    a, b = (c.astype(int) for c in columns[1:3])
-    return count_pairs(a, b, columns[3], n_models=MODELS, weight=None if weight is None else np.array(weight))
-
-
 @given(st.lists(vote, max_size=40), st.booleans(), st.booleans())
 @settings(max_examples=40)
-def test_counted_pairs_are_the_pooled_cells(given_votes: list[Any], weighted: bool, many_models: bool) -> None:
+def test_pooled_cells_do_not_depend_on_the_table(given_votes: list[Any], weighted: bool, many_models: bool) -> None:
     rows = as_rows(given_votes)
     weight = [1.0 + (i % 3) for i in range(len(rows))] if weighted else None
-    expected = pool_annotators(cells_from(rows, weight))
-    assert expected.n_annotators == 1
+    k, a, b, outcome = np.array(rows, dtype=float).reshape(-1, 4).T
+    one, weights = np.zeros(len(k), int), None if weight is None else np.array(weight)
+    expected = aggregate(one, a.astype(int), b.astype(int), outcome, n_annotators=1, n_models=MODELS, weight=weights)
     with pytest.MonkeyPatch.context() as patch:
         if many_models:
-            patch.setattr(votes, "TABLE_SIZE", 0)
             patch.setattr(compact, "TABLE_SIZE", 0)
-        assert_same(pairs_from(rows, weight), expected)
         assert_same(pool_annotators(cells_from(rows, weight)), expected)
         half = np.full(len(cells_from(rows).n), 0.5)
         np.testing.assert_array_equal(
@@ -163,7 +151,6 @@ def test_integers_of_any_width_count_the_same(dtype: type) -> None:
     k, a, b = (np.array(column).astype(dtype) for column in list(zip(*rows, strict=True))[:3])
     outcome = np.array([row[3] for row in rows])
     assert_same(aggregate(k, a, b, outcome, n_annotators=ANNOTATORS, n_models=MODELS), cells_from(rows))
-    assert_same(count_pairs(a, b, outcome, n_models=MODELS), pairs_from(rows))
 
 
 @pytest.mark.parametrize(
@@ -176,12 +163,9 @@ def test_integers_of_any_width_count_the_same(dtype: type) -> None:
         ((0, 0, 1, 1.0), -1.0, "weight is not a positive number (row 1)"),
     ],
 )
-def test_pairs_refuse_what_cells_refuse(row: tuple[int, int, int, float], weight: float, message: str) -> None:
+def test_malformed_votes_are_refused_with_their_row(
+    row: tuple[int, int, int, float], weight: float, message: str
+) -> None:
     with pytest.raises(VotesError) as caught:
-        pairs_from([(0, 0, 1, 1.0), row], [1.0, weight])
+        cells_from([(0, 0, 1, 1.0), row], [1.0, weight])
     assert str(caught.value) == message
-
-
-def test_pairs_refuse_arrays_of_different_length() -> None:
-    with pytest.raises(VotesError, check=having(code="shape")):
-        count_pairs(np.zeros(2, int), np.ones(2, int), np.ones(2), n_models=2, weight=np.ones(1))
