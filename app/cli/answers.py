@@ -15,11 +15,7 @@ from app.cli.tables import make_table
 from app.imports.answers import import_answers
 from app.rating.errors import counted
 
-answers = typer.Typer(
-    help="Import prompts and models' answers, for people to vote on; see what is there.",
-    add_completion=False,
-    no_args_is_help=True,
-)
+answers = typer.Typer(add_completion=False, no_args_is_help=True)
 
 
 @answers.command("import")

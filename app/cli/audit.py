@@ -17,7 +17,7 @@ from app.snapshots.queries import list_audit_heads
 
 _HEAD = re.compile(r"([1-9][0-9]{0,17}):([0-9a-f]{64})")
 
-audit = typer.Typer(help="Show and verify the audit log.", no_args_is_help=True, add_completion=False)
+audit = typer.Typer(add_completion=False, no_args_is_help=True)
 
 
 @audit.command(name="list")

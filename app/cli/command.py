@@ -133,7 +133,7 @@ def load_command(name: str, listed: Listed) -> Any:
         single.command(name)(found)
         found = single
     command = get_command(found)
-    command.name = name  # a family has no name of its own
+    command.name, command.help = name, command.help or listed.line  # which a family lacks
     return command
 
 

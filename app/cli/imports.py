@@ -34,9 +34,7 @@ from app.votes.retractions.service import retract_votes
 
 _SHOWN = 10
 
-imports = typer.Typer(
-    help="List the imports of vote files, and undo one as a whole.", add_completion=False, no_args_is_help=True
-)
+imports = typer.Typer(add_completion=False, no_args_is_help=True)
 
 
 def import_votes(

@@ -13,11 +13,7 @@ from app.cli.tables import make_table
 from app.invitations import service
 from app.invitations.schemas import NewInvitation
 
-invitations = typer.Typer(
-    help="Open voting on the answers that lie here, by links or to everyone; see how many votes came.",
-    add_completion=False,
-    no_args_is_help=True,
-)
+invitations = typer.Typer(add_completion=False, no_args_is_help=True)
 
 
 @invitations.command()

@@ -15,7 +15,7 @@ from app.cli.outputs import print_result, write_json
 from app.cli.session import changing, open_session, reading
 from app.cli.tables import make_table
 
-keys = typer.Typer(help="Make, list, rotate and revoke API keys.", add_completion=False, no_args_is_help=True)
+keys = typer.Typer(add_completion=False, no_args_is_help=True)
 
 
 @keys.command()

@@ -25,11 +25,7 @@ Released = Annotated[str | None, typer.Option(help="Release date, as 2026-01-31;
 
 Reason = Annotated[str | None, typer.Option(help="Why; name no person here, reasons are kept for ever.")]
 
-models = typer.Typer(
-    help="List, add, rename, merge and archive models, and record facts about them.",
-    add_completion=False,
-    no_args_is_help=True,
-)
+models = typer.Typer(add_completion=False, no_args_is_help=True)
 
 
 @models.command("list")

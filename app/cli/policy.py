@@ -52,9 +52,7 @@ def preview(changes: Changes, output_format: PrintedOption = "table") -> None:
         with session.database.read() as conn:
             settings = changed(current_policy(conn).settings, changes)
         stages.stage("Fitting")
-        worker, scheduler = session.settings.worker, session.settings.fit.scheduler
-        resources = FitResources(worker.fit_seconds, worker.fit_memory_bytes, scheduler)
-        previews = PolicyPreviews(session.database, resources)
+        previews = PolicyPreviews(session.database, FitResources.chosen(session.settings))
         try:
             found = previews.preview(settings)
         finally:

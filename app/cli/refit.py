@@ -46,17 +46,16 @@ def refit(
     """
     log_to_stderr(logging.ERROR)  # the command itself prints how the refit ended
     with open_session(creates=False) as session:
-        worker, scheduler = session.settings.worker, session.settings.fit.scheduler
         if snapshot is not None:
-            with fitting_on_cluster(scheduler):
+            with fitting_on_cluster(session.settings.fit.scheduler):
                 made = reproduce(session.database, snapshot)
             _write_reproduction(made, output_format)
             return
         done = refit_now(
             session.database,
-            lease_seconds=worker.lease_seconds,
+            lease_seconds=session.settings.worker.lease_seconds,
             requested_by=COMMAND_LINE,
-            resources=FitResources(worker.fit_seconds, worker.fit_memory_bytes, scheduler),
+            resources=FitResources.chosen(session.settings),
             accept_exclusions=accept_exclusions,
             reason=None if reason is None else check_reason(reason),
         )

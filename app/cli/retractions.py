@@ -15,9 +15,7 @@ from app.rating.errors import counted
 from app.votes.retractions.queries import Target
 from app.votes.retractions.service import list_retractions, retract_votes, withdraw_retraction
 
-retractions = typer.Typer(
-    help="List retractions, retract votes, and take a retraction back.", add_completion=False, no_args_is_help=True
-)
+retractions = typer.Typer(add_completion=False, no_args_is_help=True)
 
 
 @retractions.command("list")

@@ -71,8 +71,7 @@ def impact(
     """Show the newest leaderboard without an annotator or, if the annotator does not count, with them."""
     with showing_stages() as stages, open_session(creates=False) as session:
         stages.stage("Fitting")
-        worker, scheduler = session.settings.worker, session.settings.fit.scheduler
-        impacts = Impacts(session.database, FitResources(worker.fit_seconds, worker.fit_memory_bytes, scheduler))
+        impacts = Impacts(session.database, FitResources.chosen(session.settings))
         try:
             found = impacts.impact(annotator, exact=exact)
         finally:

@@ -17,11 +17,7 @@ from app.webhooks.schemas import EVENTS, WebhookRequest
 
 Id = Annotated[UUID, typer.Argument(metavar="ID", help="The webhook, as listed.")]
 
-webhooks = typer.Typer(
-    help="List webhooks, add, pause, test and delete them, and see how their messages went.",
-    add_completion=False,
-    no_args_is_help=True,
-)
+webhooks = typer.Typer(add_completion=False, no_args_is_help=True)
 
 
 @webhooks.command("list")

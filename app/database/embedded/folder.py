@@ -5,14 +5,12 @@ import os
 import re
 import stat
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
 from app.database.embedded import EmbeddedServerError
 from app.database.embedded.account import Account
 
 
-@dataclass(frozen=True)
 class ServerFolder:
     """The data folder of an embedded server.
 
@@ -20,52 +18,21 @@ class ServerFolder:
     So that user cannot replace a file by a link just before root writes it or changes its rights.
     """
 
-    path: Path
-
-    @property
-    def start_lock(self) -> Path:
-        """Held by the one process that starts or stops the server."""
-        return self.path / "start.lock"
-
-    @property
-    def users_lock(self) -> Path:
-        """Shared by all processes that use the server; the process that can hold it alone is the last one."""
-        return self.path / "users.lock"
-
-    @property
-    def alive_lock(self) -> Path:
-        """Held by every process of the server itself, as long as it lives."""
-        return self.path / "alive.lock"
-
-    @property
-    def home(self) -> Path:
-        """The folder of the database files, finished and unfinished."""
-        return self.path / "postgresql"
-
-    @property
-    def cluster(self) -> Path:
-        """The database files (PGDATA)."""
-        return self.home / "cluster"
-
-    @property
-    def log(self) -> Path:
-        """The server's log files."""
-        return self.path / "log"
-
-    @property
-    def binaries(self) -> Path:
-        """Copies of the programs, if PostgreSQL's user has no access to the installed ones."""
-        return self.path / "binaries"
-
-    @property
-    def socket(self) -> Path:
-        """The folder of the socket, if its path is short enough."""
-        return self.path / "socket"
-
-    @property
-    def socket_record(self) -> Path:
-        """A file with the path of the socket's folder, if that is outside the data folder."""
-        return self.path / "socket-folder"
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        # held by the one process that starts or stops the server
+        self.start_lock = path / "start.lock"
+        # shared by all processes that use the server; the process that can hold it alone is the last one
+        self.users_lock = path / "users.lock"
+        # held by every process of the server itself, as long as it lives
+        self.alive_lock = path / "alive.lock"
+        self.home = path / "postgresql"  # the folder of the database files, finished and unfinished
+        self.cluster = self.home / "cluster"  # the database files (PGDATA)
+        self.log = path / "log"
+        # copies of the programs, if PostgreSQL's user has no access to the installed ones
+        self.binaries = path / "binaries"
+        self.socket = path / "socket"  # its folder, if its path is short enough
+        self.socket_record = path / "socket-folder"  # has the path of that folder, if it is outside the data folder
 
     def make(self) -> None:
         """Make the data folder; missing parents get the rights of the user's umask."""

@@ -3,7 +3,6 @@
 import contextlib
 import os
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import psycopg
@@ -140,9 +139,7 @@ class EmbeddedServer:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.release()
 
 
