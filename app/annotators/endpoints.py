@@ -16,7 +16,7 @@ from app.annotators.schemas import (
     PastEvidence,
 )
 from app.api.dependencies import HeldDatabase, ReadView, Transaction, held, require
-from app.api.pagination import Cursor, Number, Page, PageSize, paginate, read_cursor
+from app.api.pagination import Cursor, Number, Page, PageSize, paginate, read_cursor, read_single
 from app.api.problems import problem_responses
 from app.auth.callers import Caller
 from app.naming.known_names import KnownNames
@@ -28,7 +28,7 @@ _Position = TypeAdapter(tuple[float, Number])
 _HistoryPosition = TypeAdapter(tuple[Number])
 
 
-@router.get("/annotators", responses=problem_responses(401, 403, 422, 503))
+@router.get("/annotators")
 def list_annotators(
     conn: ReadView,
     standing: Standing | None = None,
@@ -48,22 +48,19 @@ def list_annotators(
 
 # A key may hold slashes, so the parameter is a `path`. `app.routes` installs `GET /annotators/{annotator}`, which would
 # match all of these too, after them.
-@router.get("/annotators/{annotator:path}/history", responses=problem_responses(401, 403, 404, 422, 503))
+@router.get("/annotators/{annotator:path}/history", responses=problem_responses(404))
 def list_history(annotator: str, conn: ReadView, limit: PageSize = 50, cursor: Cursor = None) -> Page[PastEvidence]:
     """List an annotator's figures in past snapshots, the newest first.
 
     Needs scope `review:read`. Problems: `not-authenticated`, `scope-missing`, `not-found`; `invalid` for an unknown
     cursor.
     """
-    position = read_cursor(cursor, _HistoryPosition)
     found = annotators.find_annotator(conn, annotator)
-    items = annotators.list_history(conn, found, limit=limit + 1, before=position and position[0])
+    items = annotators.list_history(conn, found, limit=limit + 1, before=read_single(cursor, _HistoryPosition))
     return paginate(items, limit, lambda last: (last.number,))
 
 
-@router.post(
-    "/annotators/{annotator:path}/decisions", status_code=201, responses=problem_responses(401, 403, 404, 409, 422, 503)
-)
+@router.post("/annotators/{annotator:path}/decisions", status_code=201, responses=problem_responses(404, 409))
 def post_decision(
     annotator: str, decision: DecisionRequest, caller: Annotated[Caller, require("review")], conn: Transaction
 ) -> DecisionTaken:
@@ -80,7 +77,7 @@ def post_decision(
     return DecisionTaken(**taken.model_dump(), annotator=found.public())
 
 
-@router.patch("/annotators/{annotator:path}", responses=problem_responses(401, 403, 404, 422, 503))
+@router.patch("/annotators/{annotator:path}", responses=problem_responses(404))
 def change_annotator(
     annotator: str, change: AnnotatorChange, caller: Annotated[Caller, require("review")], conn: Transaction
 ) -> Annotator:
@@ -93,7 +90,7 @@ def change_annotator(
     return kinds.set_kind(conn, annotator, change.kind, changed_by=caller.name).public()
 
 
-@router.post("/annotators/{annotator:path}/erase", responses=problem_responses(401, 403, 404, 422, 503))
+@router.post("/annotators/{annotator:path}/erase", responses=problem_responses(404))
 def erase_annotator(
     annotator: str,
     body: ErasureRequest,

@@ -46,9 +46,7 @@ def read_judges(conn: Connection) -> list[int]:
 def set_kind(conn: Connection, reference: str, kind: Kind, *, changed_by: str) -> FoundAnnotator:
     """Say of an annotator, by id or key, what they are, whatever was said before; the next refit is the first to know.
 
-    Raises
-    ------
-    NotFoundError
+    Raises NotFoundError.
     """
     found = find_annotator(conn, reference)
     if found.kind != kind:

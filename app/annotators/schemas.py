@@ -2,29 +2,26 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from app.api.texts import Reason
 from app.rating.settings import Standing
+from app.schemas import ClosedModel, FrozenModel
 
 Kind = Literal["human", "judge"]
 Action = Literal["exclude", "reinstate", "trust", "dismiss", "withdraw"]
 
 
-class Lean(BaseModel):
+class Lean(FrozenModel):
     """What a feature of answers is worth to an annotator, beyond the crowd."""
-
-    model_config = ConfigDict(frozen=True)
 
     points: float = Field(description="Elo points for one standard deviation more, or for being on the left.")
     lower: float | None = Field(description="Lower end of the 95 % interval.")
     upper: float | None = Field(description="Upper end of it.")
 
 
-class Evidence(BaseModel):
+class Evidence(FrozenModel):
     """What a refit found out about an annotator."""
-
-    model_config = ConfigDict(frozen=True)
 
     ability: float | None = Field(description="1 is the mean annotator; null outside the fit.")
     se: float | None
@@ -98,10 +95,8 @@ class FoundAnnotator(Annotator):
         return Annotator.model_validate(self.model_dump())
 
 
-class VotesSummary(BaseModel):
+class VotesSummary(FrozenModel):
     """The annotator's votes so far, counted or not."""
-
-    model_config = ConfigDict(frozen=True)
 
     votes: int
     model_a: int
@@ -125,10 +120,8 @@ class PastEvidence(Evidence, _Dated):
     """An annotator's figures in one snapshot."""
 
 
-class Decision(BaseModel):
+class Decision(FrozenModel):
     """An admin's act on an annotator, with the annotator's figures at that time."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: UUID
     action: Action
@@ -141,18 +134,14 @@ class Decision(BaseModel):
     group_id: UUID | None = Field(description="Shared by decisions that were taken on a group at once, else null.")
 
 
-class AnnotatorChange(BaseModel):
+class AnnotatorChange(ClosedModel):
     """What an annotator is."""
-
-    model_config = ConfigDict(extra="forbid")
 
     kind: Kind
 
 
-class DecisionRequest(BaseModel):
+class DecisionRequest(ClosedModel):
     """What to decide, and why."""
-
-    model_config = ConfigDict(extra="forbid")
 
     action: Action
     reason: Reason
@@ -164,18 +153,14 @@ class DecisionTaken(Decision):
     annotator: Annotator
 
 
-class ErasureRequest(BaseModel):
+class ErasureRequest(ClosedModel):
     """Why an annotator is to be forgotten."""
-
-    model_config = ConfigDict(extra="forbid")
 
     reason: Reason
 
 
-class Erasure(BaseModel):
+class Erasure(FrozenModel):
     """The name of an annotator after the erasure."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: UUID = Field(description="The annotator's id, as before.")
     annotator: str = Field(description="The random key that replaced the key.")

@@ -59,12 +59,7 @@ def search_annotators(
 
 
 def find_annotator(conn: Connection, reference: str) -> FoundAnnotator:
-    """Return the annotator with this public id or key; the key may be raw or as it is shown.
-
-    Raises
-    ------
-    NotFoundError
-    """
+    """Return the annotator with this public id or key; the key may be raw or as it is shown. Raises NotFoundError."""
     row = None
     if name_error(reference) is None:
         keys = naming_of(conn).matching_keys(reference)

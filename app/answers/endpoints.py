@@ -2,7 +2,6 @@ from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Query
-from pydantic import TypeAdapter
 
 from app.answers import service
 from app.answers.schemas import (
@@ -15,7 +14,7 @@ from app.answers.schemas import (
     Withdrawn,
 )
 from app.api.dependencies import ReadView, Transaction, require
-from app.api.pagination import Cursor, Name, Page, PageSize, paginate, read_cursor
+from app.api.pagination import Cursor, Id, Name, Page, PageSize, paginate, read_single
 from app.api.problems import problem_responses
 from app.auth.callers import Caller
 from app.guard.bodies import takes_body
@@ -23,10 +22,9 @@ from app.guard.bodies import takes_body
 router = APIRouter(tags=["answers"])
 
 _Admin = Annotated[Caller, require("admin")]
-_Position = TypeAdapter(tuple[UUID])
 
 
-@router.post("/answers", responses=problem_responses(400, 401, 403, 413, 415, 422, 503))
+@router.post("/answers")
 @takes_body(lambda settings: settings.server.max_body_bytes)
 def post_answers(body: AnswerBatch, caller: _Admin, conn: Transaction) -> AnswerCounts:
     """Record models' answers to prompts, all or none.
@@ -41,7 +39,7 @@ def post_answers(body: AnswerBatch, caller: _Admin, conn: Transaction) -> Answer
     return counts
 
 
-@router.post("/answers/withdraw", responses=problem_responses(401, 403, 404, 422, 503))
+@router.post("/answers/withdraw", responses=problem_responses(404))
 def withdraw_answers(body: Withdrawal, caller: _Admin, conn: Transaction) -> Withdrawn:
     """Show a model's answer to a prompt, or all its answers, no longer.
 
@@ -52,7 +50,7 @@ def withdraw_answers(body: Withdrawal, caller: _Admin, conn: Transaction) -> Wit
     return Withdrawn(withdrawn=number)
 
 
-@router.get("/answers/coverage", dependencies=[require("admin")], responses=problem_responses(401, 403, 503))
+@router.get("/answers/coverage", dependencies=[require("admin")])
 def get_coverage(conn: ReadView) -> Coverage:
     """Report how many prompts there are, and how many of them each model has answered.
 
@@ -61,7 +59,7 @@ def get_coverage(conn: ReadView) -> Coverage:
     return service.report_coverage(conn)
 
 
-@router.get("/prompts", dependencies=[require("admin")], responses=problem_responses(401, 403, 422, 503))
+@router.get("/prompts", dependencies=[require("admin")])
 def list_prompts(
     conn: ReadView,
     category: Annotated[Name | None, Query(description="Only those of this category.")] = None,
@@ -72,14 +70,11 @@ def list_prompts(
 
     Needs scope `admin`. Problems: `not-authenticated`, `scope-missing`; `invalid` for an unknown cursor.
     """
-    position = read_cursor(cursor, _Position)
-    items = service.list_prompts(conn, limit=limit + 1, after=position and position[0], category=category)
+    items = service.list_prompts(conn, limit=limit + 1, after=read_single(cursor, Id), category=category)
     return paginate(items, limit, lambda last: (last.id,))
 
 
-@router.get(
-    "/prompts/{prompt_id}", dependencies=[require("admin")], responses=problem_responses(401, 403, 404, 422, 503)
-)
+@router.get("/prompts/{prompt_id}", dependencies=[require("admin")], responses=problem_responses(404))
 def get_prompt(prompt_id: UUID, conn: ReadView) -> PromptWithAnswers:
     """Show a prompt with the models' answers.
 

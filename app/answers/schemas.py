@@ -6,6 +6,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from app.api.texts import storable
 from app.naming.names import Name
+from app.schemas import ClosedModel, FrozenModel
 
 MAX_TEXT_BYTES = 100_000
 """Most bytes of a prompt, an answer or a reference, in UTF-8."""
@@ -49,19 +50,15 @@ class NewAnswer(BaseModel):
     reference: ShownText | None = Field(None, description="A good answer, for those who set up the arena.")
 
 
-class AnswerBatch(BaseModel):
+class AnswerBatch(ClosedModel):
     """Answers to record, all or none."""
-
-    model_config = ConfigDict(extra="forbid")
 
     answers: Annotated[list[NewAnswer], Field(min_length=1, max_length=MAX_ANSWERS)]
     replace: bool = Field(False, description="Whether another answer of the same model to the same prompt is replaced.")
 
 
-class AnswerCounts(BaseModel):
+class AnswerCounts(FrozenModel):
     """What became of answers."""
-
-    model_config = ConfigDict(frozen=True)
 
     prompts: int = Field(0, description="New prompts.")
     created: int = 0
@@ -70,10 +67,8 @@ class AnswerCounts(BaseModel):
     conflict: int = Field(0, description="Answers that were left out: the model has another answer to the prompt here.")
 
 
-class Prompt(BaseModel):
+class Prompt(FrozenModel):
     """A prompt on record."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: UUID
     text: str
@@ -84,10 +79,8 @@ class Prompt(BaseModel):
     answers: int = Field(description="Models whose answers may be shown.")
 
 
-class Answer(BaseModel):
+class Answer(FrozenModel):
     """An answer that may be shown."""
-
-    model_config = ConfigDict(frozen=True)
 
     model: str
     text: str
@@ -100,30 +93,24 @@ class PromptWithAnswers(Prompt):
     shown: list[Answer]
 
 
-class ModelCoverage(BaseModel):
+class ModelCoverage(FrozenModel):
     """How many prompts a model has answered."""
-
-    model_config = ConfigDict(frozen=True)
 
     model: str
     answers: int
     categories: dict[str, int] = Field(description="The same by category; an empty name stands for none.")
 
 
-class Coverage(BaseModel):
+class Coverage(FrozenModel):
     """What can be shown: prompts, and the models with answers to them."""
-
-    model_config = ConfigDict(frozen=True)
 
     prompts: int
     categories: dict[str, int] = Field(description="Prompts by category; an empty name stands for none.")
     models: list[ModelCoverage]
 
 
-class Withdrawal(BaseModel):
+class Withdrawal(ClosedModel):
     """Which answers are no longer shown."""
-
-    model_config = ConfigDict(extra="forbid")
 
     model: Name = Field(description="Name of the model.")
     prompt_id: UUID | None = Field(None, description="Only the answer to this prompt; null for all of the model.")

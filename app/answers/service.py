@@ -116,12 +116,7 @@ def list_prompts(
 
 
 def find_prompt(conn: Connection, prompt_id: UUID) -> PromptWithAnswers:
-    """Return a prompt with the answers that may be shown.
-
-    Raises
-    ------
-    NotFoundError
-    """
+    """Return a prompt with the answers that may be shown. Raises NotFoundError."""
     row = store.get_prompt(conn, prompt_id)
     if row is None:
         raise NotFoundError(f"there is no prompt {prompt_id}")

@@ -104,11 +104,8 @@ ReadView = Annotated[Connection, Depends(_read_view, scope="function")]
 def require(*scopes: Scope, tokens: bool = False) -> Any:
     """Return a dependency that yields the caller and requires a scope, one of several: `Annotated[Caller, require(…)]`.
 
-    Ingest tokens, which pages in browsers hold, are accepted only with `tokens`.
-
-    Raises
-    ------
-    NotAuthenticatedError, ScopeMissingError, RateLimitedError
+    Ingest tokens, which pages in browsers hold, are accepted only with `tokens`. Raises NotAuthenticatedError,
+    ScopeMissingError or RateLimitedError.
     """
 
     async def authorised(request: Request) -> Caller:
@@ -136,9 +133,7 @@ async def _optional_read(request: Request) -> Caller | None:
 async def count_stranger(request: Request) -> None:
     """Count a public read without a key. If the address has too many refusals too, this one comes late.
 
-    Raises
-    ------
-    RateLimitedError
+    Raises RateLimitedError.
     """
     state = state_of(request.scope)
     try:

@@ -120,11 +120,8 @@ def documented_key() -> dict[str, Any]:
 def run_once(conn: Connection, work: Callable[[], bytes], *, claim: IdempotencyClaim | None) -> Response:
     """Do the work, answer 200 with the JSON that it returns, and store the response; or return the one that is stored.
 
-    Without a claim only do the work. If `work` raises, nothing is stored: its transaction is rolled back.
-
-    Raises
-    ------
-    IdempotencyKeyReusedError, IdempotencyInFlightError
+    Without a claim only do the work. If `work` raises, nothing is stored: its transaction is rolled back. Raises
+    IdempotencyKeyReusedError or IdempotencyInFlightError.
     """
     if claim is None:
         return Response(work(), media_type="application/json")

@@ -9,6 +9,7 @@ import binascii
 import json
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Generic, TypeVar
+from uuid import UUID
 
 from fastapi import Query
 from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, ValidationError
@@ -24,6 +25,9 @@ Number = Annotated[int, Field(ge=0, le=2**31 - 1)]
 BigNumber = Annotated[int, Field(ge=0, le=2**63 - 1)]
 Name = Annotated[str, AfterValidator(storable)]
 
+
+Id = TypeAdapter(tuple[UUID])
+"""The position in a list by id."""
 
 PageSize = Annotated[int, Query(ge=1, le=500, description="Most items on a page.")]
 Cursor = Annotated[str | None, Query(description="`next_cursor` of the page before.")]
@@ -58,6 +62,12 @@ def write_cursor(position: tuple[object, ...]) -> str:
     """Return the cursor of a position in a list."""
     text = json.dumps([x if isinstance(x, int | float) else str(x) for x in position])
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def read_single(cursor: str | None, kind: TypeAdapter[tuple[T]]) -> T | None:
+    """Return the single part of the position that a cursor stands for, as `read_cursor`."""
+    position = read_cursor(cursor, kind)
+    return position and position[0]
 
 
 def read_cursor(cursor: str | None, kind: TypeAdapter[T]) -> T | None:

@@ -42,7 +42,10 @@ class Problem(BaseModel):
 
 
 def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return the `responses` of a route that answers these statuses with a problem."""
+    """Return the `responses` of a route that answers these statuses with a problem.
+
+    Those of keys, bodies and parameters stand in the API's description anyhow (`app.api.openapi`).
+    """
     return {
         status: {"description": HTTPStatus(status).phrase, "content": {MEDIA_TYPE: {"schema": PROBLEM_SCHEMA}}}
         for status in statuses

@@ -28,6 +28,8 @@ from app.state import state_of
 CSRF_FIELD = "csrf_token"
 CSRF_HEADER = "X-CSRF-Token"
 _COOKIE = "stable-arena"
+ATTEMPT = "-attempt"
+"""Of the cookie with an attempt to sign in through a provider."""
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?")
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
@@ -43,11 +45,8 @@ def signed_in(scope: Scope | None = None) -> Any:
     """Return a dependency that yields the visitor of a page, who is signed in and has the scope, if one is named.
 
     A request that changes something must come from a page of this session: `check_form` sees to it. So an endpoint
-    of the console is guarded by this one line: `visitor: Annotated[SignedIn, signed_in("review")]`.
-
-    Raises
-    ------
-    SignInNeededError, ScopeMissingError, ForgedRequestError, RateLimitedError
+    of the console is guarded by this one line: `visitor: Annotated[SignedIn, signed_in("review")]`. Raises
+    SignInNeededError, ScopeMissingError, ForgedRequestError or RateLimitedError.
     """
 
     async def admitted(request: Request) -> SignedIn:
@@ -111,9 +110,7 @@ count_sign_in = Depends(Admission(_count_sign_in))
 async def check_form(request: Request, visitor: SignedIn) -> None:
     """Check that a request that changes something was sent by a page of the visitor's session.
 
-    Raises
-    ------
-    ForgedRequestError
+    Raises ForgedRequestError.
     """
     check_origin(request)
     token = request.headers.get(CSRF_HEADER)
@@ -127,9 +124,7 @@ async def check_form(request: Request, visitor: SignedIn) -> None:
 def check_origin(request: Request) -> None:
     """Check that a page of this service sent the request, as every browser says with a form.
 
-    Raises
-    ------
-    ForgedRequestError
+    Raises ForgedRequestError.
     """
     origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site")
     own = f"{request.scope['scheme']}://{request.headers.get('host', '')}"
@@ -138,67 +133,51 @@ def check_origin(request: Request) -> None:
 
 
 def set_session_cookie(request: Request, response: Response, secret: str) -> None:
-    """Give the browser the session's secret.
-
-    Raises
-    ------
-    InsecureConnectionError
-    """
+    """Give the browser the session's secret. Raises InsecureConnectionError."""
     require_private_connection(request)
-    seconds = int(lifetimes_of(request).longest.total_seconds())
-    secure = _has_tls(request)
-    response.set_cookie(
-        cookie_name(request), secret, max_age=seconds, path="/", secure=secure, httponly=True, samesite="lax"
-    )
-
-
-def delete_session_cookie(request: Request, response: Response) -> None:
-    """Make the browser forget the session."""
-    secure = _has_tls(request)
-    response.delete_cookie(cookie_name(request), path="/", secure=secure, httponly=True, samesite="lax")
+    keep_cookie(request, response, "", secret, int(lifetimes_of(request).longest.total_seconds()))
 
 
 def set_attempt_cookie(request: Request, response: Response, attempt: Mapping[str, str]) -> None:
     """Let the browser keep an attempt to sign in through a provider until it comes back, for ten minutes."""
     value = base64.urlsafe_b64encode(json.dumps(attempt).encode()).decode()
-    response.set_cookie(
-        _attempt_name(request), value, max_age=600, path="/", secure=_has_tls(request), httponly=True, samesite="lax"
-    )
+    keep_cookie(request, response, ATTEMPT, value, 600)
 
 
 def read_attempt_cookie(request: Request) -> dict[str, str]:
     """Return the attempt that the browser keeps, empty if there is none or it is not one."""
     try:
-        kept = json.loads(base64.urlsafe_b64decode(request.cookies.get(_attempt_name(request), "")))
+        kept = json.loads(base64.urlsafe_b64decode(request.cookies.get(cookie_name(request, ATTEMPT), "")))
     except ValueError:
         return {}
     return {str(name): str(value) for name, value in kept.items()} if isinstance(kept, dict) else {}
 
 
-def delete_attempt_cookie(request: Request, response: Response) -> None:
-    """Make the browser forget the attempt."""
-    response.delete_cookie(_attempt_name(request), path="/", secure=_has_tls(request), httponly=True, samesite="lax")
+def keep_cookie(request: Request, response: Response, purpose: str, value: str, seconds: int) -> None:
+    """Let the browser keep a cookie, which no script reads and no form of another page sends."""
+    name, secure = cookie_name(request, purpose), _has_tls(request)
+    response.set_cookie(name, value, max_age=seconds, path="/", secure=secure, httponly=True, samesite="lax")
 
 
-def _attempt_name(request: Request) -> str:
-    return f"{cookie_name(request)}-attempt"
+def drop_cookie(request: Request, response: Response, purpose: str = "") -> None:
+    """Make the browser forget a cookie."""
+    name, secure = cookie_name(request, purpose), _has_tls(request)
+    response.delete_cookie(name, path="/", secure=secure, httponly=True, samesite="lax")
 
 
-def cookie_name(request: Request) -> str:
-    """Return the name of the session's cookie.
+def cookie_name(request: Request, purpose: str = "") -> str:
+    """Return the name of the session's cookie or, with a purpose, of another one.
 
     Over HTTPS it has the prefix `__Host-`: the browser takes it from this very host only. Without TLS that works in
     some browsers only, so the name is plain, with the port, because the ports of a machine share their cookies.
     """
-    return f"__Host-{_COOKIE}" if _has_tls(request) else f"{_COOKIE}-{_place(request)[1]}"
+    return (f"__Host-{_COOKIE}" if _has_tls(request) else f"{_COOKIE}-{_place(request)[1]}") + purpose
 
 
 def require_private_connection(request: Request) -> None:
     """Refuse a connection on which others could read a key: one without TLS that leaves the machine.
 
-    Raises
-    ------
-    InsecureConnectionError
+    Raises InsecureConnectionError.
     """
     host, _ = _place(request)
     if not _has_tls(request) and not _is_loopback(host):

@@ -64,11 +64,8 @@ async def _key_or_none(request: Request) -> Caller | None:
 async def _optional_ingest(request: Request, *, tokens: bool) -> Caller | None:
     """Return the caller, who needs scope `ingest`; None for a request without a key: a battle's token may replace it.
 
-    Without a key, a body that is longer than one with a token needs, or does not say how long it is, is refused.
-
-    Raises
-    ------
-    NotAuthenticatedError, ScopeMissingError, RateLimitedError
+    Without a key, a body that is longer than one with a token needs, or does not say how long it is, is refused. Raises
+    NotAuthenticatedError, ScopeMissingError or RateLimitedError.
     """
     if "authorization" in request.headers:
         return await authorise(request, "ingest", tokens=tokens)
@@ -87,9 +84,7 @@ def refuse_anonymous(request: Request) -> NotAuthenticatedError:
 def verify_battle_token(request: Request, token: str, caller: Caller | None) -> UUID:
     """Return the battle of a token. Without a caller, count the request towards the token's limit.
 
-    Raises
-    ------
-    ForgedTokenError, RateLimitedError
+    Raises ForgedTokenError or RateLimitedError.
     """
     state = state_of(request.scope)
     try:

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from sqlalchemy import Connection
 
 from app.audit import queries as store
 from app.audit.queries import Head
 from app.errors import StableArenaError
+from app.schemas import FrozenModel
 
 _BEFORE_THE_FIRST = bytes(32)
 
@@ -22,10 +23,8 @@ class TamperedAuditLogError(StableArenaError):
     title = "The audit log has been changed"
 
 
-class AuditEntry(BaseModel):
+class AuditEntry(FrozenModel):
     """One change of annotators, rules or keys."""
-
-    model_config = ConfigDict(frozen=True)
 
     number: int = Field(description="Grows by one with every entry.")
     happened_at: datetime

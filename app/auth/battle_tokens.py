@@ -47,12 +47,7 @@ class BattleTokens:
         return base64.urlsafe_b64encode(battle_id.bytes + mac[:_MAC_BYTES]).decode()
 
     def verify(self, token: str) -> UUID:
-        """Return the battle that the token belongs to.
-
-        Raises
-        ------
-        ForgedTokenError
-        """
+        """Return the battle that the token belongs to. Raises ForgedTokenError."""
         if len(token) == _LENGTH and token.isascii():
             try:
                 battle_id = UUID(bytes=base64.urlsafe_b64decode(token)[:_ID_BYTES])

@@ -91,12 +91,7 @@ class KnownHolders(Generic[Holder]):
         self._asking: dict[bytes, asyncio.Task[Holder]] = {}
 
     async def identify(self, secret: str) -> Holder:
-        """Return the holder of this key or token, from memory or from the database.
-
-        Raises
-        ------
-        NotAuthenticatedError
-        """
+        """Return the holder of this key or token, from memory or from the database. Raises NotAuthenticatedError."""
         key = sha256(secret.encode()).digest()
         known = self._known.get(key)
         if known is not None:

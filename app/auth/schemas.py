@@ -1,20 +1,19 @@
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from app.auth.callers import Scope
 from app.database.timestamps import Timestamp
 from app.naming.names import MAX_NAME_LENGTH
+from app.schemas import ClosedModel, FrozenModel
 
 MAX_OVERLAP = timedelta(days=30)
 MAX_PER_MINUTE = 10**9
 
 
-class Key(BaseModel):
+class Key(FrozenModel):
     """An API key without its secret."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: UUID
     name: str = Field(description="Name of its owner.")
@@ -31,10 +30,8 @@ class Key(BaseModel):
         return self.revoked_at is None and (self.expires_at is None or self.expires_at > now)
 
 
-class NewKey(BaseModel):
+class NewKey(ClosedModel):
     """A key to make."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: str = Field(
         min_length=1, max_length=MAX_NAME_LENGTH, description="Name of its owner; the audit log shows it."
@@ -56,10 +53,8 @@ class MadeKey(Key):
     key: str = Field(description="What the caller sends: Authorization: Bearer …")
 
 
-class Rotation(BaseModel):
+class Rotation(ClosedModel):
     """How a key is replaced."""
-
-    model_config = ConfigDict(extra="forbid")
 
     overlap_seconds: int = Field(
         3600, ge=0, le=int(MAX_OVERLAP.total_seconds()), description="How long the old key works beside the new one."
@@ -70,10 +65,8 @@ LONGEST = timedelta(hours=1)
 """How long a token may work."""
 
 
-class NewToken(BaseModel):
+class NewToken(ClosedModel):
     """A token to make."""
-
-    model_config = ConfigDict(extra="forbid")
 
     seconds: int = Field(900, ge=1, le=int(LONGEST.total_seconds()), description="How long it works.")
     annotator: str | None = Field(

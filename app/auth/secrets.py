@@ -51,9 +51,7 @@ def digest(secret: str) -> bytes:
 def check_secret(secret: str, find: Callable[[str], RowMapping | None]) -> RowMapping:
     """Return the row that `find` returns for the secret's prefix, if its `secret_hash` is that of the secret.
 
-    Raises
-    ------
-    NotAuthenticatedError
+    Raises NotAuthenticatedError.
     """
     prefix = prefix_of(secret)
     if prefix is None:

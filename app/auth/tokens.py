@@ -1,14 +1,12 @@
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
-from uuid import UUID
 
 from sqlalchemy import Connection
 
 from app.auth import queries as store
 from app.auth.callers import AnnotatorBinding, Caller, KnownCallers
 from app.auth.keys import authenticate
-from app.auth.schemas import LONGEST
+from app.auth.schemas import LONGEST, MadeToken
 from app.auth.secrets import check_secret, digest, make_secret
 from app.database.engine import Database
 from app.database.ids import new_id
@@ -24,18 +22,8 @@ class ForeignAnnotatorError(ScopeMissingError):
     title = "The token is bound to another annotator"
 
 
-@dataclass(frozen=True)
-class TokenRecord:
-    """A token on record, as far as its owner needs to know it."""
-
-    id: UUID
-    expires_at: datetime
-
-
-def create_token(
-    conn: Connection, caller: Caller, *, lifetime: timedelta, annotator: str | None = None
-) -> tuple[TokenRecord, str]:
-    """Add a token of the caller's key and return its record and the token itself, which cannot be shown again.
+def create_token(conn: Connection, caller: Caller, *, lifetime: timedelta, annotator: str | None = None) -> MadeToken:
+    """Add a token of the caller's key and return it; it cannot be shown again.
 
     It may post votes, for at most an hour and no longer than its key works. A page in a browser may hold it: bound to
     an `annotator`, it can vote for this one only. Expired tokens are deleted at the same time.
@@ -64,16 +52,11 @@ def create_token(
         }
         row = store.add_token(conn, values, lifetime)
         if row is not None:
-            return TokenRecord(row["id"], row["expires_at"]), secret
+            return MadeToken(id=row["id"], token=secret, expires_at=row["expires_at"])
 
 
 def authenticate_any(database: Database, secret: str) -> Caller:
-    """Return the holder of this key or token.
-
-    Raises
-    ------
-    NotAuthenticatedError
-    """
+    """Return the holder of this key or token. Raises NotAuthenticatedError."""
     with database.read() as conn:
         return authenticate_token(conn, secret) if is_token(secret) else authenticate(conn, secret)
 

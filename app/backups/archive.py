@@ -116,12 +116,7 @@ class ArchiveReader:
             raise DamagedBackupError(f"the rows of {table.name} are not those that were written")
 
     def check(self) -> None:
-        """Read the whole file once.
-
-        Raises
-        ------
-        DamagedBackupError
-        """
+        """Read the whole file once. Raises DamagedBackupError."""
         for table in self.manifest.tables:
             for _ in self.rows_of(table):
                 pass

@@ -4,14 +4,13 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
-from pydantic import TypeAdapter
 from pydantic_core import to_json
 
 from app.answers.rendering import RenderedTexts
 from app.api.dependencies import ReadView, Transaction, require
 from app.api.idempotency import HEADER, documented_key, read_claim
 from app.api.openapi import documented_body
-from app.api.pagination import Cursor, Name, Page, PageSize, paginate, read_cursor
+from app.api.pagination import Cursor, Id, Name, Page, PageSize, paginate, read_single
 from app.api.problems import invalid_input, problem_responses
 from app.api.submissions import WITHOUT_KEY, OptionalKey, direct_router, refuse_anonymous, verify_battle_token
 from app.auth.battle_tokens import BattleTokens
@@ -46,8 +45,6 @@ quick_router = direct_router("/battles", "battles")
 router = APIRouter(prefix="/battles", tags=["battles"])
 exposure_router = APIRouter(prefix="/exposure", tags=["battles"])
 
-_Position = TypeAdapter(tuple[UUID])
-
 
 async def _admit_asker(request: Request) -> Caller | Voter:
     """Return who asks for a battle: a key, a token that is bound to its annotator, or a person who votes here."""
@@ -64,7 +61,7 @@ async def _admit_asker(request: Request) -> Caller | Voter:
     "",
     status_code=201,
     response_model=OfferedBattle,
-    responses=problem_responses(400, 401, 403, 409, 410, 413, 415, 422, 503),
+    responses=problem_responses(409, 410),
     openapi_extra={**documented_body(NewBattle), "parameters": [documented_key()]},
 )
 @takes_body(lambda _: MAX_BATTLE_BYTES)
@@ -150,11 +147,7 @@ async def _token_battle(request: Request, caller: OptionalKey) -> UUID | None:
 TokenBattle = Annotated[UUID | None, Depends(_token_battle)]
 
 
-@router.post(
-    "/{battle_id}/skip",
-    responses=problem_responses(401, 403, 404, 409, 410, 422, 503),
-    openapi_extra=WITHOUT_KEY,
-)
+@router.post("/{battle_id}/skip", responses=problem_responses(404, 409, 410), openapi_extra=WITHOUT_KEY)
 def skip_battle(battle_id: UUID, body: Skip, token_battle: TokenBattle, conn: Transaction) -> SkippedBattle:
     """End a battle without a vote.
 
@@ -168,11 +161,7 @@ def skip_battle(battle_id: UUID, body: Skip, token_battle: TokenBattle, conn: Tr
     return service.skip_battle(conn, battle_id, body.reason)
 
 
-@router.post(
-    "/{battle_id}/undo",
-    responses=problem_responses(401, 403, 404, 409, 410, 422, 503),
-    openapi_extra=WITHOUT_KEY,
-)
+@router.post("/{battle_id}/undo", responses=problem_responses(404, 409, 410), openapi_extra=WITHOUT_KEY)
 def undo_vote(
     battle_id: UUID,
     body: Undo,  # noqa: ARG001  `TokenBattle` reads it
@@ -191,7 +180,7 @@ def undo_vote(
     return service.undo_vote(conn, battle_id)
 
 
-@router.get("", dependencies=[require("review:read")], responses=problem_responses(401, 403, 404, 422, 503))
+@router.get("", dependencies=[require("review:read")], responses=problem_responses(404))
 def list_battles(
     conn: ReadView,
     annotator: Annotated[str | None, Query(description="Only those of this annotator, by id or key.")] = None,
@@ -204,14 +193,13 @@ def list_battles(
     Needs scope `review:read`. Problems: `not-authenticated`, `scope-missing`; `not-found` for an unknown annotator;
     `invalid` for an unknown state or cursor.
     """
-    position = read_cursor(cursor, _Position)
     items = service.list_battles(
-        conn, limit=limit + 1, before=position and position[0], annotator=annotator, state=state
+        conn, limit=limit + 1, before=read_single(cursor, Id), annotator=annotator, state=state
     )
     return paginate(items, limit, lambda last: (last.battle_id,))
 
 
-@router.get("/{battle_id}", dependencies=[require("review:read")], responses=problem_responses(401, 403, 404, 422, 503))
+@router.get("/{battle_id}", dependencies=[require("review:read")], responses=problem_responses(404))
 def get_battle(battle_id: UUID, conn: ReadView) -> BattleWithCandidates:
     """Show a battle: what was drawn, from which models, with which probability, and how it ended.
 
@@ -220,7 +208,7 @@ def get_battle(battle_id: UUID, conn: ReadView) -> BattleWithCandidates:
     return service.find_battle(conn, battle_id)
 
 
-@exposure_router.get("", dependencies=[require("review:read")], responses=problem_responses(401, 403, 404, 422, 503))
+@exposure_router.get("", dependencies=[require("review:read")], responses=problem_responses(404))
 def get_exposure(
     conn: ReadView,
     since: Annotated[StorableTimestamp | None, Query(description="Battles drawn at this time or later.")] = None,

@@ -5,6 +5,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from app.naming.names import MAX_NAME_LENGTH, Name
+from app.schemas import ClosedModel, FrozenModel
 from app.votes.rules import MAX_TAGS
 
 MAX_CANDIDATES = 1_000
@@ -66,10 +67,8 @@ class OfferedBattle(BaseModel):
     votes_left: int | None = Field(None, description="Votes that the invitation leaves, this one included.")
 
 
-class Skip(BaseModel):
+class Skip(ClosedModel):
     """Why a battle gets no vote."""
-
-    model_config = ConfigDict(extra="forbid")
 
     reason: SkipReason = Field(
         description="skip: the annotator did not want to judge. identity_leaked: an answer named its model. failed: an "
@@ -78,37 +77,29 @@ class Skip(BaseModel):
     token: str | None = Field(None, max_length=200, description="The battle's token, from a sender without a key.")
 
 
-class Undo(BaseModel):
+class Undo(ClosedModel):
     """Who takes a vote back."""
-
-    model_config = ConfigDict(extra="forbid")
 
     token: str | None = Field(None, max_length=200, description="The battle's token, from a sender without a key.")
 
 
-class UndoneVote(BaseModel):
+class UndoneVote(FrozenModel):
     """A vote that was taken back. It stays on record, and the battle takes no other: it has revealed its models."""
-
-    model_config = ConfigDict(frozen=True)
 
     battle_id: UUID
     vote_id: UUID
 
 
-class SkippedBattle(BaseModel):
+class SkippedBattle(FrozenModel):
     """A battle that ended without a vote. The models stay sealed."""
-
-    model_config = ConfigDict(frozen=True)
 
     battle_id: UUID
     skip_reason: SkipReason = Field(description="The reason that was given first.")
     ended_at: datetime
 
 
-class Battle(BaseModel):
+class Battle(FrozenModel):
     """A battle on record, with the present names of its models and its annotator."""
-
-    model_config = ConfigDict(frozen=True)
 
     battle_id: UUID
     state: BattleState

@@ -34,9 +34,7 @@ class UndoTooLateError(GoneError):
 def skip_battle(conn: Connection, battle_id: UUID, reason: SkipReason) -> SkippedBattle:
     """End an open battle without a vote. A battle that was skipped already stays as it is.
 
-    Raises
-    ------
-    NotFoundError, BattleVotedError, BattleExpiredError
+    Raises NotFoundError, BattleVotedError or BattleExpiredError.
     """
     locked = store.lock_battle(conn, battle_id)
     match locked and locked["state"]:
@@ -54,9 +52,7 @@ def skip_battle(conn: Connection, battle_id: UUID, reason: SkipReason) -> Skippe
 def undo_vote(conn: Connection, battle_id: UUID) -> UndoneVote:
     """Retract the vote on a battle, if it was cast some seconds ago. A vote that was retracted already stays so.
 
-    Raises
-    ------
-    NotFoundError, ConflictError, UndoTooLateError
+    Raises NotFoundError, ConflictError or UndoTooLateError.
     """
     locked = store.lock_battle(conn, battle_id)
     if locked is None:
@@ -70,23 +66,13 @@ def undo_vote(conn: Connection, battle_id: UUID) -> UndoneVote:
 
 
 def require_own_token(token_battle: UUID, battle_id: UUID) -> None:
-    """Check that a token belongs to this battle.
-
-    Raises
-    ------
-    ForgedTokenError
-    """
+    """Check that a token belongs to this battle. Raises ForgedTokenError."""
     if token_battle != battle_id:
         raise ForgedTokenError("the token is another battle's", (FieldError("/token", "is another battle's"),))
 
 
 def find_battle(conn: Connection, battle_id: UUID) -> BattleWithCandidates:
-    """Return a battle with the names of its candidates.
-
-    Raises
-    ------
-    NotFoundError
-    """
+    """Return a battle with the names of its candidates. Raises NotFoundError."""
     row: dict[str, Any] = dict(_get(conn, battle_id))
     model_ids = row.pop("model_ids")
     names = store.names_of(conn, model_ids)

@@ -212,12 +212,7 @@ def parse_url(url: str) -> URL:
 
 
 def refuse_old_server(connection: Any, _record: object) -> None:
-    """Refuse a new connection to a server that is older than the statements need.
-
-    Raises
-    ------
-    DatabaseTooOldError
-    """
+    """Refuse a new connection to a server that is older than the statements need. Raises DatabaseTooOldError."""
     major = connection.info.server_version // 10_000
     if major < OLDEST_SERVER:
         raise DatabaseTooOldError(f"the server is PostgreSQL {major}; {OLDEST_SERVER} or newer is needed")

@@ -28,7 +28,7 @@ class ExportNotReadyError(ConflictError):
     title = "The export is not ready"
 
 
-@router.post("", status_code=202, responses=problem_responses(401, 403, 404, 422, 503))
+@router.post("", status_code=202, responses=problem_responses(404))
 def post_export(
     request: Request,
     response: Response,
@@ -51,7 +51,7 @@ def post_export(
     return exports.find_export(conn, export_id)
 
 
-@router.get("/{export_id}", dependencies=[require("review:read")], responses=problem_responses(401, 403, 404, 422, 503))
+@router.get("/{export_id}", dependencies=[require("review:read")], responses=problem_responses(404))
 def get_export(export_id: UUID, conn: ReadView) -> Export:
     """Show an export's state and, when it is done, exactly which votes were on record.
 
@@ -66,7 +66,7 @@ def get_export(export_id: UUID, conn: ReadView) -> Export:
     response_class=StreamingResponse,
     responses={
         200: {"content": {kind: {"schema": {"type": "string", "format": "binary"}} for kind in _MEDIA_TYPES.values()}},
-        **problem_responses(401, 403, 404, 409, 422, 503),
+        **problem_responses(404, 409),
     },
 )
 def get_export_file(export_id: UUID, conn: ReadView, database: HeldDatabase) -> StreamingResponse:

@@ -52,11 +52,8 @@ The votes that were on record are `{vote_set}`.
 def write_dataset(database: Database, filters: ExportFilters, folder: Path) -> Exported:
     """Write the votes as a dataset that the library `datasets` loads: Parquet in `data`, and a card.
 
-    Annotators are numbered in the order of their first vote, so that a published dataset has no keys of people.
-
-    Raises
-    ------
-    NotFoundError
+    Annotators are numbered in the order of their first vote, so that a published dataset has no keys of people. Raises
+    NotFoundError.
     """
     data = folder / "data"
     data.mkdir(parents=True)
@@ -88,11 +85,8 @@ def write_dataset(database: Database, filters: ExportFilters, folder: Path) -> E
 def write_evaluations(database: Database, filters: ExportFilters, folder: Path) -> Exported:
     """Write a leaderboard as Every Eval Ever has evaluations: `developer/model/….json`, a file for each model.
 
-    Models without a score are left out: that format has no place for a bound.
-
-    Raises
-    ------
-    NotFoundError, NoSnapshotError, NoSuchLeaderboardError
+    Models without a score are left out: that format has no place for a bound. Raises NotFoundError, NoSnapshotError or
+    NoSuchLeaderboardError.
     """
     with database.read() as conn:
         version = choose_leaderboard(

@@ -2,10 +2,11 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
 from app.database.timestamps import Timestamp
 from app.naming.names import Name, name_error
+from app.schemas import ClosedModel, FrozenModel
 from app.snapshots.schemas import LeaderboardMethod
 
 What = Literal["votes", "annotators", "leaderboard", "answers"]
@@ -18,10 +19,8 @@ def _usable(name: str) -> str:
     return name
 
 
-class ExportFilters(BaseModel):
+class ExportFilters(ClosedModel):
     """Which votes, annotators, leaderboard or answers to export. Each filter goes with one or two of these."""
-
-    model_config = ConfigDict(extra="forbid")
 
     since: Timestamp | None = Field(None, description="Votes received at this time or later.")
     until: Timestamp | None = Field(None, description="Votes received before this time.")
@@ -44,20 +43,16 @@ class ExportFilters(BaseModel):
         return self.model_dump(mode="json", exclude_none=True)
 
 
-class ExportRequest(BaseModel):
+class ExportRequest(ClosedModel):
     """What to export, and how."""
-
-    model_config = ConfigDict(extra="forbid")
 
     what: What
     format: Format = "csv"
     filters: ExportFilters = ExportFilters()
 
 
-class Export(BaseModel):
+class Export(FrozenModel):
     """An export: a file that a worker makes."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: UUID
     state: Literal["queued", "running", "done", "failed"]

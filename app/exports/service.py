@@ -47,12 +47,7 @@ def request_export(conn: Connection, what: What, form: Format, filters: ExportFi
 
 
 def check_filters(what: What, filters: ExportFilters) -> None:
-    """Check that every filter goes with what is exported.
-
-    Raises
-    ------
-    BadInputError
-    """
+    """Check that every filter goes with what is exported. Raises BadInputError."""
     foreign = [name for name in filters.given() if name not in _FILTERS[what]]
     if foreign:
         errors = tuple(FieldError(f"/filters/{name}", f"does not go with {what}") for name in foreign)
@@ -60,12 +55,7 @@ def check_filters(what: What, filters: ExportFilters) -> None:
 
 
 def find_export(conn: Connection, export_id: UUID) -> Export:
-    """Return an export.
-
-    Raises
-    ------
-    NotFoundError
-    """
+    """Return an export. Raises NotFoundError."""
     row = store.get_export(conn, export_id)
     if row is None:
         raise NotFoundError(f"there is no export {export_id}")

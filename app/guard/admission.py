@@ -72,9 +72,7 @@ class _KeyAdmission(Admission[Any]):
 async def authorise(request: Request, *scopes: Scope, tokens: bool = False) -> Caller:
     """Return the holder of the request's key and require one of these scopes.
 
-    Raises
-    ------
-    NotAuthenticatedError, ScopeMissingError, RateLimitedError
+    Raises NotAuthenticatedError, ScopeMissingError or RateLimitedError.
     """
     caller = await _identify(request, tokens=tokens)
     if not any(map(caller.may, scopes)):

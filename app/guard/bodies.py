@@ -60,12 +60,7 @@ async def parse_body(parse: Callable[[bytes], Parsed], body: bytes) -> Parsed:
 
 
 async def require_json(request: Request) -> None:
-    """Refuse a body whose media type is not JSON. A request without a body passes.
-
-    Raises
-    ------
-    MediaTypeError
-    """
+    """Refuse a body whose media type is not JSON. A request without a body passes. Raises MediaTypeError."""
     headers = request.headers
     if headers.get("content-length", "0") == "0" and "transfer-encoding" not in headers:
         return
@@ -123,12 +118,7 @@ class BodyGate:
         return found
 
     def hold(self, size: int, *, more: int) -> None:
-        """Take `more` bytes of memory for a body of `size` bytes.
-
-        Raises
-        ------
-        TooManyBodiesError
-        """
+        """Take `more` bytes of memory for a body of `size` bytes. Raises TooManyBodiesError."""
         most = self.settings.server.bodies_bytes
         if self.held and self.held + more > (most if size <= SMALL else most - most // 4):
             raise TooManyBodiesError(f"bodies of {self.held:,} bytes are being received or worked on")
@@ -241,11 +231,7 @@ class _RefusedError(Exception):
 def _check_encoding(headers: Headers) -> None:
     """Check that a body is not compressed and that a form in parts is in UTF-8.
 
-    Some of Python's other codecs take minutes for a megabyte.
-
-    Raises
-    ------
-    MediaTypeError
+    Some of Python's other codecs take minutes for a megabyte. Raises MediaTypeError.
     """
     if headers.get("content-encoding", "identity").strip().lower() != "identity":
         raise MediaTypeError("send the body without Content-Encoding: compressed bodies are not accepted")

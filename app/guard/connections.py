@@ -77,9 +77,7 @@ class ConnectionLimits:
     def enter(self, host: str) -> str | None:
         """Count a connection from this address; return what to give back at its end, None if it is not limited.
 
-        Raises
-        ------
-        RateLimitedError
+        Raises RateLimitedError.
         """
         if self._per_address is None or self._is_proxy(host):
             return None

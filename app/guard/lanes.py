@@ -52,9 +52,7 @@ class Lane:
     async def turn(self, scope: Scope, answer: Hashable) -> AsyncIterator[Turn]:
         """Wait for a turn and hold it. Few answers may be waited for at once, and fewer by one network.
 
-        Raises
-        ------
-        TooManyReadersError
+        Raises TooManyReadersError.
         """
         await self._wait((caller_network(scope), answer))
         began, turn = time.perf_counter(), Turn()

@@ -99,9 +99,7 @@ class RateLimits:
     def enter(self, scope: Scope) -> None:
         """Count a request without a valid key among those that its address has in progress, until it is answered.
 
-        Raises
-        ------
-        RateLimitedError
+        Raises RateLimitedError.
         """
         if self._at_once is None or IN_PROGRESS in scope["state"]:
             return
@@ -119,69 +117,46 @@ class RateLimits:
     def count_caller(self, scope: Scope, caller: Caller) -> None:
         """Count a request of a key, or of one of its tokens, towards the key's own limit or the service's.
 
-        Raises
-        ------
-        RateLimitedError
+        Raises RateLimitedError.
         """
         per_minute = caller.requests_per_minute or self._per_key
         if per_minute is not None:
             self._take(scope, "key", caller.key_id or caller.name, per_minute)
 
     def count_anonymous(self, scope: Scope) -> None:
-        """Count a request without a valid key towards the limits of the address.
-
-        Raises
-        ------
-        RateLimitedError
-        """
+        """Count a request without a valid key towards the limits of the address. Raises RateLimitedError."""
         self.enter(scope)
         if self._per_address is not None:
             self._take(scope, "address", caller_network(scope), self._per_address)
 
     def count_sign_in(self, scope: Scope) -> None:
-        """Count an attempt to sign in towards the limit of the address.
-
-        Raises
-        ------
-        RateLimitedError
-        """
+        """Count an attempt to sign in towards the limit of the address. Raises RateLimitedError."""
         self._take(scope, "address", ("sign-in", caller_network(scope)), SIGN_INS_PER_MINUTE)
 
     def count_battle_token(self, scope: Scope, battle_id: UUID) -> None:
         """Count a request that shows a genuine token of a battle and no key. The address' limit does not apply.
 
-        Raises
-        ------
-        RateLimitedError
+        Raises RateLimitedError.
         """
         self._take(scope, "token", battle_id, REQUESTS_PER_TOKEN)
 
     def count_voter(self, scope: Scope, voter_id: UUID, *, invited: bool) -> None:
         """Count a request of a person who votes here; one who came through the open door counts for the address too.
 
-        Raises
-        ------
-        RateLimitedError
+        Raises RateLimitedError.
         """
         if not invited:
             self.count_anonymous(scope)
         self._take(scope, "voter", ("voter", voter_id), REQUESTS_PER_VOTER)
 
     def count_visitor(self, scope: Scope) -> None:
-        """Count a person who comes in through the open door.
-
-        Raises
-        ------
-        RateLimitedError
-        """
+        """Count a person who comes in through the open door. Raises RateLimitedError."""
         self._take(scope, "address", ("visitor", caller_network(scope)), VISITORS_PER_MINUTE, what="visitors")
 
     def count_token_votes(self, scope: Scope, caller: Caller, votes: Mapping[str, int]) -> None:
         """Count the votes that an ingest token sends, by annotator. The annotators of all tokens of a key are the same.
 
-        Raises
-        ------
-        RateLimitedError
+        Raises RateLimitedError.
         """
         if self._token_votes_per_annotator is not None:
             for annotator, cast in votes.items():

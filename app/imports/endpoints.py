@@ -64,10 +64,7 @@ def _form_schema() -> dict[str, Any]:
 @router.post(
     "",
     status_code=202,
-    responses={
-        200: {"model": Import, "description": "The same file was imported before."},
-        **problem_responses(401, 403, 413, 415, 422, 503),
-    },
+    responses={200: {"model": Import, "description": "The same file was imported before."}},
     openapi_extra={
         "requestBody": {
             "required": True,
@@ -115,12 +112,7 @@ def _media_type(header: str | None) -> str:
 
 
 def _begin(database: Database, parameters: ImportParameters, media_type: str, caller: Caller) -> Upload:
-    """Check the parameters and return the upload.
-
-    Raises
-    ------
-    BadInputError, MediaTypeError
-    """
+    """Check the parameters and return the upload. Raises BadInputError or MediaTypeError."""
     options, name = parameters.options(), parameters.filename
     kind = parameters.format or kind_of_name(name) or MEDIA_TYPES.get(media_type)
     if kind is None:
@@ -134,9 +126,7 @@ def _begin(database: Database, parameters: ImportParameters, media_type: str, ca
 async def _received_form(request: Request) -> AsyncIterator[tuple[UploadFile, ImportParameters]]:
     """Receive a form on disk; give its file, and the parameters in its fields and in the query.
 
-    Raises
-    ------
-    BadInputError, RequestValidationError
+    Raises BadInputError or RequestValidationError.
     """
     try:
         form = await request.form(max_files=1, max_fields=_MAX_FIELDS, max_part_size=SMALL)
@@ -196,7 +186,7 @@ def _find(database: Database, import_id: UUID) -> Import:
         return Import(**imports.find_import(conn, import_id).model_dump())
 
 
-@router.get("", dependencies=[require("ingest", "read")], responses=problem_responses(401, 403, 422, 503))
+@router.get("", dependencies=[require("ingest", "read")])
 def list_imports(conn: ReadView, limit: PageSize = 50, cursor: Cursor = None) -> Page[Import]:
     """List imports, the newest first.
 
@@ -206,11 +196,7 @@ def list_imports(conn: ReadView, limit: PageSize = 50, cursor: Cursor = None) ->
     return paginate(items, limit, lambda last: (last.created_at, last.id))
 
 
-@router.get(
-    "/{import_id}",
-    dependencies=[require("ingest", "read")],
-    responses=problem_responses(401, 403, 404, 422, 503),
-)
+@router.get("/{import_id}", dependencies=[require("ingest", "read")], responses=problem_responses(404))
 def get_import(import_id: UUID, conn: ReadView) -> ImportDetails:
     """Show the progress of an import, its counts, and its first errors.
 
@@ -225,7 +211,7 @@ def get_import(import_id: UUID, conn: ReadView) -> ImportDetails:
     response_class=StreamingResponse,
     responses={
         200: {"content": {kind: {"schema": {"type": "string"}} for kind in ("text/csv", "application/x-ndjson")}},
-        **problem_responses(401, 403, 404, 422, 503),
+        **problem_responses(404),
     },
 )
 def get_import_errors(

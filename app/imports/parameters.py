@@ -2,19 +2,18 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from app.errors import BadInputError, FieldError
 from app.imports.formats.timestamps import DayOrder
 from app.imports.service import ImportOptions
 from app.imports.upload import MAX_FILE_NAME_LENGTH
 from app.naming.names import name_error
+from app.schemas import FrozenModel
 
 
-class ImportParameters(BaseModel):
+class ImportParameters(FrozenModel):
     """What is said about a file that is uploaded."""
-
-    model_config = ConfigDict(frozen=True)
 
     schema_name: str | None = Field(
         None, alias="schema", description="Name of the file's format; by default it is detected from the columns."
@@ -54,12 +53,7 @@ class ImportParameters(BaseModel):
     )
 
     def options(self) -> ImportOptions:
-        """Return the options of the import.
-
-        Raises
-        ------
-        BadInputError
-        """
+        """Return the options of the import. Raises BadInputError."""
         if fault := name_error(self.filename):
             raise BadInputError(f"filename {fault}", (FieldError("/filename", fault),))
         given = self.model_dump(exclude={"filename", "format", "schema_name"})

@@ -236,12 +236,7 @@ def mostly_recorded(
 
 
 def refuse_recorded(database: Database, called: str, found: Recognised) -> None:
-    """Refuse a file if most of it, or most of an earlier import, would count twice.
-
-    Raises
-    ------
-    AlreadyRecordedError
-    """
+    """Refuse a file if most of it, or most of an earlier import, would count twice. Raises AlreadyRecordedError."""
     repeated = found.by_content.height
     with database.read() as conn:
         if not repeated or not mostly_recorded(conn, repeated, found.votes, found.of_imports):

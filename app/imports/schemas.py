@@ -2,15 +2,15 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
+
+from app.schemas import FrozenModel
 
 State = Literal["queued", "running", "done", "failed"]
 
 
-class ImportCounts(BaseModel):
+class ImportCounts(FrozenModel):
     """The number of records of each kind so far; null where a dry run, which only reads the file, cannot know it."""
-
-    model_config = ConfigDict(frozen=True)
 
     rows: int = Field(0, description="Records in the file; 0 before they are counted.")
     created: int = Field(0, description="Votes recorded.")
@@ -25,10 +25,8 @@ class ImportCounts(BaseModel):
     skipped: int = Field(0, description="Records without a vote.")
 
 
-class ImportFault(BaseModel):
+class ImportFault(FrozenModel):
     """An error in one record."""
-
-    model_config = ConfigDict(frozen=True)
 
     record: int = Field(description="Number of the record in the file, from 0.")
     place: str = Field(description="Its place in the file: `line 7, winner`.")
@@ -42,10 +40,8 @@ class ImportFault(BaseModel):
         return value or f"record {info.data['record']}"
 
 
-class Import(BaseModel):
+class Import(FrozenModel):
     """The import of a file."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: UUID
     state: State

@@ -75,12 +75,7 @@ OF_THE_RECORD = ("duplicates", "retracted", "conflicts")
 
 
 def find_import(conn: Connection, import_id: UUID) -> ImportDetails:
-    """Return an import with its first errors.
-
-    Raises
-    ------
-    NotFoundError
-    """
+    """Return an import with its first errors. Raises NotFoundError."""
     row = store.get_import(conn, import_id)
     if row is None:
         raise NotFoundError(f"there is no import {import_id}")

@@ -126,12 +126,7 @@ def survey_file(
 
 
 def _refuse_faulty(survey: Survey, called: str, *, skip_invalid: bool) -> None:
-    """Refuse a file with invalid records, or without a valid one.
-
-    Raises
-    ------
-    BadInputError
-    """
+    """Refuse a file with invalid records, or without a valid one. Raises BadInputError."""
     faults = tuple(fault for _, fault in survey.faults)
     if survey.rejected and not skip_invalid:
         message = f"{called}: {survey.rejected:,} of {survey.rows:,} records are not valid votes{survey.unknown_words}"

@@ -2,10 +2,9 @@ from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter
-from pydantic import TypeAdapter
 
 from app.api.dependencies import ReadView, Transaction, require
-from app.api.pagination import Cursor, Page, PageSize, paginate, read_cursor
+from app.api.pagination import Cursor, Id, Page, PageSize, paginate, read_single
 from app.api.problems import problem_responses
 from app.auth.callers import Caller
 from app.invitations import service
@@ -14,10 +13,9 @@ from app.invitations.schemas import Invitation, NewInvitation
 router = APIRouter(prefix="/invitations", tags=["invitations"])
 
 _Admin = Annotated[Caller, require("admin")]
-_Position = TypeAdapter(tuple[UUID])
 
 
-@router.post("", status_code=201, responses=problem_responses(401, 403, 422, 503))
+@router.post("", status_code=201)
 def post_invitation(body: NewInvitation, caller: _Admin, conn: Transaction) -> Invitation:
     """Open voting on the answers that lie here: by a link for one annotator, or to everyone.
 
@@ -28,18 +26,17 @@ def post_invitation(body: NewInvitation, caller: _Admin, conn: Transaction) -> I
     return service.add_invitation(conn, body, created_by=caller.name)
 
 
-@router.get("", dependencies=[require("admin")], responses=problem_responses(401, 403, 422, 503))
+@router.get("", dependencies=[require("admin")])
 def list_invitations(conn: ReadView, limit: PageSize = 50, cursor: Cursor = None) -> Page[Invitation]:
     """List invitations with their links and how many votes came by each, the newest first.
 
     Needs scope `admin`. Problems: `not-authenticated`, `scope-missing`; `invalid` for an unknown cursor.
     """
-    position = read_cursor(cursor, _Position)
-    items = service.list_invitations(conn, limit=limit + 1, before=position and position[0])
+    items = service.list_invitations(conn, limit=limit + 1, before=read_single(cursor, Id))
     return paginate(items, limit, lambda last: (last.id,))
 
 
-@router.delete("/{invitation_id}", responses=problem_responses(401, 403, 404, 422, 503))
+@router.delete("/{invitation_id}", responses=problem_responses(404))
 def delete_invitation(invitation_id: UUID, caller: _Admin, conn: Transaction) -> Invitation:
     """Revoke a link, or close the door.
 

@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.database.timestamps import StorableTimestamp
 from app.naming.names import Name
+from app.schemas import FrozenModel
 
 MAX_LINK_VOTES = 100_000
 
@@ -31,10 +32,8 @@ class NewInvitation(BaseModel):
     expires_at: StorableTimestamp | None = Field(None, description="When no more battles are drawn; null for no end.")
 
 
-class Invitation(BaseModel):
+class Invitation(FrozenModel):
     """A link, which is one annotator's, or the door that is open to everyone."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: UUID
     state: Literal["open", "expired", "revoked"]

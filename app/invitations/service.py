@@ -49,9 +49,7 @@ def add_invitation(conn: Connection, new: NewInvitation, *, created_by: str) -> 
 def revoke_invitation(conn: Connection, invitation_id: UUID, *, revoked_by: str) -> Invitation:
     """Draw no more battles for an invitation, and end its open ones. Its votes stay. Once revoked it stays as it is.
 
-    Raises
-    ------
-    NotFoundError
+    Raises NotFoundError.
     """
     if store.revoke_invitation(conn, invitations.c.id == invitation_id):
         audit.record(conn, actor=revoked_by, action="invitation.revoke", subject=str(invitation_id), detail={})
@@ -59,12 +57,7 @@ def revoke_invitation(conn: Connection, invitation_id: UUID, *, revoked_by: str)
 
 
 def find_invitation(conn: Connection, invitation_id: UUID) -> Invitation:
-    """Return an invitation.
-
-    Raises
-    ------
-    NotFoundError
-    """
+    """Return an invitation. Raises NotFoundError."""
     row = store.get_invitation(conn, invitation_id)
     if row is None:
         raise NotFoundError(f"there is no invitation {invitation_id}")

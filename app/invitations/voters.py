@@ -65,12 +65,7 @@ class VoterTokens(BattleTokens):
         return _PREFIX + self._sign(battle_id)
 
     def verify(self, token: str) -> UUID:
-        """Return whose token this is.
-
-        Raises
-        ------
-        NotAuthenticatedError
-        """
+        """Return whose token this is. Raises NotAuthenticatedError."""
         try:
             return super().verify(token.removeprefix(_PREFIX))
         except ForgedTokenError:
@@ -92,12 +87,7 @@ def read_voter_tokens(conn: Connection) -> VoterTokens:
 
 
 def find_voter(conn: Connection, voter_id: UUID) -> Voter:
-    """Return who votes with the token of this id.
-
-    Raises
-    ------
-    NotInvitedError
-    """
+    """Return who votes with the token of this id. Raises NotInvitedError."""
     link = store.find_link(conn, voter_id)
     if link is not None:
         if not link["open"] or link["annotator_id"] is None:
@@ -110,12 +100,7 @@ def find_voter(conn: Connection, voter_id: UUID) -> Voter:
 
 
 def authenticate_voter(database: Database, tokens: VoterTokens, secret: str) -> Voter:
-    """Return who votes with this token.
-
-    Raises
-    ------
-    NotAuthenticatedError, NotInvitedError
-    """
+    """Return who votes with this token. Raises NotAuthenticatedError or NotInvitedError."""
     voter_id = tokens.verify(secret)
     with database.read() as conn:
         return find_voter(conn, voter_id)
@@ -124,9 +109,7 @@ def authenticate_voter(database: Database, tokens: VoterTokens, secret: str) -> 
 async def admit_voter(scope: MutableMapping[str, Any], secret: str) -> Voter:
     """Return who votes with the token of a request, and count the request towards the voter's limit.
 
-    Raises
-    ------
-    NotAuthenticatedError, NotInvitedError, RateLimitedError
+    Raises NotAuthenticatedError, NotInvitedError or RateLimitedError.
     """
     state = state_of(scope)
     limits = state[RateLimits]

@@ -1,16 +1,15 @@
 """A table of models and categories: scores, and what stands out beyond its error."""
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from sqlalchemy import Connection
 
+from app.schemas import FrozenModel
 from app.snapshots.queries import list_placed_models
 from app.snapshots.schemas import Snapshot, SnapshotHead
 
 
-class Dimension(BaseModel):
+class Dimension(FrozenModel):
     """The categories of a dimension together."""
-
-    model_config = ConfigDict(frozen=True)
 
     votes: dict[str, int] = Field(description='Counted votes by tag; "" for those of none of its categories.')
     spread: float | None = Field(
@@ -19,10 +18,8 @@ class Dimension(BaseModel):
     )
 
 
-class CategoryScore(BaseModel):
+class CategoryScore(FrozenModel):
     """A model in a category; null where the votes give no score or no interval."""
-
-    model_config = ConfigDict(frozen=True)
 
     score: float | None
     lower: float | None
@@ -35,20 +32,16 @@ class CategoryScore(BaseModel):
     )
 
 
-class CategoryRow(BaseModel):
+class CategoryRow(FrozenModel):
     """A model, by the tags of the categories."""
-
-    model_config = ConfigDict(frozen=True)
 
     model: str
     score: float | None = Field(description="Of the main leaderboard.")
     categories: dict[str, CategoryScore]
 
 
-class CategoryTable(BaseModel):
+class CategoryTable(FrozenModel):
     """The scores of the models in all categories."""
-
-    model_config = ConfigDict(frozen=True)
 
     snapshot: SnapshotHead
     dimensions: dict[str, Dimension]

@@ -40,12 +40,7 @@ class ModelComparison:
 
 
 def compare_models(conn: Connection, snapshot: SnapshotHead, a: FoundModel, b: FoundModel) -> ModelComparison:
-    """Compare two models in a snapshot.
-
-    Raises
-    ------
-    NoMatchupsError
-    """
+    """Compare two models in a snapshot. Raises NoMatchupsError."""
     of_a, of_b = _results(conn, snapshot, a), _results(conn, snapshot, b)
     places = _places(conn, snapshot, a), _places(conn, snapshot, b)
     main = [one.get("am-elo") for one in places]

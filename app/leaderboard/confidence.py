@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from sqlalchemy import Connection, RowMapping
 
 from app.errors import BadInputError, FieldError, NotFoundError
@@ -15,6 +15,7 @@ from app.rating.arrays import Floats
 from app.rating.errors import counted
 from app.rating.verdict.confidence import MOST_MODELS, MOST_RANKS, Confidence, forecast_pairs
 from app.rating.verdict.order import LeadersVerdict, Verdict, equality_cost, order_cost
+from app.schemas import FrozenModel
 from app.snapshots.confidence import find_confidence
 from app.snapshots.queries import list_placed_models
 from app.snapshots.schemas import SnapshotHead
@@ -23,20 +24,16 @@ _LISTED = 100
 _NAMED = 5  # leaders that a sentence names
 
 
-class MoreVotes(BaseModel):
+class MoreVotes(FrozenModel):
     """A forecast of how many more votes are needed; null means more than 50 times the votes so far."""
-
-    model_config = ConfigDict(frozen=True)
 
     low: int | None = Field(description="With a probability of 10 % fewer are enough.")
     median: int | None
     high: int | None = Field(description="With a probability of 10 % more are needed.")
 
 
-class ModelConfidence(BaseModel):
+class ModelConfidence(FrozenModel):
     """How sure a model's place is."""
-
-    model_config = ConfigDict(frozen=True)
 
     model: str
     rank: int
@@ -45,10 +42,8 @@ class ModelConfidence(BaseModel):
     p_top_k: float = Field(description="Probability that it is among the best k.")
 
 
-class UndecidedPair(BaseModel):
+class UndecidedPair(FrozenModel):
     """A model among the best k and one that is not, whose order is not certain."""
-
-    model_config = ConfigDict(frozen=True)
 
     above: str
     below: str
@@ -60,10 +55,8 @@ class UndecidedPair(BaseModel):
     )
 
 
-class LeaderboardConfidence(BaseModel):
+class LeaderboardConfidence(FrozenModel):
     """Whether the votes are enough to say which models are the best k."""
-
-    model_config = ConfigDict(frozen=True)
 
     snapshot: SnapshotHead
     tag: str | None = Field(description=f"{TAG} Null for the leaderboard of all votes.")

@@ -2,20 +2,19 @@
 
 from itertools import combinations
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from sqlalchemy import Connection
 
 from app.rating.verdict.agreement import compare_orders
+from app.schemas import FrozenModel
 from app.snapshots.confidence import list_orders
 from app.snapshots.queries import list_leaderboards
 from app.snapshots.schemas import SnapshotHead
 from app.votes.rules import OVERALL, criterion_of
 
 
-class CriteriaPair(BaseModel):
+class CriteriaPair(FrozenModel):
     """Two criteria, and the pairs of models that have a score by both."""
-
-    model_config = ConfigDict(frozen=True)
 
     first: str
     second: str
@@ -27,10 +26,8 @@ class CriteriaPair(BaseModel):
     tau_upper: float | None = Field(description="τ if it were the same.")
 
 
-class CriteriaAgreement(BaseModel):
+class CriteriaAgreement(FrozenModel):
     """The criteria that have a leaderboard, and how each two agree."""
-
-    model_config = ConfigDict(frozen=True)
 
     snapshot: SnapshotHead
     criteria: list[str] = Field(description="`overall`, the main leaderboard, first.")

@@ -1,4 +1,4 @@
-from typing import Annotated, cast, get_args
+from typing import Annotated, Any, cast, get_args
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Request, Response
@@ -28,13 +28,27 @@ from app.rating.verdict.confidence import MOST_RANKS
 from app.snapshots.schemas import Freshness, LeaderboardMethod, Snapshot
 from app.snapshots.service import find_snapshot
 
-router = APIRouter(tags=["leaderboard"], route_class=PublicRoute)
+_PROBLEMS_OR_UNCHANGED: dict[int | str, dict[str, Any]] = {
+    304: {"description": "The answer is still the one that `If-None-Match` names."},
+    **problem_responses(404),
+}
+router = APIRouter(
+    tags=["leaderboard"], route_class=PublicRoute, dependencies=[revalidated], responses=_PROBLEMS_OR_UNCHANGED
+)
 models_router = APIRouter(tags=["models"])
 
 _MEDIA_TYPES: dict[LeaderboardFormat, str] = {
     "json": "application/json",
     "csv": "text/csv; charset=utf-8",
     "parquet": "application/vnd.apache.parquet",
+}
+_AS_FILES: dict[int | str, dict[str, Any]] = {
+    200: {
+        "content": {
+            "text/csv": {"schema": {"type": "string"}},
+            "application/vnd.apache.parquet": {"schema": {"type": "string", "format": "binary"}},
+        }
+    }
 }
 _Position = TypeAdapter(tuple[UUID, Number, Number])
 
@@ -52,28 +66,11 @@ def _known_fields(value: str) -> str:
     return value
 
 
-_PROBLEMS_OR_UNCHANGED = {
-    304: {"description": "The answer is still the one that `If-None-Match` names."},
-    **problem_responses(401, 403, 404, 422, 503),
-}
 _Snapshot = Annotated[str | None, Query(description="Id or number of a snapshot; the newest by default.")]
 _AsOf = Annotated[Timestamp | None, Query(description="The newest snapshot at this time.")]
 
 
-@router.get(
-    "/leaderboard",
-    dependencies=[revalidated],
-    response_model=Leaderboard,
-    responses={
-        200: {
-            "content": {
-                "text/csv": {"schema": {"type": "string"}},
-                "application/vnd.apache.parquet": {"schema": {"type": "string", "format": "binary"}},
-            }
-        },
-        **_PROBLEMS_OR_UNCHANGED,
-    },
-)
+@router.get("/leaderboard", response_model=Leaderboard, responses=_AS_FILES)
 def get_leaderboard(
     _reader: OptionalReader,
     request: Request,
@@ -125,12 +122,7 @@ def get_leaderboard(
     return _respond(content, format, _file_name(version))
 
 
-@router.get(
-    "/leaderboard/arena-catalog",
-    dependencies=[revalidated],
-    response_model=ArenaCatalog,
-    responses=_PROBLEMS_OR_UNCHANGED,
-)
+@router.get("/leaderboard/arena-catalog", response_model=ArenaCatalog)
 def get_arena_catalog(
     _reader: OptionalReader,
     conn: ReadView,
@@ -153,12 +145,7 @@ def get_arena_catalog(
     return _respond(make_catalog(conn, version).model_dump_json().encode(), "json", _file_name(version))
 
 
-@router.get(
-    "/leaderboard/confidence",
-    dependencies=[revalidated],
-    response_model=LeaderboardConfidence,
-    responses=_PROBLEMS_OR_UNCHANGED,
-)
+@router.get("/leaderboard/confidence", response_model=LeaderboardConfidence)
 def get_confidence(
     _reader: OptionalReader,
     conn: ReadView,
@@ -183,12 +170,7 @@ def get_confidence(
     return _respond(found.model_dump_json().encode(), "json", f"confidence-{chosen.number}")
 
 
-@router.get(
-    "/leaderboard/criteria",
-    dependencies=[revalidated],
-    response_model=CriteriaAgreement,
-    responses=_PROBLEMS_OR_UNCHANGED,
-)
+@router.get("/leaderboard/criteria", response_model=CriteriaAgreement)
 def get_criteria(_reader: OptionalReader, conn: ReadView, snapshot: _Snapshot = None, as_of: _AsOf = None) -> Response:
     """Say how the criteria of votes agree: how many pairs of models each two put into the same order.
 
@@ -202,12 +184,7 @@ def get_criteria(_reader: OptionalReader, conn: ReadView, snapshot: _Snapshot = 
     return _respond(content, "json", f"criteria-{chosen.number}")
 
 
-@router.get(
-    "/leaderboard/categories",
-    dependencies=[revalidated],
-    response_model=CategoryTable,
-    responses=_PROBLEMS_OR_UNCHANGED,
-)
+@router.get("/leaderboard/categories", response_model=CategoryTable)
 def get_categories(
     _reader: OptionalReader, conn: ReadView, snapshot: _Snapshot = None, as_of: _AsOf = None
 ) -> Response:
@@ -222,20 +199,7 @@ def get_categories(
     return _respond(tabulate_categories(conn, chosen).model_dump_json().encode(), "json", f"categories-{chosen.number}")
 
 
-@router.get(
-    "/matchups",
-    dependencies=[revalidated],
-    response_model=MatchupPage,
-    responses={
-        200: {
-            "content": {
-                "text/csv": {"schema": {"type": "string"}},
-                "application/vnd.apache.parquet": {"schema": {"type": "string", "format": "binary"}},
-            }
-        },
-        **_PROBLEMS_OR_UNCHANGED,
-    },
-)
+@router.get("/matchups", response_model=MatchupPage, responses=_AS_FILES)
 def list_matchups(
     _reader: OptionalReader,
     conn: ReadView,
@@ -276,9 +240,7 @@ def list_matchups(
 
 
 # Names may hold slashes, as in meta-llama/Llama-3: `path` takes them.
-@models_router.get(
-    "/models/{name:path}", dependencies=[require("read")], responses=problem_responses(401, 403, 404, 422, 503)
-)
+@models_router.get("/models/{name:path}", dependencies=[require("read")], responses=problem_responses(404))
 def get_model(
     name: str,
     conn: ReadView,
@@ -303,12 +265,7 @@ def _file_name(version: LeaderboardVersion) -> str:
 
 
 def _refuse_two_choices(snapshot: str | None, as_of: Timestamp | None) -> None:
-    """Check that at most one parameter chooses the snapshot.
-
-    Raises
-    ------
-    BadInputError
-    """
+    """Check that at most one parameter chooses the snapshot. Raises BadInputError."""
     if snapshot is not None and as_of is not None:
         raise BadInputError("give either snapshot or as_of", (FieldError("/as_of", "does not go with snapshot"),))
 

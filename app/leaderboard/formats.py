@@ -15,12 +15,7 @@ ALL_VOTES = "full"
 
 
 def render(conn: Connection, version: LeaderboardVersion, form: LeaderboardFormat) -> bytes:
-    """Return a leaderboard in a format; JSON comes without the freshness.
-
-    Raises
-    ------
-    NoSuchLeaderboardError
-    """
+    """Return a leaderboard in a format; JSON comes without the freshness. Raises NoSuchLeaderboardError."""
     published = read_published(conn, version)
     if form == "json":
         return version.excerpt.to_json(published)
@@ -31,11 +26,7 @@ def make_catalog(conn: Connection, version: LeaderboardVersion) -> ArenaCatalog:
     """Return a leaderboard as one category. A leaderboard of all votes also brings one category for each tag.
 
     The format has no components and no missing scores. So a category holds the models with a score in one component:
-    the component with the most votes among those that have a score.
-
-    Raises
-    ------
-    NoSuchLeaderboardError
+    the component with the most votes among those that have a score. Raises NoSuchLeaderboardError.
     """
     published = read_published(conn, version)
     categories = {version.tag or ALL_VOTES: _category(row.model_dump() for row in published.models)}

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import numpy as np
 import structlog
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from sqlalchemy import Connection, literal, select
 from sqlalchemy.dialects.postgresql import JSONB, insert
 
@@ -28,6 +28,7 @@ from app.refits.fit.interface import FitInput
 from app.refits.fit.process import FitProcess, FitProcessLostError, FitTooLargeError
 from app.refits.load import NotReproducibleError, load_past_fit_input
 from app.refits.publish import model_names
+from app.schemas import FrozenModel
 from app.snapshots.queries import list_counted_annotators, list_placed_models
 from app.snapshots.service import find_snapshot
 
@@ -40,10 +41,8 @@ MOST_LOOKS = 1_000_000_000
 Rows = list[dict[str, Any]]
 
 
-class NeighbourGap(BaseModel):
+class NeighbourGap(FrozenModel):
     """The gap between a model and its neighbour on the leaderboard."""
-
-    model_config = ConfigDict(frozen=True)
 
     neighbour: int = Field(exclude=True, description="The neighbour's number.")
     gap: float = Field(description="Elo points between the two.")

@@ -65,12 +65,7 @@ def _content(row: RowMapping) -> tuple[tuple[int, ...], int]:
 
 
 def choose_group(groups: Sequence[Group], key: str) -> Group:
-    """Return the group of this name or number; of an empty one the first.
-
-    Raises
-    ------
-    NotFoundError
-    """
+    """Return the group of this name or number; of an empty one the first. Raises NotFoundError."""
     if not key:
         return groups[0]
     named = [group for group in groups if group.tag == key] or [group for group in groups if str(group.number) == key]

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from sqlalchemy import Connection
 
 from app.api.pagination import Page
@@ -12,6 +12,7 @@ from app.errors import BadInputError, FieldError, NotFoundError
 from app.leaderboard import queries as store
 from app.leaderboard.row_files import ROW_FILES
 from app.models.service import find_contestant
+from app.schemas import FrozenModel
 from app.snapshots.queries import list_placed_models
 from app.snapshots.schemas import SnapshotHead
 
@@ -20,10 +21,8 @@ Position = tuple[int, int]
 """A pair's place in the order of pairs: the numbers of its models."""
 
 
-class Matchup(BaseModel):
+class Matchup(FrozenModel):
     """Results of one model against another in the counted votes, and the prediction of the leaderboard."""
-
-    model_config = ConfigDict(frozen=True)
 
     model_a: str
     model_b: str
@@ -97,11 +96,7 @@ def list_matchups(
 ) -> list[PlacedMatchup]:
     """Return a snapshot's pairs in a fixed order, those after a position. With `model_id`, that model is `model_a`.
 
-    With `among`, both models of a pair are among these numbers.
-
-    Raises
-    ------
-    NoMatchupsError
+    With `among`, both models of a pair are among these numbers. Raises NoMatchupsError.
     """
     rows = store.list_matchups(conn, snapshot.id, model_id=model_id, among=among, after=after, limit=limit)
     found = [PlacedMatchup(seen_by(model_id, row), (row["model_a_id"], row["model_b_id"])) for row in rows]
@@ -121,12 +116,7 @@ def _require_matchups(conn: Connection, snapshot: SnapshotHead) -> None:
 def write_matchups(
     conn: Connection, snapshot: SnapshotHead, form: Literal["csv", "parquet"], *, model_id: int | None = None
 ) -> bytes:
-    """Return all pairs of a snapshot, or of one of its models, as a file.
-
-    Raises
-    ------
-    NoMatchupsError
-    """
+    """Return all pairs of a snapshot, or of one of its models, as a file. Raises NoMatchupsError."""
     _require_matchups(conn, snapshot)
     rows = (
         {**seen_by(model_id, row).model_dump(), "snapshot": snapshot.number}

@@ -51,12 +51,7 @@ class MethodFigures:
 
 
 def find_figures(conn: Connection) -> MethodFigures:
-    """Return the numbers behind the newest leaderboard.
-
-    Raises
-    ------
-    NoSnapshotError
-    """
+    """Return the numbers behind the newest leaderboard. Raises NoSnapshotError."""
     snapshot = find_snapshot(conn)
     return MethodFigures(
         snapshot=snapshot,

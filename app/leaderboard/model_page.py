@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Self
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from sqlalchemy import Connection, RowMapping
 
 from app.leaderboard import queries as store
@@ -14,6 +14,7 @@ from app.leaderboard.fragility import NeighbourGap, Neighbours, read_neighbours
 from app.leaderboard.matchups import Matchup, seen_by
 from app.models.schemas import Alias, FoundModel, Model, Version
 from app.models.service import get_model, list_aliases, list_merged, list_versions
+from app.schemas import FrozenModel
 from app.snapshots.queries import newest_snapshot
 from app.snapshots.schemas import LeaderboardMethod
 
@@ -23,10 +24,8 @@ OPPONENTS_NAMED = 5
 _NORMAL_95 = 1.959964
 
 
-class PastFigures(BaseModel):
+class PastFigures(FrozenModel):
     """A model's scores and ranks in one snapshot."""
-
-    model_config = ConfigDict(frozen=True)
 
     snapshot_id: UUID
     number: int = Field(description="The snapshot's number.")
@@ -41,10 +40,8 @@ class PastFigures(BaseModel):
     votes: int
 
 
-class Standing(BaseModel):
+class Standing(FrozenModel):
     """A model's place on one leaderboard of the newest snapshot."""
-
-    model_config = ConfigDict(frozen=True)
 
     method: LeaderboardMethod
     tag: str | None = Field(description="The score uses only votes with this tag; null means all votes.")
@@ -61,10 +58,8 @@ class Standing(BaseModel):
     votes: int
 
 
-class Point(BaseModel):
+class Point(FrozenModel):
     """A model's score in one snapshot, for a chart."""
-
-    model_config = ConfigDict(frozen=True)
 
     number: int = Field(description="The snapshot's number.")
     published_at: datetime
@@ -75,10 +70,8 @@ class Point(BaseModel):
     votes: int = Field(description="Votes on the model that this snapshot counted.")
 
 
-class HeadToHead(BaseModel):
+class HeadToHead(FrozenModel):
     """A model's results against one opponent in the newest snapshot's counted votes, and the prediction."""
-
-    model_config = ConfigDict(frozen=True)
 
     opponent: str
     votes: int

@@ -35,9 +35,7 @@ class NewestState:
     async def read(self) -> SnapshotState:
         """Return the newest snapshot's state, read after this call began.
 
-        Raises
-        ------
-        NoSnapshotError, UnavailableError
+        Raises NoSnapshotError or UnavailableError.
         """
         if self._next_look is None:
             self._next_look = asyncio.create_task(self._look_after(self._looking))
@@ -52,9 +50,7 @@ class NewestState:
     def find(self, conn: Connection, snapshot: str | None = None, as_of: datetime | None = None) -> SnapshotState:
         """Return the state of a snapshot, by id or number; of the newest at a time; or of the newest.
 
-        Raises
-        ------
-        NotFoundError, NoSnapshotError
+        Raises NotFoundError or NoSnapshotError.
         """
         return find_state(conn, snapshot, as_of, count_new_votes=self._new_votes.since)
 

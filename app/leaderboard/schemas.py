@@ -2,6 +2,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
+from app.schemas import FrozenModel
 from app.snapshots.schemas import Freshness, LeaderboardMethod, SnapshotHead
 
 LeaderboardFormat = Literal["json", "csv", "parquet"]
@@ -12,10 +13,8 @@ TAG = (
 )
 
 
-class Place(BaseModel):
+class Place(FrozenModel):
     """A model's place on another leaderboard of the same snapshot; null where it has none or has no score."""
-
-    model_config = ConfigDict(frozen=True)
 
     rank: int | None = None
     score: float | None = None
@@ -117,10 +116,8 @@ class Leaderboard(PublishedLeaderboard, Freshness):
     """A published leaderboard, how it was made, and how fresh it is."""
 
 
-class CatalogRating(BaseModel):
+class CatalogRating(FrozenModel):
     """One model's score; the ends of the interval are null where the votes give none."""
-
-    model_config = ConfigDict(frozen=True)
 
     rating: float
     rating_q975: float | None

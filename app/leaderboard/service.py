@@ -95,9 +95,7 @@ def find_state(
 ) -> SnapshotState:
     """Return the state of a snapshot, by id or number; of the newest at a time; or of the newest.
 
-    Raises
-    ------
-    NotFoundError, NoSnapshotError
+    Raises NotFoundError or NoSnapshotError.
     """
     named = None if snapshot is None else parse_reference(snapshot)
     row = None if snapshot is not None and named is None else store.find_state(conn, snapshot=named, as_of=as_of)
@@ -124,32 +122,19 @@ def choose_leaderboard(
 ) -> LeaderboardVersion:
     """Return which leaderboard is meant: of a snapshot, of the newest at a time, or of the newest.
 
-    An empty tag means all votes. This does not check that the snapshot has the leaderboard; reading it does.
-
-    Raises
-    ------
-    NotFoundError, NoSnapshotError
+    An empty tag means all votes. This does not check that the snapshot has the leaderboard; reading it does. Raises
+    NotFoundError or NoSnapshotError.
     """
     return LeaderboardVersion(find_state(conn, snapshot, as_of), method, tag or None, tuple(compare))
 
 
 def read_leaderboard(conn: Connection, version: LeaderboardVersion) -> Leaderboard:
-    """Return a leaderboard with its rows, best first within each component.
-
-    Raises
-    ------
-    NoSuchLeaderboardError
-    """
+    """Return a leaderboard with its rows, best first within each component. Raises NoSuchLeaderboardError."""
     return Leaderboard.model_validate({**dict(read_published(conn, version)), **dict(version.freshness)})
 
 
 def read_published(conn: Connection, version: LeaderboardVersion) -> PublishedLeaderboard:
-    """Return a leaderboard as published, without its freshness.
-
-    Raises
-    ------
-    NoSuchLeaderboardError
-    """
+    """Return a leaderboard as published, without its freshness. Raises NoSuchLeaderboardError."""
     snapshot, method, tag = version.snapshot, version.method, version.tag or ""
     check_leaderboard(conn, snapshot, method, *version.compare, tag=version.tag)
     diagnostics = find_snapshot(conn, str(snapshot.id)).diagnostics
@@ -193,9 +178,7 @@ def check_leaderboard(
 ) -> None:
     """Check that the snapshot has these leaderboards; otherwise name those that it has.
 
-    Raises
-    ------
-    NoSuchLeaderboardError
+    Raises NoSuchLeaderboardError.
     """
     kept = list_leaderboards(conn, snapshot.id)
     here = [method for method, name in kept if name == (tag or "")]

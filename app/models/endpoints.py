@@ -5,7 +5,7 @@ from fastapi import APIRouter, Query
 from pydantic import TypeAdapter
 
 from app.api.dependencies import ReadView, Transaction, require
-from app.api.pagination import Cursor, Name, Page, PageSize, paginate, read_cursor
+from app.api.pagination import Cursor, Name, Page, PageSize, paginate, read_single
 from app.api.problems import problem_responses
 from app.auth.callers import Caller
 from app.models import merges
@@ -29,7 +29,7 @@ _Position = TypeAdapter(tuple[Name])
 _Admin = Annotated[Caller, require("admin")]
 
 
-@router.get("", dependencies=[require("read")], responses=problem_responses(401, 403, 422, 503))
+@router.get("", dependencies=[require("read")])
 def list_models(
     conn: ReadView,
     archived: Annotated[bool, Query(description="Whether to list archived models too.")] = False,
@@ -40,12 +40,11 @@ def list_models(
 
     Needs scope `read`. Problems: `not-authenticated`, `scope-missing`; `invalid` for an unknown cursor.
     """
-    position = read_cursor(cursor, _Position)
-    found = models.list_models(conn, limit=limit + 1, archived=archived, after=position and position[0])
+    found = models.list_models(conn, limit=limit + 1, archived=archived, after=read_single(cursor, _Position))
     return paginate(found, limit, lambda last: (last.name,)).convert(FoundModel.public)
 
 
-@router.post("", status_code=201, responses=problem_responses(401, 403, 409, 422, 503))
+@router.post("", status_code=201, responses=problem_responses(409))
 def post_model(body: NewModel, caller: _Admin, conn: Transaction) -> Model:
     """Add a model before any vote names it.
 
@@ -56,7 +55,7 @@ def post_model(body: NewModel, caller: _Admin, conn: Transaction) -> Model:
 
 
 # A name may hold slashes, as in meta-llama/Llama-3, so the parameter is a `path`, and the longer routes come first.
-@router.post("/{name:path}/aliases", status_code=201, responses=problem_responses(401, 403, 404, 409, 422, 503))
+@router.post("/{name:path}/aliases", status_code=201, responses=problem_responses(404, 409))
 def post_alias(name: str, body: NewAlias, caller: _Admin, conn: Transaction) -> Alias:
     """Give a model another name, for good or for a period.
 
@@ -68,7 +67,7 @@ def post_alias(name: str, body: NewAlias, caller: _Admin, conn: Transaction) -> 
     return models.add_alias(conn, name, body, added_by=caller.name)
 
 
-@router.delete("/{name:path}/aliases/{alias_id}", status_code=204, responses=problem_responses(401, 403, 404, 422, 503))
+@router.delete("/{name:path}/aliases/{alias_id}", status_code=204, responses=problem_responses(404))
 def delete_alias(name: str, alias_id: UUID, caller: _Admin, conn: Transaction) -> None:
     """Remove a model's alias.
 
@@ -78,7 +77,7 @@ def delete_alias(name: str, alias_id: UUID, caller: _Admin, conn: Transaction) -
     models.remove_alias(conn, name, alias_id, removed_by=caller.name)
 
 
-@router.patch("/{name:path}", responses=problem_responses(401, 403, 404, 409, 422, 503))
+@router.patch("/{name:path}", responses=problem_responses(404, 409))
 def patch_model(name: str, body: ModelChange, caller: _Admin, conn: Transaction) -> Model:
     """Change a model: its name, what is known of it, whether leaderboards show it.
 
@@ -91,7 +90,7 @@ def patch_model(name: str, body: ModelChange, caller: _Admin, conn: Transaction)
 
 
 # A name may hold slashes, as in meta-llama/Llama-3, so the parameter is a `path`.
-@router.post("/{name:path}/merge", responses=problem_responses(401, 403, 404, 409, 422, 503))
+@router.post("/{name:path}/merge", responses=problem_responses(404, 409))
 def post_merge(name: str, body: Merge, caller: _Admin, conn: Transaction) -> Model:
     """Let a model's votes count for another model: two spellings of one model.
 
@@ -104,7 +103,7 @@ def post_merge(name: str, body: Merge, caller: _Admin, conn: Transaction) -> Mod
     return merges.merge_model(conn, name, body, merged_by=caller.name).public()
 
 
-@router.post("/{name:path}/unmerge", responses=problem_responses(401, 403, 404, 422, 503))
+@router.post("/{name:path}/unmerge", responses=problem_responses(404))
 def post_unmerge(name: str, body: Unmerge, caller: _Admin, conn: Transaction) -> Model:
     """Take a merge back: from the next refit on a model's votes count for itself again.
 
@@ -114,7 +113,7 @@ def post_unmerge(name: str, body: Unmerge, caller: _Admin, conn: Transaction) ->
     return merges.unmerge_model(conn, name, reason=body.reason, unmerged_by=caller.name).public()
 
 
-@router.post("/{name:path}/changed", responses=problem_responses(401, 403, 404, 409, 422, 503))
+@router.post("/{name:path}/changed", responses=problem_responses(404, 409))
 def post_changed(name: str, body: NewVersion, caller: _Admin, conn: Transaction) -> Version:
     """Say that a model changed at some time: the votes before it count for a model of their own.
 
@@ -126,7 +125,7 @@ def post_changed(name: str, body: NewVersion, caller: _Admin, conn: Transaction)
     return merges.mark_changed(conn, name, body, marked_by=caller.name)
 
 
-@router.post("/{name:path}/unchanged", responses=problem_responses(401, 403, 404, 422, 503))
+@router.post("/{name:path}/unchanged", responses=problem_responses(404))
 def post_unchanged(name: str, body: NewVersion, caller: _Admin, conn: Transaction) -> Model:
     """Take back that a model changed at this time: from the next refit on the votes before it count for the model.
 

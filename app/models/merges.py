@@ -57,9 +57,7 @@ def merge_model(conn: Connection, reference: str, merge: Merge, *, merged_by: st
 def unmerge_model(conn: Connection, reference: str, *, reason: str | None, unmerged_by: str) -> FoundModel:
     """Let a model's votes count for itself again from the next refit on; a model that is not merged stays as it is.
 
-    Raises
-    ------
-    NotFoundError
+    Raises NotFoundError.
     """
     store.lock_names(conn)
     found = find_model(conn, reference)
@@ -107,9 +105,7 @@ def mark_changed(conn: Connection, reference: str, change: NewVersion, *, marked
 def unmark_changed(conn: Connection, reference: str, change: NewVersion, *, unmarked_by: str) -> FoundModel:
     """Let the votes before a time count for the model again; a time that is not marked changes nothing.
 
-    Raises
-    ------
-    NotFoundError
+    Raises NotFoundError.
     """
     store.lock_names(conn)
     found = find_model(conn, reference)

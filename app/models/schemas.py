@@ -3,11 +3,12 @@ from typing import Annotated, Any, Self
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from app.api.texts import Reason
 from app.database.timestamps import Day, StorableTimestamp
 from app.naming.names import MAX_NAME_LENGTH, name_error
+from app.schemas import ClosedModel, FrozenModel
 
 MAX_LINK_LENGTH = 2_000
 
@@ -34,10 +35,8 @@ ModelName = Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH), Afte
 Link = Annotated[str, Field(max_length=MAX_LINK_LENGTH), AfterValidator(_link)]
 
 
-class Alias(BaseModel):
+class Alias(FrozenModel):
     """Another name of a model, and the period in which votes may use it."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: UUID
     name: str
@@ -47,10 +46,8 @@ class Alias(BaseModel):
     created_at: datetime
 
 
-class Model(BaseModel):
+class Model(FrozenModel):
     """A contestant."""
-
-    model_config = ConfigDict(frozen=True)
 
     name: str
     organization: str | None
@@ -72,10 +69,8 @@ class FoundModel(Model):
         return Model.model_validate(self.model_dump())
 
 
-class ModelFacts(BaseModel):
+class ModelFacts(ClosedModel):
     """What is known of a model besides its name; null where unknown."""
-
-    model_config = ConfigDict(extra="forbid")
 
     organization: ModelName | None = Field(None, description="Who made it.")
     license: ModelName | None = Field(None, description="Under which terms it is available.")
@@ -107,10 +102,8 @@ class ModelChange(ModelFacts):
     )
 
 
-class NewAlias(BaseModel):
+class NewAlias(ClosedModel):
     """Another name of a model, for good or for a period."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: ModelName
     valid_from: StorableTimestamp | None = Field(None, description="Start of the period; null: no start.")
@@ -124,46 +117,36 @@ class NewAlias(BaseModel):
         return self
 
 
-class Version(BaseModel):
+class Version(FrozenModel):
     """A model that changed, and what it was before."""
-
-    model_config = ConfigDict(frozen=True)
 
     model: str
     changed_at: datetime
     before: str = Field(description="The model for which the votes before this time count.")
 
 
-class Merge(BaseModel):
+class Merge(ClosedModel):
     """Let a model's votes count for another model."""
-
-    model_config = ConfigDict(extra="forbid")
 
     into: ModelName = Field(description="Name of the model for which they count.")
     reason: Reason | None = None
 
 
-class Unmerge(BaseModel):
+class Unmerge(ClosedModel):
     """Let a model's votes count for itself again."""
-
-    model_config = ConfigDict(extra="forbid")
 
     reason: Reason | None = None
 
 
-class NewVersion(BaseModel):
+class NewVersion(ClosedModel):
     """Split a model's votes at a time: the votes before it count for a model of their own."""
-
-    model_config = ConfigDict(extra="forbid")
 
     at: StorableTimestamp = Field(description="When the model changed. It must not lie in the future.")
     reason: Reason | None = None
 
 
-class MergeOnRecord(BaseModel):
+class MergeOnRecord(FrozenModel):
     """For which model the votes on a model count: all of them, or those before it changed."""
-
-    model_config = ConfigDict(frozen=True)
 
     model: str
     changed_at: datetime | None

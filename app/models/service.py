@@ -21,12 +21,7 @@ def list_models(conn: Connection, *, limit: int, archived: bool = False, after: 
 
 
 def find_model(conn: Connection, reference: str) -> FoundModel:
-    """Return the model with this name; otherwise the model that has it as an alias now.
-
-    Raises
-    ------
-    NotFoundError
-    """
+    """Return the model with this name; otherwise the model that has it as an alias now. Raises NotFoundError."""
     number = None
     if name_error(reference) is None:
         names = read_names(conn, [reference])
@@ -45,9 +40,7 @@ def get_model(conn: Connection, number: int) -> FoundModel:
 def find_contestant(conn: Connection, reference: str) -> FoundModel:
     """Return the model for which votes by this name count: the model with the name, or the one it was merged into.
 
-    Raises
-    ------
-    NotFoundError
+    Raises NotFoundError.
     """
     found = find_model(conn, reference)
     number = read_contestants(conn).of(found.model_id)
@@ -156,12 +149,7 @@ def add_alias(conn: Connection, reference: str, new: NewAlias, *, added_by: str)
 
 
 def remove_alias(conn: Connection, reference: str, alias_id: UUID, *, removed_by: str) -> None:
-    """Remove a model's alias. The votes that used it stay the model's.
-
-    Raises
-    ------
-    NotFoundError
-    """
+    """Remove a model's alias. The votes that used it stay the model's. Raises NotFoundError."""
     store.lock_names(conn)
     found = find_model(conn, reference)
     if not aliases.delete_alias(conn, found.model_id, alias_id):

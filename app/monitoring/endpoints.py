@@ -69,7 +69,6 @@ async def _require_reader(request: Request) -> None:
     response_class=Response,
     responses={
         200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "In Prometheus' text format."},
-        **problem_responses(401, 403, 503),
     },
 )
 async def get_metrics(

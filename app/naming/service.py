@@ -108,9 +108,7 @@ def resolve_models(conn: Connection, named: set[Named], *, only_known: AbstractS
 def resolve_annotators(conn: Connection, raw_keys: Iterable[str]) -> dict[str, int]:
     """Return the number of each annotator by the raw key, after adding those that are new.
 
-    Raises
-    ------
-    RawKeysStoredError, PseudonymKeyMissingError
+    Raises RawKeysStoredError or PseudonymKeyMissingError.
     """
     naming = naming_of(conn)
     stored = {raw: naming.stored_keys(raw) for raw in raw_keys}
@@ -134,9 +132,7 @@ def find_annotators(conn: Connection, raw_keys: Iterable[str]) -> dict[str, int]
 def require_fitting_keys(conn: Connection) -> None:
     """Check, before a new annotator is added, that the keys on record are of the kind that this process stores.
 
-    Raises
-    ------
-    RawKeysStoredError, PseudonymKeyMissingError
+    Raises RawKeysStoredError or PseudonymKeyMissingError.
     """
     naming = naming_of(conn)
     if naming.keys_fit.is_set():
@@ -152,9 +148,7 @@ def require_fitting_keys(conn: Connection) -> None:
 def require_pseudonym_key(conn: Connection) -> None:
     """Check that the secret is set if all annotators on record are under pseudonyms.
 
-    Raises
-    ------
-    PseudonymKeyMissingError
+    Raises PseudonymKeyMissingError.
     """
     naming = naming_of(conn)
     if naming.pseudonyms is not None or naming.raw_beside:

@@ -17,6 +17,7 @@ from app.rating.settings import (
     VerdictRule,
 )
 from app.rating.votes.features import MAX_FEATURES
+from app.schemas import ClosedModel, FrozenModel
 
 MOST_TAGS = 31
 """How many tags a refit can tell apart: each is a bit of what PostgreSQL calls an integer."""
@@ -236,10 +237,8 @@ class Policy(BaseModel):
         return SamplingSettings(policy=self.battle_policy, floor=self.battle_floor, k=self.battle_top_k)
 
 
-class PolicyVersion(BaseModel):
+class PolicyVersion(FrozenModel):
     """A policy on record: its settings, who set it, when and why."""
-
-    model_config = ConfigDict(frozen=True)
 
     version: int = Field(description="Grows by one with every change.")
     settings: Policy
@@ -248,10 +247,8 @@ class PolicyVersion(BaseModel):
     created_at: datetime
 
 
-class PolicySettings(BaseModel):
+class PolicySettings(ClosedModel):
     """A whole policy."""
-
-    model_config = ConfigDict(extra="forbid")
 
     settings: Policy
 

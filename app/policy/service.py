@@ -27,12 +27,7 @@ def list_policies(conn: Connection, *, limit: int) -> list[PolicyVersion]:
 
 
 def find_policy(conn: Connection, version: int) -> PolicyVersion:
-    """Return a version.
-
-    Raises
-    ------
-    NotFoundError
-    """
+    """Return a version. Raises NotFoundError."""
     row = store.find_policy(conn, version)
     if row is None:
         raise NotFoundError(f"the policy has no version {version}")

@@ -17,7 +17,7 @@ router = APIRouter(prefix="/refits", tags=["refits"])
 _Position = TypeAdapter(tuple[StorableTimestamp, UUID])
 
 
-@router.post("", status_code=202, responses=problem_responses(401, 403, 422, 503))
+@router.post("", status_code=202)
 def post_refit(
     request: Request,
     response: Response,
@@ -37,7 +37,7 @@ def post_refit(
     return refits.find_refit(conn, refit_id)
 
 
-@router.get("", dependencies=[require("read")], responses=problem_responses(401, 403, 422, 503))
+@router.get("", dependencies=[require("read")])
 def list_refits(conn: ReadView, limit: PageSize = 50, cursor: Cursor = None) -> Page[Refit]:
     """List refits, the newest request first.
 
@@ -47,7 +47,7 @@ def list_refits(conn: ReadView, limit: PageSize = 50, cursor: Cursor = None) -> 
     return paginate(items, limit, lambda last: (last.requested_at, last.id))
 
 
-@router.get("/{refit_id}", dependencies=[require("read")], responses=problem_responses(401, 403, 404, 422, 503))
+@router.get("/{refit_id}", dependencies=[require("read")], responses=problem_responses(404))
 def get_refit(refit_id: UUID, conn: ReadView) -> Refit:
     """Show the state of a refit and how it ended.
 
@@ -56,7 +56,7 @@ def get_refit(refit_id: UUID, conn: ReadView) -> Refit:
     return refits.find_refit(conn, refit_id)
 
 
-@router.post("/{refit_id}/cancel", responses=problem_responses(401, 403, 404, 409, 422, 503))
+@router.post("/{refit_id}/cancel", responses=problem_responses(404, 409))
 def cancel_refit(refit_id: UUID, _caller: Annotated[Caller, require("admin")], conn: Transaction) -> Refit:
     """Cancel a refit.
 

@@ -2,19 +2,18 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool
+from pydantic import Field, StrictBool
 
 from app.api.texts import Reason
+from app.schemas import ClosedModel, FrozenModel
 
 RefitState = Literal[
     "queued", "reading", "fitting", "publishing", "done", "failed", "superseded", "needs_review", "cancelled"
 ]
 
 
-class Refit(BaseModel):
+class Refit(FrozenModel):
     """One round of the loop: who requested it, its state, and how it ended."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: UUID
     state: RefitState = Field(
@@ -43,10 +42,8 @@ class Refit(BaseModel):
         return self.finished_at is not None
 
 
-class RefitRequest(BaseModel):
+class RefitRequest(ClosedModel):
     """Options of a refit."""
-
-    model_config = ConfigDict(extra="forbid")
 
     accept_exclusions: StrictBool = Field(
         False,

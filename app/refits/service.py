@@ -32,12 +32,7 @@ def request_refit(
 
 
 def find_refit(conn: Connection, refit_id: UUID) -> Refit:
-    """Return a refit.
-
-    Raises
-    ------
-    NotFoundError
-    """
+    """Return a refit. Raises NotFoundError."""
     row = store.get_refit(conn, refit_id)
     if row is None:
         raise NotFoundError(f"there is no refit {refit_id}")

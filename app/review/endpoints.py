@@ -7,7 +7,7 @@ from pydantic import Field, TypeAdapter
 
 from app.annotators import service as annotators
 from app.api.dependencies import ReadView, Transaction, held, require
-from app.api.pagination import Cursor, Page, PageSize, paginate, read_cursor
+from app.api.pagination import Cursor, Id, Page, PageSize, paginate, read_cursor, read_single
 from app.api.problems import problem_responses
 from app.auth.callers import Caller
 from app.database.timestamps import StorableTimestamp
@@ -38,7 +38,6 @@ from app.review.schemas import (
 router = APIRouter(tags=["annotators"])
 policy_router = APIRouter(tags=["policy"])
 
-_VotePosition = TypeAdapter(tuple[UUID])
 _AppealPosition = TypeAdapter(tuple[StorableTimestamp, UUID])
 Budget = Annotated[
     Decimal,
@@ -54,7 +53,7 @@ class ReviewsQuery(Selection):
     cursor: Cursor = None
 
 
-@router.get("/reviews", dependencies=[require("review:read")], responses=problem_responses(401, 403, 422, 503))
+@router.get("/reviews", dependencies=[require("review:read")])
 def get_reviews(conn: ReadView, query: Annotated[ReviewsQuery, Query()]) -> Page[Review]:
     """List open flags with their reasons, the strongest reason first or in another order.
 
@@ -69,11 +68,7 @@ def get_reviews(conn: ReadView, query: Annotated[ReviewsQuery, Query()]) -> Page
     return paginate(found, query.limit, lambda last: last.place).convert(lambda one: one.review)
 
 
-@router.get(
-    "/reviews/impact",
-    dependencies=[require("review:read")],
-    responses=problem_responses(401, 403, 404, 409, 422, 500, 503),
-)
+@router.get("/reviews/impact", dependencies=[require("review:read")], responses=problem_responses(404, 409))
 def get_joint_impact(
     impacts: Annotated[Impacts, held(Impacts)],
     annotator: Annotated[
@@ -87,7 +82,7 @@ def get_joint_impact(
     return impacts.joint_impact(annotator)
 
 
-@router.post("/reviews/decisions", status_code=201, responses=problem_responses(401, 403, 404, 409, 422, 503))
+@router.post("/reviews/decisions", status_code=201, responses=problem_responses(404, 409))
 def post_decisions(
     body: DecisionsRequest, caller: Annotated[Caller, require("review")], conn: Transaction
 ) -> GroupDecision:
@@ -102,9 +97,7 @@ def post_decisions(
 
 
 @router.get(
-    "/annotators/{annotator:path}/votes",
-    dependencies=[require("review:read")],
-    responses=problem_responses(401, 403, 404, 422, 503),
+    "/annotators/{annotator:path}/votes", dependencies=[require("review:read")], responses=problem_responses(404)
 )
 def list_votes(annotator: str, conn: ReadView, limit: PageSize = 50, cursor: Cursor = None) -> Page[ListedVote]:
     """List an annotator's votes, the one recorded last first, each with how likely it was by the newest leaderboard.
@@ -112,13 +105,12 @@ def list_votes(annotator: str, conn: ReadView, limit: PageSize = 50, cursor: Cur
     Without the votes' metadata, which `GET /votes/{id}` shows. Needs scope `review:read`. Problems:
     `not-authenticated`, `scope-missing`, `not-found`; `invalid` for an unknown cursor.
     """
-    position = read_cursor(cursor, _VotePosition)
     found = annotators.find_annotator(conn, annotator)
-    items = list_annotator_votes(conn, found, limit=limit + 1, before=position and position[0])
+    items = list_annotator_votes(conn, found, limit=limit + 1, before=read_single(cursor, Id))
     return paginate(items, limit, lambda last: (last.id,))
 
 
-@router.get("/judges", dependencies=[require("review:read")], responses=problem_responses(401, 403, 503))
+@router.get("/judges", dependencies=[require("review:read")])
 def get_judges(conn: ReadView) -> ComparedJudges:
     """Compare the judges with the people, by the votes of the newest snapshot.
 
@@ -130,9 +122,7 @@ def get_judges(conn: ReadView) -> ComparedJudges:
 
 # A plain function: FastAPI runs it in a thread, where it waits for the fit. No transaction is open meanwhile.
 @router.get(
-    "/annotators/{annotator:path}/impact",
-    dependencies=[require("review:read")],
-    responses=problem_responses(401, 403, 404, 409, 422, 500, 503),
+    "/annotators/{annotator:path}/impact", dependencies=[require("review:read")], responses=problem_responses(404, 409)
 )
 def get_impact(
     annotator: str,
@@ -152,11 +142,7 @@ def get_impact(
 
 
 # A key may hold slashes, so the parameter is a `path`, and the longer routes come first.
-@router.get(
-    "/annotators/{annotator:path}",
-    dependencies=[require("review:read")],
-    responses=problem_responses(401, 403, 404, 503),
-)
+@router.get("/annotators/{annotator:path}", dependencies=[require("review:read")], responses=problem_responses(404))
 def get_annotator(annotator: str, conn: ReadView) -> AnnotatorDetail:
     """Show an annotator, by id or by key: decisions, votes, and the evidence for and against.
 
@@ -167,9 +153,7 @@ def get_annotator(annotator: str, conn: ReadView) -> AnnotatorDetail:
     return reviews.find_detail(conn, annotator)
 
 
-@router.post(
-    "/annotators/{annotator:path}/appeals", status_code=201, responses=problem_responses(401, 403, 404, 409, 422, 503)
-)
+@router.post("/annotators/{annotator:path}/appeals", status_code=201, responses=problem_responses(404, 409))
 def post_appeal(
     annotator: str, appeal: AppealRequest, caller: Annotated[Caller, require("ingest")], conn: Transaction
 ) -> Appeal:
@@ -182,7 +166,7 @@ def post_appeal(
     return reviews.submit_appeal(conn, annotator, appeal.note, submitted_by=caller.name)
 
 
-@router.get("/appeals", dependencies=[require("review:read")], responses=problem_responses(401, 403, 404, 422, 503))
+@router.get("/appeals", dependencies=[require("review:read")], responses=problem_responses(404))
 def list_appeals(
     conn: ReadView,
     annotator: Annotated[str | None, Query(description="Only appeals of this annotator, by id or by key.")] = None,
@@ -206,7 +190,7 @@ def list_appeals(
     dependencies=[require("review:read")],
     responses={
         200: {"content": {"text/csv": {"schema": {"type": "string"}}}},
-        **problem_responses(401, 403, 404, 409, 422, 503),
+        **problem_responses(404, 409),
     },
 )
 def get_rewards(
@@ -229,9 +213,7 @@ def get_rewards(
 
 
 # A plain function: FastAPI runs it in a thread, where it waits for the fit.
-@policy_router.post(
-    "/policy/preview", dependencies=[require("admin")], responses=problem_responses(401, 403, 409, 422, 500, 503)
-)
+@policy_router.post("/policy/preview", dependencies=[require("admin")], responses=problem_responses(409))
 def post_preview(body: PolicySettings, previews: Annotated[PolicyPreviews, held(PolicyPreviews)]) -> PolicyPreview:
     """Try a policy out on the votes on record, without putting it in force.
 

@@ -3,10 +3,11 @@
 from typing import Any
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from sqlalchemy import Connection, select
 
 from app.database.tables import annotators, snapshot_fragility, snapshots
+from app.schemas import FrozenModel
 
 
 class AgreementByGap(BaseModel):
@@ -93,10 +94,8 @@ class JudgesPanel(BaseModel):
     right: float = Field(description="Share that they are expected to have right: the people's order is uncertain too.")
 
 
-class ComparedJudges(BaseModel):
+class ComparedJudges(FrozenModel):
     """The judges of a snapshot, the most able first; empty unless people and judges vote."""
-
-    model_config = ConfigDict(frozen=True)
 
     snapshot: int | None = Field(description="Its number; null before the first.")
     computed: bool = Field(

@@ -3,7 +3,7 @@ from decimal import Decimal
 from typing import Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, Field, field_validator
 
 from app.annotators.schemas import Annotator, Decision, VotesSummary
 from app.api.texts import Reason as Note
@@ -12,21 +12,18 @@ from app.policy.schemas import Policy
 from app.rating.settings import TASTE_TESTS, Standing
 from app.review.evidence.schemas import Agreement, Case, JudgedAbility
 from app.review.impact.leave_one_out import How
+from app.schemas import ClosedModel, FrozenModel
 from app.snapshots.schemas import SnapshotHead
 
 
-class AppealRequest(BaseModel):
+class AppealRequest(ClosedModel):
     """An annotator's note to the reviewers."""
-
-    model_config = ConfigDict(extra="forbid")
 
     note: Note = Field(description="The annotator's words. Do not name a person or a key here.")
 
 
-class Appeal(BaseModel):
+class Appeal(FrozenModel):
     """An annotator's note to the reviewers, sent by the arena's backend."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: UUID
     annotator_id: UUID
@@ -49,10 +46,8 @@ class AnnotatorDetail(Annotator):
     evidence: Case | None = Field(description="Compared with the newest leaderboard; null before the first.")
 
 
-class Reason(BaseModel):
+class Reason(FrozenModel):
     """Why an annotator is in the queue, by the newest refit."""
-
-    model_config = ConfigDict(frozen=True)
 
     strength: float = Field(
         description="Logarithm to base 10 of odds: a hundredth of the strongest test's ratio, or the odds that the "
@@ -78,10 +73,8 @@ Sort = Literal["strength", "votes", "date", "name"]
 RuleName = Literal["ability", "coin", "equal", "follower", "favour", "against", "side"]
 
 
-class Selection(BaseModel):
+class Selection(FrozenModel):
     """Which open flags are listed, and in which order."""
-
-    model_config = ConfigDict(frozen=True)
 
     sort: Sort = Field(
         "strength",
@@ -108,7 +101,7 @@ class Selection(BaseModel):
         return {name: str(value) for name, value in differing.items()}
 
 
-class QueueState(BaseModel):
+class QueueState(FrozenModel):
     """What waits for a decision.
 
     Attributes
@@ -122,8 +115,6 @@ class QueueState(BaseModel):
     min_votes : δ of the policy in force
     """
 
-    model_config = ConfigDict(frozen=True)
-
     published: bool
     votes_read: int
     flagged: int
@@ -135,10 +126,8 @@ class QueueState(BaseModel):
     min_votes: int
 
 
-class Reward(BaseModel):
+class Reward(FrozenModel):
     """One annotator's share of the budget."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: UUID
     annotator: str = Field(description="The key the votes carry.")
@@ -148,10 +137,8 @@ class Reward(BaseModel):
     amount: Decimal = Field(description="In the budget's currency, to the cent.")
 
 
-class Rewards(BaseModel):
+class Rewards(FrozenModel):
     """A budget split over the annotators of one snapshot; the amounts add up to it exactly."""
-
-    model_config = ConfigDict(frozen=True)
 
     snapshot: SnapshotHead
     budget: Decimal
@@ -165,10 +152,8 @@ class Rewards(BaseModel):
         ]
 
 
-class ModelImpact(BaseModel):
+class ModelImpact(FrozenModel):
     """What would change for one model; null where it has no score before or after."""
-
-    model_config = ConfigDict(frozen=True)
 
     model: str
     score_before: float | None
@@ -183,9 +168,7 @@ class ModelImpact(BaseModel):
     beyond_interval: bool | None = Field(description="Whether the later score lies outside the published interval.")
 
 
-class _Impact(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
+class _Impact(FrozenModel):
     snapshot: int = Field(description="Number of the snapshot.")
     waiting: int = Field(
         description="Annotators with decisions that wait for a refit: both leaderboards have these decisions."
@@ -215,10 +198,8 @@ Change = Literal["flagged", "excluded", "pending", "back_in", "cleared"]
 """What an annotator whose standing changes becomes."""
 
 
-class StandingChange(BaseModel):
+class StandingChange(FrozenModel):
     """One annotator whose standing would change."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: UUID
     annotator: str = Field(description="The key the votes carry.")
@@ -236,10 +217,8 @@ class StandingChange(BaseModel):
         return "back_in" if self.before in ("pending", "excluded") else "cleared"
 
 
-class PolicyPreview(BaseModel):
+class PolicyPreview(FrozenModel):
     """What a policy would do to the votes on record now; nothing of it has happened."""
-
-    model_config = ConfigDict(frozen=True)
 
     policy_version: int = Field(description="The policy in force, which this one was compared with.")
     settings: Policy = Field(description="The policy previewed.")

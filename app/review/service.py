@@ -56,9 +56,7 @@ def list_reasons(conn: Connection, found: Sequence[FoundAnnotator]) -> list[Reas
 def find_detail(conn: Connection, reference: str) -> AnnotatorDetail:
     """Return an annotator, by id or by key, with decisions, open appeals, a summary of the votes, and the evidence.
 
-    Raises
-    ------
-    NotFoundError
+    Raises NotFoundError.
     """
     found = annotators.find_annotator(conn, reference)
     case = make_case(conn, found)

@@ -13,22 +13,3 @@ from app.settings.groups import (
     WorkerSettings,
 )
 from app.settings.settings import PREFIX, Settings, read_settings, setting_names
-
-__all__ = [
-    "PREFIX",
-    "DatabaseSettings",
-    "ExportSettings",
-    "FitSettings",
-    "ImportSettings",
-    "IngestSettings",
-    "OidcSettings",
-    "PageSettings",
-    "RetentionSettings",
-    "ServerSettings",
-    "SessionSettings",
-    "Settings",
-    "WebhookSettings",
-    "WorkerSettings",
-    "read_settings",
-    "setting_names",
-]

@@ -6,7 +6,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic import TypeAdapter
 
 from app.api.dependencies import OptionalReader, ReadView, held, place_of
-from app.api.pagination import Cursor, Number, Page, PageSize, paginate, read_cursor
+from app.api.pagination import Cursor, Number, Page, PageSize, paginate, read_single
 from app.api.problems import problem_responses
 from app.api.public_route import PublicRoute
 from app.snapshots import service as snapshots
@@ -18,7 +18,7 @@ router = APIRouter(prefix="/snapshots", tags=["leaderboard"], route_class=Public
 _Position = TypeAdapter(tuple[Number])
 
 
-@router.get("", responses=problem_responses(401, 403, 422, 503))
+@router.get("")
 def list_snapshots(
     _reader: OptionalReader, conn: ReadView, limit: PageSize = 50, cursor: Cursor = None
 ) -> Page[Snapshot]:
@@ -26,12 +26,11 @@ def list_snapshots(
 
     Public, unless the service is set to require scope `read`. Problems: `invalid` for an unknown cursor.
     """
-    position = read_cursor(cursor, _Position)
-    items = snapshots.list_snapshots(conn, limit=limit + 1, before=position and position[0])
+    items = snapshots.list_snapshots(conn, limit=limit + 1, before=read_single(cursor, _Position))
     return paginate(items, limit, lambda last: (last.number,))
 
 
-@router.get("/events", response_class=EventSourceResponse, responses=problem_responses(401, 403, 422, 503))
+@router.get("/events", response_class=EventSourceResponse)
 async def stream_snapshots(
     _reader: OptionalReader,
     events: Annotated[SnapshotEvents, held(SnapshotEvents)],
@@ -52,7 +51,7 @@ async def stream_snapshots(
         yield ServerSentEvent(event="snapshot", id=str(number), data=SnapshotNews(number=number))
 
 
-@router.get("/{reference}", responses=problem_responses(401, 403, 404, 503))
+@router.get("/{reference}", responses=problem_responses(404))
 def get_snapshot(reference: str, _reader: OptionalReader, conn: ReadView) -> SnapshotDetail:
     """Show how a snapshot was made, by its id or its number, and the leaderboards that it has.
 

@@ -50,12 +50,7 @@ class SnapshotEvents:
 
     @contextmanager
     def place(self) -> Iterator[None]:
-        """Take the place of one listener.
-
-        Raises
-        ------
-        TooManyListenersError
-        """
+        """Take the place of one listener. Raises TooManyListenersError."""
         if self._listeners >= self._most:
             raise TooManyListenersError(
                 "too many readers wait for news here; ask for the leaderboard again now and then"

@@ -115,12 +115,7 @@ class Pruner:
         self._stopped.set()
 
     def prune(self) -> int:
-        """Prune the snapshots that are due; return how many.
-
-        Raises
-        ------
-        UnavailableError
-        """
+        """Prune the snapshots that are due; return how many. Raises UnavailableError."""
         job = LeasedJob(self._database, RETENTION_LEASE, self._lease_seconds)
         due = job.claim(self._list_due)
         if due is None:

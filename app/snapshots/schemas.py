@@ -2,7 +2,9 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from app.schemas import FrozenModel
 
 LeaderboardMethod = Literal["am-elo", "m-elo", "m-elo-all", "elo", "people", "judges", "all", "style", "weighted"]
 """- am-elo: the snapshot's own fit.
@@ -14,10 +16,8 @@ LeaderboardMethod = Literal["am-elo", "m-elo", "m-elo-all", "elo", "people", "ju
 - elo: the mean of Elo over random orders of the same votes, where that is cheap."""
 
 
-class SnapshotHead(BaseModel):
+class SnapshotHead(FrozenModel):
     """The names of a snapshot, and the votes behind it."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: UUID
     number: int = Field(description="Grows with every publication; gaps are possible.")
@@ -45,10 +45,8 @@ class Snapshot(SnapshotHead):
     )
 
 
-class SnapshotNews(BaseModel):
+class SnapshotNews(FrozenModel):
     """What listeners get when a snapshot is published."""
-
-    model_config = ConfigDict(frozen=True)
 
     number: int = Field(description="The snapshot's number: `GET /snapshots/{number}`, `GET /leaderboard`.")
 
@@ -60,10 +58,8 @@ class SnapshotDetail(Snapshot):
     tags: list[str] = Field(description="The tags with an am-elo leaderboard, by name.")
 
 
-class Freshness(BaseModel):
+class Freshness(FrozenModel):
     """How old a published leaderboard is, and whether new votes wait for the next one."""
-
-    model_config = ConfigDict(frozen=True)
 
     published_at: datetime
     age_seconds: float = Field(description="Since it was published, by the database's clock.")

@@ -43,12 +43,7 @@ def find_snapshot(conn: Connection, reference: str | None = None, as_of: datetim
 
 
 def find_snapshot_detail(conn: Connection, reference: str) -> SnapshotDetail:
-    """Return the snapshot with this id or number and the leaderboards that it has.
-
-    Raises
-    ------
-    NotFoundError
-    """
+    """Return the snapshot with this id or number and the leaderboards that it has. Raises NotFoundError."""
     snapshot = find_snapshot(conn, reference)
     kept = store.list_leaderboards(conn, snapshot.id)
     methods = [method for method, tag in kept if not tag]

@@ -102,7 +102,7 @@ def count_votes(source: str) -> Callable[[MutableMapping[str, Any], int], None]:
     response_model=RecordedVoteAnswer,
     responses={
         200: {"model": RecordedVoteAnswer, "description": "The same vote is on record already."},
-        **problem_responses(400, 401, 403, 404, 409, 410, 413, 415, 422, 503),
+        **problem_responses(404, 409, 410),
     },
     openapi_extra={
         **documented_body(Vote, RankedVote, SealedVoteBody),
@@ -162,7 +162,7 @@ async def _cast_sealed(request: Request, body: SealedVoteBody, caller: Caller | 
 @router.post(
     "/batch",
     response_model=BatchAnswer,
-    responses=problem_responses(400, 401, 403, 409, 413, 415, 422, 503),
+    responses=problem_responses(409),
     openapi_extra={**documented_body(VoteBatch), "parameters": [documented_key()]},
 )
 @takes_body(lambda settings: settings.server.max_body_bytes)

@@ -23,6 +23,7 @@ from app.database.timestamps import StorableTimestamp
 from app.errors import FieldError
 from app.naming.names import Name
 from app.rating.votes.features import MAX_FEATURES
+from app.schemas import ClosedModel
 from app.votes.rules import (
     IN_FUTURE,
     MAX_CLOCK_SKEW,
@@ -178,10 +179,8 @@ class RankedVote(_Said, _Order):
         return places_of(self.ranking)
 
 
-class VoteBatch(BaseModel):
+class VoteBatch(ClosedModel):
     """Many votes. An invalid one does not touch the others."""
-
-    model_config = ConfigDict(extra="forbid")
 
     # Endpoints parse the items one by one. As a union here, errors of the whole would name places that are not there.
     votes: Annotated[
@@ -306,9 +305,7 @@ def vote_type(body: bytes) -> type[Vote | RankedVote]:
 def parse_as(body_type: type[Body], body: bytes) -> Body:
     """Return what a request's body says, which its endpoint parses itself.
 
-    Raises
-    ------
-    MalformedBodyError, BadInputError
+    Raises MalformedBodyError or BadInputError.
     """
     try:
         return body_type.model_validate_json(body)

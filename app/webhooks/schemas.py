@@ -2,7 +2,9 @@ from datetime import datetime
 from typing import Literal, get_args
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
+
+from app.schemas import ClosedModel, FrozenModel
 
 Event = Literal[
     "snapshot.published", "annotators.flagged", "annotators.excluded", "annotator.decided", "appeal.submitted",
@@ -11,19 +13,15 @@ Event = Literal[
 EVENTS: tuple[Event, ...] = get_args(Event)
 
 
-class WebhookRequest(BaseModel):
+class WebhookRequest(ClosedModel):
     """A URL that is to receive messages, and about which events."""
-
-    model_config = ConfigDict(extra="forbid")
 
     url: str = Field(min_length=1, max_length=2000, description="https, on a public address.")
     events: list[Event] = Field(min_length=1)
 
 
-class Webhook(BaseModel):
+class Webhook(FrozenModel):
     """A URL that receives messages, and about which events."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: UUID
     url: str
@@ -45,10 +43,8 @@ class TestMessage(BaseModel):
     id: UUID = Field(description="As in the webhook's deliveries.")
 
 
-class Delivery(BaseModel):
+class Delivery(FrozenModel):
     """One message to a webhook, and the result of the attempts to deliver it."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: UUID
     event: str

@@ -36,24 +36,14 @@ def list_webhooks(conn: Connection) -> list[Webhook]:
 
 
 def delete_webhook(conn: Connection, webhook_id: UUID, *, deleted_by: str) -> None:
-    """Send a webhook no more messages, not even those that wait.
-
-    Raises
-    ------
-    NotFoundError
-    """
+    """Send a webhook no more messages, not even those that wait. Raises NotFoundError."""
     if not store.delete_webhook(conn, webhook_id):
         raise NotFoundError("there is no such webhook")
     audit.record(conn, actor=deleted_by, action="webhook.delete", subject=str(webhook_id), detail={})
 
 
 def find_webhook(conn: Connection, webhook_id: UUID) -> Webhook:
-    """Return a webhook without its secret.
-
-    Raises
-    ------
-    NotFoundError
-    """
+    """Return a webhook without its secret. Raises NotFoundError."""
     row = store.get_webhook(conn, webhook_id)
     if row is None:
         raise NotFoundError("there is no such webhook")
@@ -63,9 +53,7 @@ def find_webhook(conn: Connection, webhook_id: UUID) -> Webhook:
 def pause_webhook(conn: Connection, webhook_id: UUID, *, paused: bool, changed_by: str) -> Webhook:
     """Let a webhook's messages wait, or send them again: those that waited first. Twice is as good as once.
 
-    Raises
-    ------
-    NotFoundError
+    Raises NotFoundError.
     """
     find_webhook(conn, webhook_id)
     if store.set_paused(conn, webhook_id, paused=paused):
@@ -75,12 +63,7 @@ def pause_webhook(conn: Connection, webhook_id: UUID, *, paused: bool, changed_b
 
 
 def list_deliveries(conn: Connection, webhook_id: UUID, *, limit: int, before: UUID | None = None) -> list[Delivery]:
-    """Return a webhook's messages, the newest first.
-
-    Raises
-    ------
-    NotFoundError
-    """
+    """Return a webhook's messages, the newest first. Raises NotFoundError."""
     find_webhook(conn, webhook_id)
     rows = store.list_deliveries(conn, webhook_id, limit=limit, before=before)
     return [Delivery.model_validate(dict(row)) for row in rows]

@@ -197,7 +197,8 @@ def test_what_is_done_with_keys_is_on_the_log(connection: Connection) -> None:
 
 def test_a_token_of_a_key(connection: Connection) -> None:
     key, secret = create_key(connection, "k", ["ingest", "read"], requests_per_minute=7)
-    record, token = create_token(connection, authenticate(connection, secret), lifetime=HOUR)
+    record = create_token(connection, authenticate(connection, secret), lifetime=HOUR)
+    token = record.token
     assert token.startswith("sat_")
     caller = authenticate_token(connection, token)
     assert (caller.key_id, caller.name, caller.scopes) == (key.id, "k", {"ingest"})
@@ -214,7 +215,7 @@ def test_a_token_of_a_key(connection: Connection) -> None:
 def test_a_token_bound_to_an_annotator(connection: Connection) -> None:
     _, secret = create_key(connection, "k", ["ingest"])
     caller = authenticate(connection, secret)
-    _, token = create_token(connection, caller, lifetime=HOUR, annotator="Zoë-17")
+    token = create_token(connection, caller, lifetime=HOUR, annotator="Zoë-17").token
     bound = authenticate_token(connection, token)
     assert bound.may_vote_as("Zoë-17")
     assert not any(bound.may_vote_as(other) for other in ("Zoë-1", "zoë-17", "", "\ud800"))
@@ -225,8 +226,8 @@ def test_a_token_bound_to_an_annotator(connection: Connection) -> None:
 def test_a_token_dies_in_time_and_with_its_key(connection: Connection) -> None:
     key, secret = create_key(connection, "k", ["ingest"])
     caller = authenticate(connection, secret)
-    _, short = create_token(connection, caller, lifetime=HOUR / 2)
-    _, long = create_token(connection, caller, lifetime=HOUR)
+    short = create_token(connection, caller, lifetime=HOUR / 2).token
+    long = create_token(connection, caller, lifetime=HOUR).token
     pass_time(connection, "ingest_tokens", 1800)
     with pytest.raises(NotAuthenticatedError):
         authenticate_token(connection, short)
@@ -239,7 +240,7 @@ def test_a_token_dies_in_time_and_with_its_key(connection: Connection) -> None:
 def test_a_token_does_not_outlive_its_key(connection: Connection) -> None:
     now = connection.execute(text("SELECT now()")).scalar_one()
     _, secret = create_key(connection, "k", ["ingest"], expires_at=now + HOUR / 4)
-    record, _ = create_token(connection, authenticate(connection, secret), lifetime=HOUR)
+    record = create_token(connection, authenticate(connection, secret), lifetime=HOUR)
     assert record.expires_at == now + HOUR / 4
 
 
@@ -249,7 +250,7 @@ def test_expired_tokens_are_purged(connection: Connection) -> None:
     for _ in range(3):
         create_token(connection, caller, lifetime=HOUR)
     pass_time(connection, "ingest_tokens", 3600)
-    record, _ = create_token(connection, caller, lifetime=HOUR)
+    record = create_token(connection, caller, lifetime=HOUR)
     assert connection.execute(text("SELECT id FROM ingest_tokens")).scalars().all() == [record.id]
 
 

@@ -97,7 +97,7 @@ def headers(database: Database) -> dict[str, dict[str, str]]:
     with database.begin() as conn:
         shown = {scope: create_key(conn, scope, [scope])[1] for scope in SCOPES}
         ingest = authenticate(conn, shown["ingest"])
-        shown["token"] = create_token(conn, ingest, lifetime=timedelta(hours=1), annotator="me")[1]
+        shown["token"] = create_token(conn, ingest, lifetime=timedelta(hours=1), annotator="me").token
         record, shown["revoked"] = create_key(conn, "revoked", ["admin"])
         revoke_key(conn, record.prefix)
         record, shown["expired"] = create_key(conn, "expired", ["admin"])

@@ -111,7 +111,7 @@ def test_a_session_dies_with_its_key(database: Database, opened: Open, keys: dic
 
 def test_who_gets_no_session(database: Database, keys: dict[str, str]) -> None:
     with database.begin() as conn:
-        token = create_token(conn, authenticate(conn, keys["ingest"]), lifetime=timedelta(minutes=1))[1]
+        token = create_token(conn, authenticate(conn, keys["ingest"]), lifetime=timedelta(minutes=1)).token
         for secret in (keys["ingest"], token):
             with pytest.raises(ScopeMissingError):
                 sign_in(conn, secret, LIFETIMES, browser="")

@@ -3,7 +3,7 @@
 import secrets
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -62,10 +62,6 @@ class Attempt:
         except TypeError:
             raise NotAuthenticatedError("this browser began no sign-in, or too long ago: begin again") from None
 
-    def as_dict(self) -> dict[str, str]:
-        """Return the attempt as the browser keeps it."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class Person:
@@ -110,12 +106,7 @@ class OpenIdProvider:
         self._new_client = _oauth_client()
 
     def address(self, attempt: Attempt, redirect_uri: str) -> str:
-        """Return where the browser is sent to sign in.
-
-        Raises
-        ------
-        ProviderUnreachableError
-        """
+        """Return where the browser is sent to sign in. Raises ProviderUnreachableError."""
         with self._client(redirect_uri) as client:
             url, _ = client.create_authorization_url(
                 self._describe(client)["authorization_endpoint"],
@@ -212,12 +203,7 @@ class OpenIdProvider:
 
 
 def _oauth_client() -> Any:
-    """Return Authlib's client.
-
-    Raises
-    ------
-    BadInputError
-    """
+    """Return Authlib's client. Raises BadInputError."""
     try:
         import authlib.deprecate  # noqa: F401, PLC0415  its import sets filters of its own
 

@@ -2,9 +2,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from app.auth.callers import Caller
+from app.schemas import FrozenModel
 
 
 @dataclass(frozen=True)
@@ -32,10 +33,8 @@ class SignedIn:
     over_tls: bool = False
 
 
-class Session(BaseModel):
+class Session(FrozenModel):
     """A session on record, without its secret."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: UUID
     key_id: UUID | None = Field(description="The API key that it was opened with; null for a person of a provider.")

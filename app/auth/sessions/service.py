@@ -70,12 +70,7 @@ def sign_in_person(conn: Connection, person: Person, lifetimes: Lifetimes, *, br
 
 
 def find_link(conn: Connection, secret: str) -> Caller:
-    """Return the caller that a one-time link signs in, without using the link.
-
-    Raises
-    ------
-    NotAuthenticatedError
-    """
+    """Return the caller that a one-time link signs in, without using the link. Raises NotAuthenticatedError."""
     row = store.find_link(conn, digest(secret))
     if row is None:
         raise _dead_link()
@@ -135,12 +130,7 @@ def list_sessions(conn: Connection, caller: Caller) -> list[Session]:
 
 
 def end_session(conn: Connection, session_id: UUID, caller: Caller) -> None:
-    """End a session of the caller; an admin may end any.
-
-    Raises
-    ------
-    NotFoundError
-    """
+    """End a session of the caller; an admin may end any. Raises NotFoundError."""
     row = store.find_by_id(conn, session_id)
     mine = row is not None and ((row["key_id"], row["name"]) == (caller.key_id, caller.name) or caller.may("admin"))
     if row is None or not mine or not store.delete_session(conn, session_id):

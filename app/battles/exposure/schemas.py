@@ -2,15 +2,15 @@ from datetime import date, datetime
 from typing import Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from app.schemas import FrozenModel
 
 AlarmCode = Literal["dropped", "unfinished", "off-policy"]
 
 
-class Counts(BaseModel):
+class Counts(FrozenModel):
     """How many battles there were, and how they ended. The rest of those offered are open."""
-
-    model_config = ConfigDict(frozen=True)
 
     offered: int
     voted: int
@@ -33,10 +33,8 @@ class ModelExposure(Counts):
     earlier_candidate_share: float | None = Field(description="The same in the period before, of the same length.")
 
 
-class BestOfMany(BaseModel):
+class BestOfMany(FrozenModel):
     """The best of an organization's models, with what is left of its score once the choice is allowed for."""
-
-    model_config = ConfigDict(frozen=True)
 
     model: str
     score: float = Field(description="As published.")
@@ -75,10 +73,8 @@ class PromptExposure(Counts):
     category: str | None
 
 
-class ExposureAlarm(BaseModel):
+class ExposureAlarm(FrozenModel):
     """Something that a reviewer should look at."""
-
-    model_config = ConfigDict(frozen=True)
 
     code: AlarmCode = Field(
         description="dropped: a model that is not archived is a candidate in less than half of the share of "
@@ -90,10 +86,8 @@ class ExposureAlarm(BaseModel):
     detail: str
 
 
-class Exposure(BaseModel):
+class Exposure(FrozenModel):
     """Which battles were offered, what became of them, and what the policy intended."""
-
-    model_config = ConfigDict(frozen=True)
 
     since: datetime
     until: datetime

@@ -54,12 +54,7 @@ class OfflineSettings:
     by: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse what the method does not have.
-
-        Raises
-        ------
-        BadInputError
-        """
+        """Refuse what the method does not have. Raises BadInputError."""
         method, interval = self.method, self.loop.interval
         if self.scheduler is not None and method != "am-elo":
             raise BadInputError(f"--scheduler is for am-elo; {method} needs one machine whatever the number of votes")

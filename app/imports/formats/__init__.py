@@ -2,5 +2,3 @@
 
 from app.imports.formats.reading import ReadOptions, VoteReader, file_sha256
 from app.imports.formats.whole import VoteFile, join_vote_files, read_vote_file
-
-__all__ = ["ReadOptions", "VoteFile", "VoteReader", "file_sha256", "join_vote_files", "read_vote_file"]

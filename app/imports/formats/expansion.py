@@ -47,12 +47,7 @@ def check_expansion(path: Path, *, max_bytes: int | None = None, quoted: bool = 
 
 
 def check_record(place: str, text: str) -> None:
-    """Refuse a record, or the beginning of one, that is too long.
-
-    Raises
-    ------
-    FileTooLargeError
-    """
+    """Refuse a record, or the beginning of one, that is too long. Raises FileTooLargeError."""
     if 4 * len(text) > MAX_RECORD_BYTES and len(text.encode()) > MAX_RECORD_BYTES:
         detail = f"{place}: a record of more than {MAX_RECORD_BYTES:,} bytes"
         raise FileTooLargeError(detail, extensions={"limit": MAX_RECORD_BYTES})

@@ -245,12 +245,7 @@ def file_sha256(path: Path) -> bytes:
 
 
 def open_source(path: Path, ending: str | None) -> VoteSource:
-    """Return a file by its kind, that of `ending` or else of its name.
-
-    Raises
-    ------
-    UnreadableFileError, NoVotesError
-    """
+    """Return a file by its kind, that of `ending` or else of its name. Raises UnreadableFileError or NoVotesError."""
     if path.is_dir():
         raise UnreadableFileError(f"{path} is a folder, not a file")
     if not path.exists():

@@ -112,12 +112,7 @@ def scan_lines(path: Path) -> Iterator[str]:
 
 
 def check_columns(path: Path, n_columns: int) -> None:
-    """Refuse a file of too many columns.
-
-    Raises
-    ------
-    FileTooLargeError
-    """
+    """Refuse a file of too many columns. Raises FileTooLargeError."""
     if n_columns > MAX_COLUMNS:
         detail = f"{path} has {n_columns:,} columns, at most {MAX_COLUMNS:,} are read"
         raise FileTooLargeError(detail, extensions={"limit": MAX_COLUMNS})

@@ -98,12 +98,7 @@ class VoteFile:
             raise BadInputError(f"--by names no column: {by}")
 
     def require_valid(self) -> None:
-        """Refuse the file if it has invalid records.
-
-        Raises
-        ------
-        BadInputError
-        """
+        """Refuse the file if it has invalid records. Raises BadInputError."""
         if self.rejected:
             message = (
                 f"{self.path}: {self.rejected:,} of {self.rows_read:,} records are not valid votes{self.unknown_words}"

@@ -12,7 +12,7 @@ from app.snapshots.schemas import LeaderboardMethod
 router = APIRouter(tags=["leaderboard"], route_class=PublicRoute)
 
 
-@router.get("/snapshots/{before}/diff/{after}", responses=problem_responses(401, 403, 404, 422, 503))
+@router.get("/snapshots/{before}/diff/{after}", responses=problem_responses(404))
 def get_diff(
     before: str,
     after: str,

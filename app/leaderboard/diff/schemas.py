@@ -1,17 +1,16 @@
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from app.schemas import FrozenModel
 from app.snapshots.schemas import LeaderboardMethod, SnapshotHead
 
 
-class RowChange(BaseModel):
+class RowChange(FrozenModel):
     """One model in both snapshots; fields are null where the model is missing from one or has no score.
 
     Ranks and points compare only within a component. A component's number means nothing outside its snapshot.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     model: str
     kind: Literal["stayed", "entered", "left"]
@@ -41,10 +40,8 @@ class RowChange(BaseModel):
         return self.kind != "stayed" or self.rank_before != self.rank_after or bool(self.beyond_interval)
 
 
-class AnnotatorChanges(BaseModel):
+class AnnotatorChanges(FrozenModel):
     """How many annotators changed their standing."""
-
-    model_config = ConfigDict(frozen=True)
 
     entered: int = Field(description="Annotators that count now and did not before, by more votes or a new decision.")
     newly_excluded: int
@@ -53,10 +50,8 @@ class AnnotatorChanges(BaseModel):
     cleared: int = Field(description="Annotators that are no longer flagged, and not excluded.")
 
 
-class Causes(BaseModel):
+class Causes(FrozenModel):
     """What changed between two refits: votes, annotators, settings, policy, version."""
-
-    model_config = ConfigDict(frozen=True)
 
     votes_read: int = Field(description="Votes read by the later snapshot minus votes read by the earlier.")
     votes_used: int = Field(description="Votes counted by the later snapshot minus votes counted by the earlier.")
@@ -71,10 +66,8 @@ class Causes(BaseModel):
     code_version: tuple[str, str]
 
 
-class SnapshotDiff(BaseModel):
+class SnapshotDiff(FrozenModel):
     """What moved between two snapshots, how far, and what changed between their refits."""
-
-    model_config = ConfigDict(frozen=True)
 
     before: SnapshotHead
     after: SnapshotHead

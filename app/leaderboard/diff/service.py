@@ -25,9 +25,7 @@ def compare_snapshots(
 ) -> SnapshotDiff:
     """Compare one method's leaderboards of all votes in two snapshots, each named by id or number.
 
-    Raises
-    ------
-    NotFoundError, NoSuchLeaderboardError
+    Raises NotFoundError or NoSuchLeaderboardError.
     """
     old, new = find_snapshot(conn, before), find_snapshot(conn, after)
     models = list(compare_leaderboards(read_models(conn, old, method), read_models(conn, new, method)))
@@ -56,12 +54,7 @@ def list_moves(conn: Connection, snapshots: Sequence[SnapshotHead]) -> list[list
 def read_models(
     conn: Connection, snapshot: SnapshotHead, method: LeaderboardMethod = "am-elo"
 ) -> dict[str, LeaderboardRow]:
-    """Return the models of a snapshot's leaderboard of all votes by name.
-
-    Raises
-    ------
-    NoSuchLeaderboardError
-    """
+    """Return the models of a snapshot's leaderboard of all votes by name. Raises NoSuchLeaderboardError."""
     check_leaderboard(conn, snapshot, method)
     return {row["model"]: LeaderboardRow(**row) for row in list_placed_models(conn, snapshot.id, method)}
 

@@ -1,15 +1,13 @@
 """Two models side by side."""
 
-from dataclasses import dataclass
+from typing import Any
 
 from fastapi import Request, Response
 from sqlalchemy import Connection
 
 from app.api.dependencies import ReadView
 from app.errors import NotFoundError
-from app.leaderboard.comparison import CommonOpponent, ModelComparison, compare_models
-from app.leaderboard.matchups import Matchup
-from app.leaderboard.model_page import Standing
+from app.leaderboard.comparison import ModelComparison, compare_models
 from app.models.schemas import FoundModel
 from app.models.service import find_contestant
 from app.pages.formatting import METHODS
@@ -69,48 +67,18 @@ MOST_COMMON = 100
 _EVEN = 0.5
 
 
-@dataclass(frozen=True)
-class MethodLine:
-    """Both models by one method."""
-
-    method: LeaderboardMethod
-    a: Standing
-    b: Standing
-    difference: float | None
-
-
-@dataclass(frozen=True)
-class ShownComparison:
-    """A comparison as the template shows it.
-
-    Attributes
-    ----------
-    verdict : the first sentence
-    reason : the second: what the verdict rests on
-    methods : those that rank both
-    common, more_common : opponents of both, and how many more there are
-    """
-
-    verdict: str
-    reason: str
-    matchup: Matchup
-    methods: list[MethodLine]
-    common: list[CommonOpponent]
-    more_common: int
-
-
-def view_comparison(comparison: ModelComparison) -> ShownComparison:
+def view_comparison(comparison: ModelComparison) -> dict[str, Any]:
     """Return what the template shows."""
     verdict, reason = judge(comparison)
     both = [method for method in METHODS if method in comparison.a and method in comparison.b]
-    return ShownComparison(
-        verdict=verdict,
-        reason=reason,
-        matchup=comparison.matchup,
-        methods=[_line(comparison, method) for method in both],
-        common=comparison.common[:MOST_COMMON],
-        more_common=max(len(comparison.common) - MOST_COMMON, 0),
-    )
+    return {
+        "verdict": verdict,
+        "reason": reason,
+        "matchup": comparison.matchup,
+        "methods": [_line(comparison, method) for method in both],
+        "common": comparison.common[:MOST_COMMON],
+        "more_common": max(len(comparison.common) - MOST_COMMON, 0),
+    }
 
 
 def judge(comparison: ModelComparison) -> tuple[str, str]:
@@ -132,7 +100,8 @@ def judge(comparison: ModelComparison) -> tuple[str, str]:
     return "The votes do not tell the two apart.", reason
 
 
-def _line(comparison: ModelComparison, method: LeaderboardMethod) -> MethodLine:
+def _line(comparison: ModelComparison, method: LeaderboardMethod) -> dict[str, Any]:
+    """Return both models by one method, and the points between them."""
     a, b = comparison.a[method], comparison.b[method]
     same = a.component == b.component and a.score is not None and b.score is not None
-    return MethodLine(method, a, b, (a.score or 0.0) - (b.score or 0.0) if same else None)
+    return {"method": method, "a": a, "b": b, "difference": (a.score or 0.0) - (b.score or 0.0) if same else None}

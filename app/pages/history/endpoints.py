@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
@@ -65,46 +64,26 @@ def get_difference(
 MOST_SENTENCES, MOST_MOVES = 3, 10
 
 
-@dataclass(frozen=True)
-class PublishedChange:
-    """A snapshot and what it changed against the one before; without that for the first on record.
-
-    Attributes
-    ----------
-    moves : the first sentences on models that moved
-    more_moves : how many sentences there are beside
-    causes : what else changed between the refits, in sentences
-    alarms : rules that found unusually many, in sentences
-    """
-
-    snapshot: Snapshot
-    before: Snapshot | None
-    moves: list[str]
-    more_moves: int
-    causes: list[str]
-    alarms: list[str]
-
-
-def view_changes(snapshots: Sequence[Snapshot], moves: Sequence[list[str]]) -> list[PublishedChange]:
-    """Return each snapshot with what it changed.
+def view_changes(snapshots: Sequence[Snapshot], moves: Sequence[list[str]]) -> list[dict[str, Any]]:
+    """Return each snapshot with what it changed against the one before; the first on record changed nothing.
 
     Parameters
     ----------
     snapshots : the newest first
     moves : of each snapshot but the last, sentences on what moved against the one before
     """
-    changes = [
-        PublishedChange(
-            snapshot=after,
-            before=before,
-            moves=said[:MOST_SENTENCES],
-            more_moves=max(len(said) - MOST_SENTENCES, 0),
-            causes=_causes(before, after),
-            alarms=_alarms(after),
-        )
-        for after, before, said in zip(snapshots, snapshots[1:], moves, strict=False)
+    earlier: list[Snapshot | None] = [*snapshots[1:], None]
+    return [
+        {
+            "snapshot": after,
+            "before": before,
+            "moves": said[:MOST_SENTENCES],
+            "more_moves": max(len(said) - MOST_SENTENCES, 0),
+            "causes": [] if before is None else _causes(before, after),
+            "alarms": _alarms(after),
+        }
+        for after, before, said in zip(snapshots, earlier, [*moves, []], strict=False)
     ]
-    return [*changes, *(PublishedChange(one, None, [], 0, [], _alarms(one)) for one in snapshots[-1:])]
 
 
 def view_difference(difference: SnapshotDiff, group: Group) -> dict[str, Any]:

@@ -133,9 +133,7 @@ async def stream_events(
 def _find(conn: Connection, newest_state: NewestState, selection: Selection) -> tuple[SnapshotState, ShownLeaderboard]:
     """Return the chosen snapshot's state and leaderboard.
 
-    Raises
-    ------
-    NoSnapshotError, NotFoundError, NoSuchLeaderboardError
+    Raises NoSnapshotError, NotFoundError or NoSuchLeaderboardError.
     """
     state = newest_state.find(conn, selection.snapshot or None)
     version = LeaderboardVersion(state, selection.method, selection.tag or None)

@@ -4,11 +4,12 @@ from collections.abc import Iterable
 from typing import Any, Literal
 from urllib.parse import urlencode
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from app.leaderboard.excerpt import MOST_MODELS
 from app.leaderboard.groups import Group
 from app.pages.leaderboard.rows import Row
+from app.schemas import FrozenModel
 from app.snapshots.schemas import LeaderboardMethod
 
 Sort = Literal["rank", "class", "model", "score", "votes", "win-rate", "organization", "license", "change", "other"]
@@ -20,7 +21,7 @@ ROWS = 100
 _BEST_FIRST: frozenset[Sort] = frozenset({"score", "votes", "win-rate", "change"})
 
 
-class Selection(BaseModel):
+class Selection(FrozenModel):
     """Which leaderboard, which of its models, and in which order.
 
     Attributes
@@ -31,8 +32,6 @@ class Selection(BaseModel):
     order : None for the column's usual order: numbers of which more is better downwards, all else upwards
     rows : how many models the page shows at most
     """
-
-    model_config = ConfigDict(frozen=True)
 
     method: LeaderboardMethod = "am-elo"
     tag: str = ""

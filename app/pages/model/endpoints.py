@@ -1,7 +1,6 @@
 """A model's page."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
@@ -43,21 +42,6 @@ def get_model(
     return render(request, "model/page.html", **view_model(model, method, groups))
 
 
-@dataclass(frozen=True)
-class Place:
-    """A model's standing on one leaderboard, among the models of its group.
-
-    Attributes
-    ----------
-    group : the models that it compares with
-    alone : whether the leaderboard has no other group
-    """
-
-    standing: Standing
-    group: Group
-    alone: bool
-
-
 def view_model(model: ModelDetail, method: LeaderboardMethod, groups: Groups) -> dict[str, Any]:
     """Return what the template shows of a model.
 
@@ -70,7 +54,9 @@ def view_model(model: ModelDetail, method: LeaderboardMethod, groups: Groups) ->
     return {
         "model": model,
         "method": method,
-        "here": next((one for one in places if one.standing.method == method and one.standing.tag is None), None),
+        "here": next(
+            (places[at] for at, one in enumerate(standings) if one.method == method and one.tag is None), None
+        ),
         "places": places,
         "chart": draw_band([BandPoint(one.score, one.lower, one.upper) for one in model.chart]),
         "chart_label": describe_chart(model, method),
@@ -81,9 +67,10 @@ def view_model(model: ModelDetail, method: LeaderboardMethod, groups: Groups) ->
     }
 
 
-def _place(standing: Standing, groups: Sequence[Group]) -> Place:
+def _place(standing: Standing, groups: Sequence[Group]) -> dict[str, Any]:
+    """Return a standing among the models that it compares with; `alone` where the leaderboard has no other group."""
     own = next(one for one in groups if one.number == standing.component + 1)
-    return Place(standing, own, alone=len(groups) == 1)
+    return {"standing": standing, "group": own, "alone": len(groups) == 1}
 
 
 def describe_chart(model: ModelDetail, method: LeaderboardMethod) -> str:

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from app.api.dependencies import ReadView, count_stranger, held
-from app.api.sessions import check_origin, cookie_name
+from app.api.sessions import check_origin, cookie_name, drop_cookie, keep_cookie
 from app.errors import NotAuthenticatedError
 from app.guard.admission import Admission
 from app.guard.limits import RateLimits
@@ -20,6 +20,7 @@ from app.state import state_of
 router = APIRouter(prefix=PAGE, include_in_schema=False, default_response_class=HTMLResponse)
 
 _SEE_OTHER = 303
+_VOTER = "-voter"  # of the cookie
 _COOKIE_SECONDS = 180 * 24 * 3600
 HeldTokens = Annotated[VoterTokens, held(VoterTokens)]
 
@@ -31,7 +32,7 @@ async def _count_visitor(request: Request) -> None:
 @router.get("", dependencies=[Depends(Admission(count_stranger))])
 def get_vote(request: Request, conn: ReadView, tokens: HeldTokens) -> Response:
     """Show the next battle. A link's token is behind the # of its address, which browsers keep for themselves."""
-    token = request.cookies.get(_cookie(request))
+    token = request.cookies.get(cookie_name(request, _VOTER))
     if token is not None:
         try:
             find_voter(conn, tokens.verify(token))
@@ -48,11 +49,7 @@ def post_vote(request: Request, conn: ReadView, tokens: HeldTokens) -> Response:
     check_origin(request)
     response = RedirectResponse(PAGE, _SEE_OTHER)
     if find_open_door(conn) is not None:
-        token = tokens.issue(uuid4())
-        secure = request.scope["scheme"] == "https"
-        response.set_cookie(
-            _cookie(request), token, _COOKIE_SECONDS, path="/", secure=secure, httponly=True, samesite="lax"
-        )
+        keep_cookie(request, response, _VOTER, tokens.issue(uuid4()), _COOKIE_SECONDS)
     return response
 
 
@@ -61,10 +58,5 @@ def post_forget(request: Request) -> Response:
     """Make the browser forget the visitor. The votes stay."""
     check_origin(request)
     response = RedirectResponse(PAGE, _SEE_OTHER)
-    secure = request.scope["scheme"] == "https"
-    response.delete_cookie(_cookie(request), path="/", secure=secure, httponly=True, samesite="lax")
+    drop_cookie(request, response, _VOTER)
     return response
-
-
-def _cookie(request: Request) -> str:
-    return f"{cookie_name(request)}-voter"

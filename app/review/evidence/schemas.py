@@ -2,20 +2,19 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from app.annotators.schemas import PastEvidence
 from app.review.own.schemas import OwnVote
+from app.schemas import FrozenModel
 from app.votes.rules import Winner
 
 MOST_VOTES = 100_000
 """Only this many votes of an annotator, the last ones, are compared with the leaderboard."""
 
 
-class JudgedAbility(BaseModel):
+class JudgedAbility(FrozenModel):
     """The ability by which the rule judges."""
-
-    model_config = ConfigDict(frozen=True)
 
     kind: Literal["adjusted", "ability", "shadow"]
     value: float
@@ -23,10 +22,8 @@ class JudgedAbility(BaseModel):
     upper: float | None = Field(description="Upper end of it.")
 
 
-class Finding(BaseModel):
+class Finding(FrozenModel):
     """The result of one test: how much likelier a bad behaviour makes the votes than an honest annotator does."""
-
-    model_config = ConfigDict(frozen=True)
 
     test: str
     log10_ratio: float = Field(
@@ -36,10 +33,8 @@ class Finding(BaseModel):
     words: str
 
 
-class Findings(BaseModel):
+class Findings(FrozenModel):
     """What the newest refit found against the annotator."""
-
-    model_config = ConfigDict(frozen=True)
 
     rule: str | None = Field(description="What flags or excludes: `ability`, or a test's name; null for nothing.")
     held: bool = Field(description="Whether the flag only remains from before: the figures are in the rule's margin.")
@@ -51,10 +46,8 @@ class Findings(BaseModel):
     findings: list[Finding] = Field(description="The strongest first; only tests that speak against the annotator.")
 
 
-class Comparison(BaseModel):
+class Comparison(FrozenModel):
     """What was observed, compared with what an ability makes likely."""
-
-    model_config = ConfigDict(frozen=True)
 
     of: Literal["own", "typical"] = Field(description="The annotator's own ability, or the mean ability 1.")
     accuracy: float | None = Field(description="Expected share of decided votes that follow the leaderboard.")
@@ -64,20 +57,16 @@ class Comparison(BaseModel):
     log_loss_z: float | None = Field(description="Observed minus expected, in standard deviations of chance.")
 
 
-class Agreement(BaseModel):
+class Agreement(FrozenModel):
     """How the decided votes (no ties) between models with a score follow the leaderboard."""
-
-    model_config = ConfigDict(frozen=True)
 
     votes: int = Field(description="Decided votes between models with a score.")
     accuracy: float | None = Field(description="Share of them for the model with the higher score.")
     expected: list[Comparison]
 
 
-class Sides(BaseModel):
+class Sides(FrozenModel):
     """Whether the annotator prefers one side of the page."""
-
-    model_config = ConfigDict(frozen=True)
 
     votes: int = Field(description="Decided votes between models with a score.")
     left: float | None = Field(description="Share of them that the left model won.")
@@ -85,10 +74,8 @@ class Sides(BaseModel):
     p_value: float | None = Field(description="Probability of a share as far from the expected one, by chance.")
 
 
-class Ties(BaseModel):
+class Ties(FrozenModel):
     """How often the annotator calls a tie."""
-
-    model_config = ConfigDict(frozen=True)
 
     votes: int = Field(description="Votes between models with a score, ties included.")
     share: float | None
@@ -96,10 +83,8 @@ class Ties(BaseModel):
     z: float | None = Field(description="Observed minus expected, in standard deviations of chance.")
 
 
-class ModelFigures(BaseModel):
+class ModelFigures(FrozenModel):
     """The annotator's decided votes on one model."""
-
-    model_config = ConfigDict(frozen=True)
 
     model: str
     votes: int = Field(description="Votes on the model, ties included.")
@@ -111,38 +96,30 @@ class ModelFigures(BaseModel):
     )
 
 
-class BusiestHour(BaseModel):
+class BusiestHour(FrozenModel):
     """The sixty minutes with the most votes."""
-
-    model_config = ConfigDict(frozen=True)
 
     since: datetime
     votes: int
 
 
-class Burst(BaseModel):
+class Burst(FrozenModel):
     """Votes that followed each other within 5 seconds."""
-
-    model_config = ConfigDict(frozen=True)
 
     since: datetime
     votes: int
     seconds: float
 
 
-class Gap(BaseModel):
+class Gap(FrozenModel):
     """How many votes came so long after the one before."""
-
-    model_config = ConfigDict(frozen=True)
 
     seconds: float | None = Field(description="At most so long, and longer than in the row before; null: any longer.")
     votes: int
 
 
-class Pace(BaseModel):
+class Pace(FrozenModel):
     """How fast the votes came, by `voted_at` where given, otherwise by the arrival of live votes."""
-
-    model_config = ConfigDict(frozen=True)
 
     votes: int = Field(description="Votes whose time is known; unknown is that of votes sent together, undated.")
     median_seconds: float | None = Field(None, description="Between one vote and the next.")
@@ -161,10 +138,8 @@ class Pace(BaseModel):
     longest_burst: Burst | None = Field(None, description="Null where no vote came within 5 seconds of the one before.")
 
 
-class Drift(BaseModel):
+class Drift(FrozenModel):
     """Whether the ability changed: the likeliest change, over the decided votes between models with a score."""
-
-    model_config = ConfigDict(frozen=True)
 
     votes: int = Field(description="The votes that are compared, in the order in which they were cast.")
     log10_ratio: float = Field(
@@ -178,10 +153,8 @@ class Drift(BaseModel):
     after_sd: float
 
 
-class Chance(BaseModel):
+class Chance(FrozenModel):
     """How likely a verdict was, by the newest leaderboard, which the annotator's votes helped to make."""
-
-    model_config = ConfigDict(frozen=True)
 
     probability: float = Field(description="That this annotator, with the estimated ability, gives this verdict.")
     typical_probability: float = Field(description="That a typical annotator, with ability 1, gives it.")
@@ -196,10 +169,8 @@ class ListedVote(OwnVote):
     )
 
 
-class SurprisingVote(BaseModel):
+class SurprisingVote(FrozenModel):
     """A vote that a typical annotator would hardly give."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: UUID
     model_a: str
@@ -209,10 +180,8 @@ class SurprisingVote(BaseModel):
     chance: Chance
 
 
-class Case(BaseModel):
+class Case(FrozenModel):
     """The evidence for and against an annotator, compared with the newest leaderboard."""
-
-    model_config = ConfigDict(frozen=True)
 
     snapshot: int = Field(description="Number of the snapshot whose leaderboard the votes are compared with.")
     summary: list[str] = Field(description="What stands out, in sentences; empty where nothing does.")

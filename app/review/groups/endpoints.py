@@ -12,7 +12,7 @@ from app.review.groups.schemas import GroupDecision, GroupDecisionRequest, Group
 router = APIRouter(prefix="/reviews/groups", tags=["annotators"])
 
 
-@router.get("", dependencies=[require("review:read")], responses=problem_responses(401, 403, 503))
+@router.get("", dependencies=[require("review:read")])
 def get_groups(conn: ReadView) -> Groups:
     """List groups: two or more annotators with an open flag who push, or bury, the same model.
 
@@ -22,7 +22,7 @@ def get_groups(conn: ReadView) -> Groups:
     return Groups(groups=groups.list_groups(conn))
 
 
-@router.post("/decisions", status_code=201, responses=problem_responses(401, 403, 404, 409, 422, 503))
+@router.post("/decisions", status_code=201, responses=problem_responses(404, 409))
 def post_group_decision(
     body: GroupDecisionRequest, caller: Annotated[Caller, require("review")], conn: Transaction
 ) -> GroupDecision:
@@ -39,7 +39,7 @@ def post_group_decision(
     return GroupDecision.of(group_id, taken)
 
 
-@router.post("/decisions/{group_id}/undo", status_code=201, responses=problem_responses(401, 403, 404, 409, 422, 503))
+@router.post("/decisions/{group_id}/undo", status_code=201, responses=problem_responses(404, 409))
 def post_group_undo(group_id: UUID, caller: Annotated[Caller, require("review")], conn: Transaction) -> GroupDecision:
     """Take back the decisions that were taken at once, on a group or on chosen annotators, all of them or none.
 

@@ -2,9 +2,10 @@ import math
 from typing import Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from app.annotators.schemas import Decision, DecisionRequest, DecisionTaken, FoundAnnotator
+from app.schemas import FrozenModel
 
 Test = Literal["favour", "against"]
 Taken = list[tuple[FoundAnnotator, Decision]]
@@ -12,10 +13,8 @@ MOST_AT_ONCE = 500
 """Annotators that one decision is about."""
 
 
-class Member(BaseModel):
+class Member(FrozenModel):
     """An annotator of a group."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: UUID
     annotator: str = Field(description="The key the votes carry.")
@@ -28,10 +27,8 @@ class Member(BaseModel):
         return math.log10(self.odds)
 
 
-class Group(BaseModel):
+class Group(FrozenModel):
     """Annotators with an open flag who push, or bury, the same model, by the newest refit."""
-
-    model_config = ConfigDict(frozen=True)
 
     test: Test = Field(description="favour: they always vote for the model; against: always against it.")
     model: str

@@ -33,12 +33,7 @@ def list_groups(conn: Connection) -> list[Group]:
 
 
 def find_group(conn: Connection, test: Test, model: str) -> Group:
-    """Return a group.
-
-    Raises
-    ------
-    NotFoundError
-    """
+    """Return a group. Raises NotFoundError."""
     return _group(_members(conn, test, model))
 
 

@@ -1,12 +1,9 @@
 from typing import Annotated
-from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Request
-from pydantic import TypeAdapter
 
 from app.api.dependencies import ReadView, require
-from app.api.pagination import Cursor, Page, PageSize, paginate, read_cursor
-from app.api.problems import problem_responses
+from app.api.pagination import Cursor, Id, Page, PageSize, paginate, read_single
 from app.auth.callers import Caller
 from app.errors import ScopeMissingError
 from app.guard.admission import authorise, bearer_secret, key_dependency
@@ -18,7 +15,6 @@ from app.review.own.schemas import OwnOrder, OwnStanding, OwnVote
 
 router = APIRouter(prefix="/annotators/me", tags=["annotators"])
 
-_Position = TypeAdapter(tuple[UUID])
 Self = Annotated[
     str,
     Query(
@@ -38,7 +34,7 @@ async def _bound(caller: Annotated[Caller, require("ingest", tokens=True)]) -> C
 TokenHolder = Annotated[Caller, Depends(_bound)]
 
 
-@router.get("", responses=problem_responses(401, 403, 422, 503))
+@router.get("")
 def get_self(annotator: Self, caller: TokenHolder, conn: ReadView) -> OwnStanding:
     """Show an annotator their own standing, a summary of their votes, and what became of their appeals.
 
@@ -56,7 +52,7 @@ async def _self_or_voter(request: Request) -> Caller | Voter:
     return await _bound(await authorise(request, "ingest", tokens=True))
 
 
-@router.get("/order", responses=problem_responses(401, 403, 422, 503))
+@router.get("/order")
 def get_own_order(
     holder: Annotated[Caller | Voter, key_dependency(_self_or_voter, "ingest")],
     conn: ReadView,
@@ -74,7 +70,7 @@ def get_own_order(
     return order_of(conn, find_own_number(conn, holder, annotator))
 
 
-@router.get("/votes", responses=problem_responses(401, 403, 422, 503))
+@router.get("/votes")
 def list_own_votes(
     annotator: Self, caller: TokenHolder, conn: ReadView, limit: PageSize = 50, cursor: Cursor = None
 ) -> Page[OwnVote]:
@@ -83,7 +79,6 @@ def list_own_votes(
     As for `GET /annotators/me`. Problems: `not-authenticated`, `scope-missing`, `foreign-annotator`; `invalid` without
     `annotator`, or for an unknown cursor.
     """
-    position = read_cursor(cursor, _Position)
     found = own.find_self(conn, caller, annotator)
-    items = own.list_own_votes(conn, found, limit=limit + 1, before=position and position[0])
+    items = own.list_own_votes(conn, found, limit=limit + 1, before=read_single(cursor, Id))
     return paginate(items, limit, lambda last: (last.id,))

@@ -3,17 +3,16 @@
 from datetime import datetime
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from app.annotators.schemas import Action, VotesSummary
 from app.rating.settings import Standing
+from app.schemas import FrozenModel
 from app.votes.rules import Winner
 
 
-class OwnAppeal(BaseModel):
+class OwnAppeal(FrozenModel):
     """An appeal on the annotator's behalf, and the decision that answered it."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: UUID
     note: str
@@ -23,10 +22,8 @@ class OwnAppeal(BaseModel):
     decided_at: datetime | None
 
 
-class OwnStanding(BaseModel):
+class OwnStanding(FrozenModel):
     """An annotator's standing, votes and appeals, for the annotator alone."""
-
-    model_config = ConfigDict(frozen=True)
 
     standing: Standing = Field(description="By the newest snapshot; `pending` before the first vote.")
     votes_needed: int = Field(description="How many more votes it takes until the annotator counts; 0 for enough.")
@@ -34,10 +31,8 @@ class OwnStanding(BaseModel):
     appeals: list[OwnAppeal] = Field(description="The last 100, the newest first.")
 
 
-class OwnVote(BaseModel):
+class OwnVote(FrozenModel):
     """One of the annotator's votes, under the models' current names."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: UUID
     battle_id: str | None
@@ -52,10 +47,8 @@ class OwnVote(BaseModel):
     replaced: bool = Field(description="Whether a later verdict on the battle took its place.")
 
 
-class OwnPlace(BaseModel):
+class OwnPlace(FrozenModel):
     """A model in an annotator's own order, and on the newest leaderboard."""
-
-    model_config = ConfigDict(frozen=True)
 
     model: str
     votes: int = Field(description="The annotator's votes on it.")
@@ -68,10 +61,8 @@ class OwnPlace(BaseModel):
     board_upper: float | None = None
 
 
-class OwnOrder(BaseModel):
+class OwnOrder(FrozenModel):
     """The order that an annotator's votes show, the best model first, beside everyone's."""
-
-    model_config = ConfigDict(frozen=True)
 
     votes: int = Field(description="The annotator's votes that are not retracted.")
     useful: int = Field(description="How many of them count on the newest leaderboard.")

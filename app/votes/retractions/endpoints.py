@@ -2,10 +2,9 @@ from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Response
-from pydantic import TypeAdapter
 
 from app.api.dependencies import ReadView, Transaction, require
-from app.api.pagination import Cursor, Page, PageSize, paginate, read_cursor
+from app.api.pagination import Cursor, Id, Page, PageSize, paginate, read_single
 from app.api.problems import problem_responses
 from app.auth.callers import Caller
 from app.votes.retractions import service as retractions
@@ -19,12 +18,8 @@ from app.votes.retractions.schemas import (
 
 router = APIRouter(tags=["votes"])
 
-_Position = TypeAdapter(tuple[UUID])
 
-
-@router.get(
-    "/votes/{vote_id}", dependencies=[require("review:read")], responses=problem_responses(401, 403, 404, 422, 503)
-)
+@router.get("/votes/{vote_id}", dependencies=[require("review:read")], responses=problem_responses(404))
 def get_vote(vote_id: UUID, conn: ReadView) -> VoteOnRecord:
     """Show a vote on record, and what retracted it, if it is retracted.
 
@@ -38,7 +33,7 @@ def get_vote(vote_id: UUID, conn: ReadView) -> VoteOnRecord:
     status_code=201,
     responses={
         200: {"model": Retraction, "description": "The vote was retracted before, by this retraction."},
-        **problem_responses(401, 403, 404, 409, 422, 503),
+        **problem_responses(404, 409),
     },
 )
 def retract_vote(
@@ -61,7 +56,7 @@ def retract_vote(
     return retraction
 
 
-@router.post("/retractions", status_code=201, responses=problem_responses(401, 403, 404, 422, 503))
+@router.post("/retractions", status_code=201, responses=problem_responses(404))
 def post_retraction(
     body: RetractionRequest, caller: Annotated[Caller, require("review")], conn: Transaction
 ) -> Retraction:
@@ -75,7 +70,7 @@ def post_retraction(
     return retractions.retract_votes(conn, body.target, body.id, reason=body.reason, retracted_by=caller.name)
 
 
-@router.post("/retractions/{retraction_id}/withdraw", responses=problem_responses(401, 403, 404, 409, 422, 503))
+@router.post("/retractions/{retraction_id}/withdraw", responses=problem_responses(404, 409))
 def withdraw_retraction(
     retraction_id: UUID,
     body: RetractionWithdrawal,
@@ -92,12 +87,11 @@ def withdraw_retraction(
     return retractions.withdraw_retraction(conn, retraction_id, reason=body.reason, withdrawn_by=caller.name)
 
 
-@router.get("/retractions", dependencies=[require("review:read")], responses=problem_responses(401, 403, 422, 503))
+@router.get("/retractions", dependencies=[require("review:read")])
 def list_retractions(conn: ReadView, limit: PageSize = 50, cursor: Cursor = None) -> Page[Retraction]:
     """List retractions, the newest first.
 
     Needs scope `review:read`. Problems: `not-authenticated`, `scope-missing`; `invalid` for an unknown cursor.
     """
-    position = read_cursor(cursor, _Position)
-    items = retractions.list_retractions(conn, limit=limit + 1, before=position and position[0])
+    items = retractions.list_retractions(conn, limit=limit + 1, before=read_single(cursor, Id))
     return paginate(items, limit, lambda last: (last.id,))

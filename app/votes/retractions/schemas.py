@@ -4,26 +4,23 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from app.api.texts import Reason
 from app.naming.names import MAX_NAME_LENGTH
+from app.schemas import ClosedModel, FrozenModel
 from app.votes.retractions.queries import Target
 from app.votes.rules import Features, Winner
 
 
-class VoteRetraction(BaseModel):
+class VoteRetraction(ClosedModel):
     """Why a vote is retracted."""
-
-    model_config = ConfigDict(extra="forbid")
 
     reason: Reason
 
 
-class RetractionRequest(BaseModel):
+class RetractionRequest(ClosedModel):
     """Which votes to retract, and why."""
-
-    model_config = ConfigDict(extra="forbid")
 
     target: Target
     id: str = Field(
@@ -34,10 +31,8 @@ class RetractionRequest(BaseModel):
     reason: Reason
 
 
-class Retraction(BaseModel):
+class Retraction(FrozenModel):
     """Votes that were retracted. They stay on record and do not count, from the next refit on."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: UUID
     target: Target
@@ -53,18 +48,14 @@ class Retraction(BaseModel):
     withdrawn_at: datetime | None = None
 
 
-class RetractionWithdrawal(BaseModel):
+class RetractionWithdrawal(ClosedModel):
     """Why a retraction is taken back."""
-
-    model_config = ConfigDict(extra="forbid")
 
     reason: Reason
 
 
-class VoteOnRecord(BaseModel):
+class VoteOnRecord(FrozenModel):
     """A vote as it was recorded, with the names that its models and its annotator have today."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: UUID
     model_a: str = Field(description="Of a ranking: of one of its pairs, as model_b and winner are.")

@@ -30,12 +30,7 @@ class BattleTakenError(ConflictError):
 
 
 def find_vote(conn: Connection, vote_id: UUID) -> VoteOnRecord:
-    """Return a vote, and what retracted it.
-
-    Raises
-    ------
-    NotFoundError
-    """
+    """Return a vote, and what retracted it. Raises NotFoundError."""
     row = store.get_vote(conn, vote_id)
     if row is None:
         raise NotFoundError(f"there is no vote {vote_id}")
@@ -98,12 +93,7 @@ def list_retractions(conn: Connection, *, limit: int, before: UUID | None = None
 
 
 def find_retraction(conn: Connection, retraction_id: UUID) -> Retraction:
-    """Return a retraction.
-
-    Raises
-    ------
-    NotFoundError
-    """
+    """Return a retraction. Raises NotFoundError."""
     row = store.find_retraction(conn, retraction_id)
     if row is None:
         raise NotFoundError(f"there is no retraction {retraction_id}")

@@ -12,19 +12,3 @@ from app.imports.formats.schemas.choosing import (
 )
 from app.imports.formats.schemas.known import SCHEMAS
 from app.imports.formats.schemas.schema import POOLED_ANNOTATOR, Clock, Input, Schema
-
-__all__ = [
-    "KNOWN_COLUMNS",
-    "POOLED_ANNOTATOR",
-    "SCHEMAS",
-    "Clock",
-    "ColumnsError",
-    "Form",
-    "Input",
-    "Schema",
-    "choose_form",
-    "find_schema",
-    "read_columns",
-    "read_verdicts",
-    "with_verdicts",
-]

@@ -179,12 +179,7 @@ def _likely_cause(missing: Sequence[str], columns: Sequence[str], kind: str, sch
 
 
 def find_schema(name: str) -> Schema:
-    """Return the format of this name.
-
-    Raises
-    ------
-    BadInputError
-    """
+    """Return the format of this name. Raises BadInputError."""
     for schema in SCHEMAS:
         if schema.name == name:
             return schema
@@ -195,9 +190,7 @@ def find_schema(name: str) -> Schema:
 def read_columns(text: str) -> dict[Input, str]:
     """Return the columns that `winner=Label,annotator=User` names; a column's name may have commas in it.
 
-    Raises
-    ------
-    BadInputError
+    Raises BadInputError.
     """
     columns: dict[Input, str] = {}
     for part in _BETWEEN.split(text):
@@ -215,9 +208,7 @@ def read_columns(text: str) -> dict[Input, str]:
 def read_verdicts(texts: Iterable[str]) -> dict[str, int]:
     """Return the outcome codes of the words that `gauche=left` and others name; a word may have = in it.
 
-    Raises
-    ------
-    BadInputError
+    Raises BadInputError.
     """
     verdicts: dict[str, int] = {}
     for text in texts:

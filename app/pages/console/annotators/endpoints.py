@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from app.annotators import service as annotators
 from app.annotators.schemas import Action
 from app.api.dependencies import ReadView, Transaction, held
-from app.api.pagination import Cursor, Name, Number, paginate, read_cursor
+from app.api.pagination import Cursor, Id, Name, Number, paginate, read_cursor, read_single
 from app.api.texts import Reason
 from app.errors import NotFoundError, StableArenaError
 from app.pages.console.annotators.view import describe_decision, view_case, view_impact
@@ -31,7 +31,6 @@ router = console_router("annotators")
 _ON_A_PAGE = 50
 _Position = TypeAdapter(tuple[float, Number])
 _KeyPosition = TypeAdapter(tuple[Name])
-_VotePosition = TypeAdapter(tuple[UUID])
 
 
 @router.get("")
@@ -45,9 +44,8 @@ def get_annotators(
     """Search annotators by the beginning of their key or by their id; without a text list them, the worst first."""
     text = q.strip()
     if text:
-        position = read_cursor(cursor, _KeyPosition)
         found = annotators.search_annotators(
-            conn, text, limit=_ON_A_PAGE + 1, standing=standing or None, after=position and position[0]
+            conn, text, limit=_ON_A_PAGE + 1, standing=standing or None, after=read_single(cursor, _KeyPosition)
         )
         page = paginate(found, _ON_A_PAGE, lambda last: (last.annotator,))
     else:
@@ -119,9 +117,8 @@ def get_annotator(
 @router.get("/{annotator_id}/votes")
 def get_votes(annotator_id: UUID, console: Reader, conn: ReadView, cursor: Cursor = None) -> Response:
     """List an annotator's votes, the one recorded last first."""
-    position = read_cursor(cursor, _VotePosition)
     found = annotators.find_annotator(conn, str(annotator_id))
-    votes = list_annotator_votes(conn, found, limit=_ON_A_PAGE + 1, before=position and position[0])
+    votes = list_annotator_votes(conn, found, limit=_ON_A_PAGE + 1, before=read_single(cursor, Id))
     page = paginate(votes, _ON_A_PAGE, lambda last: (last.id,))
     return console.page("annotators/votes.html",
         annotator=found.public(), votes=page.items, next_cursor=page.next_cursor,

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import Query, Response
@@ -69,31 +68,19 @@ ACTIONS: dict[str, str] = {
 """The first part of actions, and what they are about."""
 
 
-@dataclass(frozen=True)
-class ShownEntry:
-    """An entry as its page shows it.
+def show_entry(entry: AuditEntry, names: Mapping[str, str]) -> dict[str, Any]:
+    """Return the entry as its page shows it; `names` are those of ids.
 
-    Attributes
-    ----------
-    subject : what it was done to, by name
-    facts : the detail, each the name, the text and, where the text stands for an id, the id
-    address : the page of what it was done to
+    Facts are the detail, each the name, the text and, where the text stands for an id, the id.
     """
-
-    entry: AuditEntry
-    subject: str
-    facts: list[tuple[str, str, str]]
-    address: str | None
-
-
-def show_entry(entry: AuditEntry, names: Mapping[str, str]) -> ShownEntry:
-    """Return the entry as its page shows it; `names` are those of ids."""
     facts = [
         (name.replace("_", " "), names[value], value) if is_id(value) else (name.replace("_", " "), _text(value), "")
         for name, value in entry.detail.items()
         if value is not None
     ]
-    return ShownEntry(entry, names.get(entry.subject, entry.subject), facts, _address(entry.action, entry.subject))
+    subject = entry.subject
+    address = _address(entry.action, subject)
+    return {"entry": entry, "subject": names.get(subject, subject), "facts": facts, "address": address}
 
 
 def _address(action: str, subject: str) -> str | None:

@@ -2,9 +2,8 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from fastapi import Response
@@ -105,12 +104,7 @@ def get_errors(import_id: UUID, _console: Sender, conn: ReadView, database: Held
 
 
 def _read(form: FormData) -> tuple[UploadFile, str, str, ImportOptions]:
-    """Return the file of the form, its name, its kind, and the options.
-
-    Raises
-    ------
-    BadInputError
-    """
+    """Return the file of the form, its name, its kind, and the options. Raises BadInputError."""
     file = form.get("file")
     if not isinstance(file, UploadFile) or not file.filename:
         raise BadInputError("choose a file")
@@ -220,37 +214,15 @@ _COUNTS = {
 }
 
 
-@dataclass(frozen=True)
-class ShownImport:
-    """An import and what its page says of it.
-
-    Attributes
-    ----------
-    state, tone : its state, and how it looks
-    share : of the records processed; None before they are counted
-    counts : how many records of each kind, where there are any
-    """
-
-    record: Import
-    state: str
-    tone: Tone
-    share: float | None
-    counts: list[tuple[str, int]]
-
-    @property
-    def ended(self) -> bool:
-        """Whether nothing more will happen."""
-        return self.record.finished_at is not None
-
-
-def show_import(record: Import) -> ShownImport:
-    """Return the import as its page shows it."""
+def show_import(record: Import) -> dict[str, Any]:
+    """Return the import as its page shows it: in words, with a share of the records once they are counted."""
     state, tone = _STATES[record.state]
     tried = bool(record.options.get("dry_run"))
     if tried and record.state == "done":
         state = "checked, not stored"
     share = record.rows_done / record.rows_total if record.rows_total else None
-    return ShownImport(record, state, tone, share, _counts(record.counts))
+    counts, ended = _counts(record.counts), record.finished_at is not None
+    return {"record": record, "state": state, "tone": tone, "share": share, "counts": counts, "ended": ended}
 
 
 def _counts(counts: ImportCounts) -> list[tuple[str, int]]:

@@ -1,6 +1,5 @@
 """API keys: make one, replace it, revoke it. A key is shown once, on the answer to the form that made it."""
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal
 from uuid import UUID
@@ -44,26 +43,13 @@ class KeyForm(BaseModel):
     requests_per_minute: Annotated[int | None, BeforeValidator(lambda value: value or None)] = None
 
 
-@dataclass(frozen=True)
-class ShownKey:
-    """A key and its state in a word."""
-
-    key: Key
-    state: Literal["works", "replaced", "expired", "revoked"]
-
-    @property
-    def works(self) -> bool:
-        """Whether a caller can use it now."""
-        return self.state in ("works", "replaced")
-
-
-def show_key(key: Key, now: datetime) -> ShownKey:
-    """Return the key as its page shows it."""
+def state_of_key(key: Key, now: datetime) -> Literal["works", "replaced", "expired", "revoked"]:
+    """Return the key's state in a word; one that is replaced works until it ends."""
     if key.revoked_at is not None:
-        return ShownKey(key, "revoked")
+        return "revoked"
     if key.expires_at is not None and key.expires_at <= now:
-        return ShownKey(key, "expired")
-    return ShownKey(key, "replaced" if key.replaced_by is not None else "works")
+        return "expired"
+    return "replaced" if key.replaced_by is not None else "works"
 
 
 @router.get("")
@@ -119,7 +105,7 @@ def _show(
     return console.page(
         "keys/page.html",
         status=status,
-        keys=sorted((show_key(key, now) for key in keys), key=lambda shown: not shown.works),
+        keys=sorted(((key, state_of_key(key, now)) for key in keys), key=lambda shown: not shown[0].works_at(now)),
         scopes=SCOPES,
         lifetimes=LIFETIMES,
         overlaps=OVERLAPS,

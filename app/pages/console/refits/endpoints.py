@@ -1,7 +1,6 @@
 """Refits: ask for one, watch it, cancel it, and accept what it would exclude."""
 
-from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import Form, Response
@@ -77,37 +76,19 @@ TRIGGERS = {
 }
 
 
-@dataclass(frozen=True)
-class ShownRefit:
-    """A refit and what its page says of it.
-
-    Attributes
-    ----------
-    state, tone, words : its state, how it looks, and what follows
-    cause : why it ran
-    stages : the seconds of each stage, the longest first
-    """
-
-    refit: Refit
-    state: str
-    tone: Tone
-    words: str
-    cause: str
-    stages: list[tuple[str, float]]
-
-    @property
-    def seconds(self) -> float | None:
-        """How long it ran; None while it has not ended, or did not begin."""
-        refit = self.refit
-        if refit.started_at is None or refit.finished_at is None:
-            return None
-        return (refit.finished_at - refit.started_at).total_seconds()
-
-
-def show_refit(refit: Refit) -> ShownRefit:
-    """Return the refit as its page shows it."""
+def show_refit(refit: Refit) -> dict[str, Any]:
+    """Return the refit as its page shows it, with the seconds of each stage, the longest first."""
     state, tone, words = _STATES[refit.state]
     if refit.cancel_requested_at is not None and not refit.ended:
         words = "It is being cancelled. This takes a few seconds."
     stages = sorted(refit.seconds.items(), key=lambda stage: -stage[1])
-    return ShownRefit(refit, state, tone, words, TRIGGERS.get(refit.trigger, refit.trigger), stages)
+    begun, ended = refit.started_at, refit.finished_at
+    return {
+        "refit": refit,
+        "state": state,
+        "tone": tone,
+        "words": words,
+        "cause": TRIGGERS.get(refit.trigger, refit.trigger),
+        "stages": stages,
+        "seconds": None if begun is None or ended is None else (ended - begun).total_seconds(),
+    }

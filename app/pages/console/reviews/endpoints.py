@@ -1,8 +1,7 @@
 """The review queue: groups and single annotators with an open flag, and below them the watch list."""
 
 import math
-from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import Form, Query, Response
@@ -89,7 +88,7 @@ def get_group(console: Reader, conn: ReadView, test: Test, model: str) -> Respon
         "together."
     )
     title = f"{plural(len(group.annotators), 'annotator')}, one model: {model}"
-    members = [Member(one.id, one.annotator, format_odds(one.log10_odds), one.votes) for one in group.annotators]
+    members = [{**one.model_dump(), "why": format_odds(one.log10_odds)} for one in group.annotators]
     hidden = {"test": test, "model": model}
     return _show_several(console, title, lead, members, "/console/reviews/groups/decisions", hidden)
 
@@ -100,10 +99,7 @@ def get_chosen(console: Reader, conn: ReadView, annotators: Chosen = []) -> Resp
     if not annotators:
         return console.go("/console/reviews", "Choose annotators first: tick their boxes.", "warn")
     found = queue.list_reviews(conn, limit=len(annotators), choose=one_of(annotators))
-    members = [
-        Member(one.review.id, one.review.annotator, " ".join(one.review.evidence.words[:1]), one.review.votes)
-        for one in found
-    ]
+    members = [{**one.review.model_dump(), "why": " ".join(one.review.evidence.words[:1])} for one in found]
     title = plural(len(members), "chosen annotator")
     lead = "One decision for each of them, with one reason. It can be undone for all at once."
     return _show_several(console, title, lead, members, "/console/reviews/decisions", {})
@@ -152,25 +148,15 @@ def _decided(console: Console, action: Action, group_id: UUID, taken: Taken) -> 
     return console.go("/console/reviews", text, undo=f"/console/reviews/groups/decisions/{group_id}/undo")
 
 
-@dataclass(frozen=True)
-class Member:
-    """One of several annotators that are decided on together; `why` in words."""
-
-    id: UUID
-    annotator: str
-    why: str
-    votes: int
-
-
 def _show_several(
-    console: Console, title: str, lead: str, members: list[Member], action: str, hidden: dict[str, str]
+    console: Console, title: str, lead: str, members: list[dict[str, Any]], action: str, hidden: dict[str, str]
 ) -> Response:
     return console.page(
         "reviews/several.html",
         title=title,
         lead=lead,
         members=members,
-        votes=sum(one.votes for one in members),
+        votes=sum(one["votes"] for one in members),
         action=action,
         hidden=hidden,
         choices=[choice for choice in CHOICES if choice.action != "withdraw"],
@@ -196,51 +182,27 @@ LOW, HIGH = -1.0, 2.0
 _SHOWN_WORDS = 1
 
 
-@dataclass(frozen=True)
-class QueueRow:
-    """One annotator of the queue.
-
-    Attributes
-    ----------
-    meter : share of the meter that the strength of the reason fills
-    strength : the strength in words
-    words : the first reasons, or why there is no flag; `more` is the number of those left out
-    share : of the votes read, in words
-    ability, lower, upper, threshold : places on the axis, 0 to 100; None where unknown
-    """
-
-    review: Review
-    meter: float
-    strength: str
-    words: list[str]
-    more: int
-    share: str
-    ability: float | None
-    lower: float | None
-    upper: float | None
-    threshold: float | None
-
-
-def view_review(review: Review, state: QueueState) -> QueueRow:
+def view_review(review: Review, state: QueueState) -> dict[str, Any]:
     """Return what the queue shows of an annotator. The meter grows with the root of the strength."""
     reason, judged = review.evidence, review.evidence.judged
     places = (judged.value, judged.lower, judged.upper) if judged else (None, None, None)
     ability, lower, upper = (_place(value) for value in places)
-    return QueueRow(
-        review=review,
-        meter=round(100.0 * math.sqrt(min(reason.strength / state.strongest, 1.0)), 1) if state.strongest else 0.0,
-        strength=format_odds(reason.strength) if reason.strength > 0 else "no strong reason",
-        words=[reason.not_flagged] if reason.not_flagged else reason.words[:_SHOWN_WORDS],
-        more=0 if reason.not_flagged else max(len(reason.words) - _SHOWN_WORDS, 0),
-        share=percent(review.votes / state.votes_read, 2 if review.votes < 0.1 * state.votes_read else 0),
-        ability=ability,
-        lower=lower,
-        upper=upper,
-        threshold=_place(state.threshold),
-    )
+    return {
+        "review": review,
+        "meter": round(100.0 * math.sqrt(min(reason.strength / state.strongest, 1.0)), 1) if state.strongest else 0.0,
+        "strength": format_odds(reason.strength) if reason.strength > 0 else "no strong reason",
+        "words": [reason.not_flagged] if reason.not_flagged else reason.words[:_SHOWN_WORDS],
+        "more": 0 if reason.not_flagged else max(len(reason.words) - _SHOWN_WORDS, 0),
+        "share": percent(review.votes / state.votes_read, 2 if review.votes < 0.1 * state.votes_read else 0),
+        "ability": ability,
+        "lower": lower,
+        "upper": upper,
+        "threshold": _place(state.threshold),
+    }
 
 
 def _place(value: float | None) -> float | None:
+    """Return a place on the axis, 0 to 100; None where it is unknown."""
     if value is None:
         return None
     return round(100.0 * (min(max(value, LOW), HIGH) - LOW) / (HIGH - LOW), 2)

@@ -1,5 +1,6 @@
 """Signing in to the console, with an API key or a one-time link, and out of it."""
 
+from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Form, Request, Response
@@ -7,11 +8,11 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 
 from app.api.dependencies import ReadView, Transaction
 from app.api.sessions import (
+    ATTEMPT,
     Visitor,
     check_origin,
     count_sign_in,
-    delete_attempt_cookie,
-    delete_session_cookie,
+    drop_cookie,
     lifetimes_of,
     read_attempt_cookie,
     require_private_connection,
@@ -97,7 +98,7 @@ def get_provider(request: Request, after: str = "") -> Response:
     attempt = Attempt.new()
     response = RedirectResponse(_provider(request).address(attempt, _redirect_uri(request)), 303)
     response.headers["Cache-Control"] = "no-store"
-    set_attempt_cookie(request, response, {**attempt.as_dict(), "after": _safe(after)})
+    set_attempt_cookie(request, response, {**asdict(attempt), "after": _safe(after)})
     return response
 
 
@@ -118,7 +119,7 @@ def get_provider_answer(request: Request) -> Response:
         visitor = sign_in_person(conn, person, lifetimes_of(request), browser=browser)
     response = redirect(after or first_page(visitor.caller))
     set_session_cookie(request, response, visitor.secret)
-    delete_attempt_cookie(request, response)
+    drop_cookie(request, response, ATTEMPT)
     return response
 
 
@@ -127,7 +128,7 @@ def post_sign_out(request: Request, visitor: Annotated[SignedIn, signed_in()], c
     """End the session."""
     end_session(conn, visitor.session_id, visitor.caller)
     response = redirect(f"{SIGN_IN_PATH}?signed_out=true")
-    delete_session_cookie(request, response)
+    drop_cookie(request, response)
     return response
 
 
