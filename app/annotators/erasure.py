@@ -48,11 +48,8 @@ def erase_annotator(conn: Connection, reference: str, *, reason: str, erased_by:
     that could name the person: errors of imports, tokens, messages to webhooks, finished exports. Later votes under
     the old key belong to a new annotator. Erasing again clears what came in meanwhile.
 
-    Raises
-    ------
-    NotFoundError
-    BadInputError
-        The reason has the annotator's key, as it is stored or as the caller gave it.
+    Raises NotFoundError.
+    Raises BadInputError: the reason has the annotator's key, as it is stored or as the caller gave it.
     """
     found = find_annotator(conn, reference)
     lock_annotator(conn, found.annotator_id)
@@ -105,12 +102,8 @@ def pseudonymise(conn: Connection, *, done_by: str) -> int:
     Tokens for raw keys, errors of imports and finished exports are deleted, because they could hold raw keys. No votes
     may come in meanwhile. Running it again replaces the raw keys that are left.
 
-    Raises
-    ------
-    BadInputError
-        No secret is set.
-    ConflictError
-        An annotator is on record under the raw key and under the pseudonym too.
+    Raises BadInputError: no secret is set.
+    Raises ConflictError: an annotator is on record under the raw key and under the pseudonym too.
     """
     naming = naming_of(conn)
     if naming.pseudonyms is None:

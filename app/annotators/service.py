@@ -187,11 +187,8 @@ def undo_decision(
 ) -> tuple[FoundAnnotator, Decision]:
     """Take back the last decision on an annotator: a further decision, which brings back what held before it.
 
-    Raises
-    ------
-    NotFoundError
-    ConflictError
-        It is not the last decision: undoing it would undo what was decided since.
+    Raises NotFoundError.
+    Raises ConflictError: it is not the last decision: undoing it would undo what was decided since.
     """
     found = _lock(conn, reference)
     decisions = list_decisions(conn, found)

@@ -41,10 +41,7 @@ def record_answers(conn: Connection, given: Sequence[NewAnswer], *, replace: boo
     A model has one answer to a prompt. The same text again is a duplicate; another text replaces the first, or is left
     out as a conflict. What a prompt has of language, category and reference stays, and what it lacks is added.
 
-    Raises
-    ------
-    BadInputError
-        A model is unknown, and the settings refuse unknown models.
+    Raises BadInputError: a model is unknown, and the settings refuse unknown models.
     """
     store.lock_answers(conn)
     names = resolve_models(conn, {(one.model, None) for one in given})
@@ -91,10 +88,7 @@ def note_recorded(conn: Connection, counts: AnswerCounts, *, subject: str, recor
 def withdraw_answers(conn: Connection, model: str, prompt_id: UUID | None, *, withdrawn_by: str) -> int:
     """Show a model's answer to a prompt, or all its answers, no longer; return how many. Votes on them stay.
 
-    Raises
-    ------
-    NotFoundError
-        There is no such model or prompt.
+    Raises NotFoundError: there is no such model or prompt.
     """
     if prompt_id is not None:
         find_prompt(conn, prompt_id)

@@ -150,10 +150,7 @@ OptionalReader = Annotated[Caller | None, key_dependency(_optional_read)]
 async def refuse_unknown_parameters(request: Request) -> None:
     """Check that the request's route declares every query parameter.
 
-    Raises
-    ------
-    BadInputError
-        It names each unknown parameter and the most similar declared one.
+    Raises BadInputError: it names each unknown parameter and the most similar declared one.
     """
     route = request.scope.get("route")
     if not request.scope["query_string"] or not isinstance(route, APIRoute) or not route.include_in_schema:

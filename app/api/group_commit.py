@@ -91,13 +91,9 @@ class GroupCommit(Generic[Item, Receipt]):
 
         If the caller disconnects meanwhile, the item may or may not be recorded.
 
-        Raises
-        ------
-        StableArenaError
-            The item was refused.
-        UnavailableError
-            The queue is full or closed, or the database failed. The item may be sent again. After a lost connection it
-            may be recorded already.
+        Raises StableArenaError: the item was refused.
+        Raises UnavailableError: the queue is full or closed, or the database failed. The item may be sent again. After
+        a lost connection it may be recorded already.
         """
         return cast("Receipt", await self._enqueue(item, None))
 
@@ -106,12 +102,9 @@ class GroupCommit(Generic[Item, Receipt]):
 
         The response is stored in the transaction that holds the item.
 
-        Raises
-        ------
-        StableArenaError
-            The item was refused, or the key belongs to another request or to one that is under way.
-        UnavailableError
-            After a lost connection too, it is harmless to send the request again with its key.
+        Raises StableArenaError: the item was refused, or the key belongs to another request or to one that is under
+        way.
+        Raises UnavailableError: after a lost connection too, it is harmless to send the request again with its key.
         """
         return cast("Response", await self._enqueue(item, (claim, render)))
 

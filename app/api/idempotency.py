@@ -91,10 +91,7 @@ Resolved = Response | IdempotencyKeyReusedError | IdempotencyInFlightError
 def read_claim(request: Request, caller: Caller, body: bytes) -> IdempotencyClaim:
     """Return the claim of a request that has the header.
 
-    Raises
-    ------
-    BadInputError
-        The header is there more than once, or is not a key.
+    Raises BadInputError: the header is there more than once, or is not a key.
     """
     given = request.headers.getlist(HEADER)
     form = _FORM.fullmatch(given[0].strip()) if len(given) == 1 else None

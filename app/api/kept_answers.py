@@ -145,10 +145,7 @@ class KeptAnswers:
     async def answer(self, request: Request, make: Make, *, stranger: bool) -> Response:
         """Return the answer to a request, kept or made now by `make`. Strangers and known callers wait apart.
 
-        Raises
-        ------
-        UnavailableError
-            The database is away, or too many wait, and no answer is kept.
+        Raises UnavailableError: the database is away, or too many wait, and no answer is kept.
         """
         key = (request.scope["path"], request.scope["query_string"])
         lane = self._strangers if stranger else self._known

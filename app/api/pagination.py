@@ -73,10 +73,7 @@ def read_single(cursor: str | None, kind: TypeAdapter[tuple[T]]) -> T | None:
 def read_cursor(cursor: str | None, kind: TypeAdapter[T]) -> T | None:
     """Return the position a cursor stands for, None for None.
 
-    Raises
-    ------
-    BadInputError
-        The cursor was not made by the same list.
+    Raises BadInputError: the cursor was not made by the same list.
     """
     if cursor is None:
         return None

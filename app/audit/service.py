@@ -95,10 +95,7 @@ def verify_log(conn: Connection, noted: Mapping[str, Head] | None = None) -> Ver
     were written down elsewhere, by where: {"snapshot 7": …}. Each must be in the log. Without them, a log whose newest
     entries were cut off would pass.
 
-    Raises
-    ------
-    TamperedAuditLogError
-        The message names the first place that differs.
+    Raises TamperedAuditLogError: the message names the first place that differs.
     """
     witnessed = {head.number: (head.hash, source) for source, head in (noted or {}).items()}
     number, previous = 0, _BEFORE_THE_FIRST

@@ -28,10 +28,7 @@ def create_key(
 ) -> tuple[Key, str]:
     """Add a key and return its record and the key itself, which is not stored and cannot be shown again.
 
-    Raises
-    ------
-    BadInputError
-        The name, a scope, the time or the limit is not valid.
+    Raises BadInputError: the name, a scope, the time or the limit is not valid.
     """
     wanted = sorted(set(scopes))
     errors = _field_errors(name, wanted)
@@ -57,10 +54,7 @@ def list_keys(conn: Connection) -> list[Key]:
 def revoke_key(conn: Connection, prefix_or_id: str, *, actor: str = COMMAND_LINE) -> Key:
     """Revoke a key and its tokens. A key that is revoked already stays as it is.
 
-    Raises
-    ------
-    NotFoundError
-        No key has this prefix or id.
+    Raises NotFoundError: no key has this prefix or id.
     """
     key = lock_key(conn, prefix_or_id)
     if key.revoked_at is not None:
@@ -78,14 +72,9 @@ def rotate_key(
     The old key works for `overlap` more. The new key has the same name, scopes and limit. If the old key had a
     lifetime, the new key has the same.
 
-    Raises
-    ------
-    NotFoundError
-        No key has this prefix or id.
-    ConflictError
-        The key is revoked, expired, or has been replaced already.
-    BadInputError
-        The overlap is negative or longer than 30 days.
+    Raises NotFoundError: no key has this prefix or id.
+    Raises ConflictError: the key is revoked, expired, or has been replaced already.
+    Raises BadInputError: the overlap is negative or longer than 30 days.
     """
     if not timedelta(0) <= overlap <= MAX_OVERLAP:
         error = FieldError("/overlap_seconds", f"must be between 0 and {int(MAX_OVERLAP.total_seconds())}")
@@ -106,10 +95,7 @@ def rotate_key(
 def lock_key(conn: Connection, prefix_or_id: str) -> Key:
     """Return a key's record and lock it until the transaction ends.
 
-    Raises
-    ------
-    NotFoundError
-        No key has this prefix or id.
+    Raises NotFoundError: no key has this prefix or id.
     """
     try:
         row = store.lock_key(conn, key_id=UUID(prefix_or_id))
@@ -124,10 +110,7 @@ def lock_key(conn: Connection, prefix_or_id: str) -> Key:
 def authenticate(conn: Connection, secret: str) -> Caller:
     """Return the holder of this key.
 
-    Raises
-    ------
-    NotAuthenticatedError
-        It is not a key, or is mistyped, unknown, expired or revoked.
+    Raises NotAuthenticatedError: it is not a key, or is mistyped, unknown, expired or revoked.
     """
     row = check_secret(secret, lambda prefix: store.find_valid_key(conn, prefix))
     return Caller(row["id"], row["name"], frozenset(row["scopes"]), row["requests_per_minute"])

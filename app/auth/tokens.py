@@ -28,10 +28,7 @@ def create_token(conn: Connection, caller: Caller, *, lifetime: timedelta, annot
     It may post votes, for at most an hour and no longer than its key works. A page in a browser may hold it: bound to
     an `annotator`, it can vote for this one only. Expired tokens are deleted at the same time.
 
-    Raises
-    ------
-    BadInputError
-        The lifetime is out of range, or the annotator is not a name.
+    Raises BadInputError: the lifetime is out of range, or the annotator is not a name.
     """
     errors = []
     if not timedelta(0) < lifetime <= LONGEST:
@@ -69,10 +66,7 @@ def is_token(secret: str) -> bool:
 def authenticate_token(conn: Connection, secret: str) -> Caller:
     """Return the holder of this token: its key, allowed to post votes only.
 
-    Raises
-    ------
-    NotAuthenticatedError
-        It is not a token, or is mistyped, unknown or expired, or its key no longer works.
+    Raises NotAuthenticatedError: it is not a token, or is mistyped, unknown or expired, or its key no longer works.
     """
     row = check_secret(secret, lambda prefix: store.find_valid_token(conn, prefix))
     binding = AnnotatorBinding(secret.encode(), row["annotator"]) if row["annotator"] is not None else None

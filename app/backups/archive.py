@@ -96,10 +96,7 @@ class ArchiveReader:
     def rows_of(self, table: TableManifest) -> Iterator[bytes]:
         """Yield a table's rows in pieces; the last one has been checked with all before it.
 
-        Raises
-        ------
-        DamagedBackupError
-            The bytes are not those that were written.
+        Raises DamagedBackupError: the bytes are not those that were written.
         """
         digest = hashlib.sha256()
         with _reading(self._path):
@@ -133,10 +130,7 @@ class ArchiveReader:
 def open_archive(path: Path) -> Iterator[ArchiveReader]:
     """Open a backup.
 
-    Raises
-    ------
-    DamagedBackupError
-        It is no backup, or is damaged; also while it is read.
+    Raises DamagedBackupError: it is no backup, or is damaged; also while it is read.
     """
     with _reading(path):
         archive = zipfile.ZipFile(path)

@@ -84,10 +84,7 @@ def list_battles(
 ) -> list[Battle]:
     """Return battles, the newest first, of one annotator or of one state if so asked.
 
-    Raises
-    ------
-    NotFoundError
-        There is no such annotator.
+    Raises NotFoundError: there is no such annotator.
     """
     annotator_id = None if annotator is None else find_annotator(conn, annotator).annotator_id
     rows = store.list_battles(conn, limit=limit, before=before, annotator_id=annotator_id, state=state)

@@ -140,10 +140,7 @@ def load_command(name: str, listed: Listed) -> Any:
 def find_plugin(name: str) -> str:
     """Return where a plugin's command is, as `module:name`.
 
-    Raises
-    ------
-    BadInputError
-        The package that has it is not installed.
+    Raises BadInputError: the package that has it is not installed.
     """
     for point in entry_points(group=PLUGINS, name=name):
         return point.value

@@ -68,10 +68,7 @@ def prefix_of(prefix: str, file: Path) -> str:
 def given_files(files: Sequence[Path]) -> Iterator[list[Path]]:
     """Give the files to read while the block runs; standard input is stored in a file, whose kind its content shows.
 
-    Raises
-    ------
-    BadInputError
-        Standard input is named twice, or it is a terminal.
+    Raises BadInputError: standard input is named twice, or it is a terminal.
     """
     if STDIN not in files:
         yield list(files)

@@ -29,10 +29,7 @@ Form = TypeVar("Form", bound=BaseModel)
 def check_reason(text: str) -> str:
     """Return what --reason says, without space around it.
 
-    Raises
-    ------
-    BadInputError
-        It is blank or too long.
+    Raises BadInputError: it is blank or too long.
     """
     reason = text.strip()
     if not 1 <= len(reason) <= LONGEST_REASON:
@@ -43,10 +40,7 @@ def check_reason(text: str) -> str:
 def read_time(option: str, text: str | None) -> datetime | None:
     """Return the time that an option names; a time without an offset is in UTC.
 
-    Raises
-    ------
-    BadInputError
-        The text is not an ISO 8601 time.
+    Raises BadInputError: the text is not an ISO 8601 time.
     """
     if text is None:
         return None
@@ -60,10 +54,7 @@ def read_time(option: str, text: str | None) -> datetime | None:
 def read_form(kind: type[Form], values: Mapping[str, Any]) -> Form:
     """Return the values as the model that the API checks too.
 
-    Raises
-    ------
-    BadInputError
-        A value is not allowed; one field error for each.
+    Raises BadInputError: a value is not allowed; one field error for each.
     """
     try:
         return kind.model_validate(values)

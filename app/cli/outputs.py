@@ -21,10 +21,8 @@ def choose_format(asked: Format | None, output: Path | None, formats: Sequence[F
 
     `votes.csv` means csv and `board.txt` means table. This checks the output before any work is done.
 
-    Raises
-    ------
-    BadInputError
-        The output cannot be written, its ending is unknown, or it is no text and would go to a terminal.
+    Raises BadInputError: the output cannot be written, its ending is unknown, or it is no text and would go to a
+    terminal.
     """
     if output is not None:
         check_output(output)
@@ -51,10 +49,7 @@ def _format_of_name(output: Path | None, formats: Sequence[Format]) -> Format:
 def check_output(path: Path) -> None:
     """Refuse a path that cannot be written, before any work is done.
 
-    Raises
-    ------
-    BadInputError
-        It is a folder, or its folder does not exist.
+    Raises BadInputError: it is a folder, or its folder does not exist.
     """
     if path.is_dir():
         raise BadInputError(f"{path} is a folder, not a file to write")

@@ -77,10 +77,7 @@ def put(
 def changed(settings: Policy, changes: list[str]) -> Policy:
     """Return the policy with these settings changed, values written as JSON or as plain text.
 
-    Raises
-    ------
-    BadInputError
-        A change is not NAME=VALUE, or names no setting, or the value is not allowed.
+    Raises BadInputError: a change is not NAME=VALUE, or names no setting, or the value is not allowed.
     """
     values: dict[str, Any] = settings.model_dump(mode="json")
     for change in changes:

@@ -193,10 +193,7 @@ def _translated(*, writing: bool = False) -> Iterator[None]:
 def parse_url(url: str) -> URL:
     """Return the URL with our driver in it.
 
-    Raises
-    ------
-    DatabaseUrlError
-        It is not a PostgreSQL URL. The message does not repeat it, because it may have a password.
+    Raises DatabaseUrlError: it is not a PostgreSQL URL. The message does not repeat it, because it may have a password.
     """
     # The rest of a password after an @ or ? would be read as the host or an option, and error messages would show it.
     place, _, options = url.partition("?")

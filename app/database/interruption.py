@@ -36,10 +36,7 @@ class Interruption:
     def wait(self, seconds: float) -> None:
         """Wait so long.
 
-        Raises
-        ------
-        InterruptedWorkError
-            `interrupt` was called, before or meanwhile.
+        Raises InterruptedWorkError: `interrupt` was called, before or meanwhile.
         """
         if self._asked.wait(seconds):
             raise InterruptedWorkError
@@ -48,10 +45,7 @@ class Interruption:
     def queries(self, conn: Connection) -> Iterator[None]:
         """Let `interrupt` cancel the queries of the `with` block.
 
-        Raises
-        ------
-        InterruptedWorkError
-            `interrupt` was called, before or meanwhile.
+        Raises InterruptedWorkError: `interrupt` was called, before or meanwhile.
         """
         with self._lock:
             self.wait(0)

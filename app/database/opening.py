@@ -28,12 +28,8 @@ def open_database(
     server inherits the priority. Without `creates` there must be a database already. At a `url` nothing is changed;
     `transaction_pooler` is about it, as in `Database`.
 
-    Raises
-    ------
-    BadInputError
-        There is no embedded database yet, and `creates` is false.
-    UnavailableError
-        The database cannot be reached, its server is too old, or its schema is not this version's.
+    Raises BadInputError: there is no embedded database yet, and `creates` is false.
+    Raises UnavailableError: the database cannot be reached, its server is too old, or its schema is not this version's.
     """
     if url is None:
         from app.database.embedded.server import EmbeddedServer  # noqa: PLC0415  the extra may not be installed

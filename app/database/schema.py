@@ -83,10 +83,7 @@ def lock_schema(conn: Connection) -> None:
 def downgrade(url: str, revision: str) -> None:
     """Take the database's schema back to `revision`; data that only later schemas hold are lost (`base`: all data).
 
-    Raises
-    ------
-    UnknownRevisionError
-        It is not an earlier revision of this schema, as far as this version knows.
+    Raises UnknownRevisionError: it is not an earlier revision of this schema, as far as this version knows.
     """
     with Database(url, pool_size=1) as database, database.begin() as conn:
         downgrade_within(conn, revision)
@@ -127,10 +124,7 @@ def needed_revision() -> str | None:
 def require_current(database: Database) -> None:
     """Check that this version works with the schema: it is its own, or a newer one that names it as working.
 
-    Raises
-    ------
-    SchemaBehindError
-        The schema is older, too new or absent.
+    Raises SchemaBehindError: the schema is older, too new or absent.
     """
     needed = needed_revision()
     with database.read() as conn:

@@ -44,11 +44,8 @@ def write_export(
     CSV is safe for spreadsheets: a text that it would read as a formula has an apostrophe in front. Annotators have the
     key that is stored.
 
-    Raises
-    ------
-    NotFoundError, NoSnapshotError, NoSuchLeaderboardError
-    InterruptedWorkError
-        By `interruption`; half a file may be there.
+    Raises NotFoundError, NoSnapshotError or NoSuchLeaderboardError.
+    Raises InterruptedWorkError: by `interruption`; half a file may be there.
     """
     interruption = interruption or Interruption()
     with database.read() as conn, interruption.queries(conn):
@@ -89,11 +86,8 @@ def _model_of(conn: Connection, filters: ExportFilters) -> int | None:
 def write_sheet(database: Database, what: What, filters: ExportFilters, path: Path) -> Exported:
     """Write a spreadsheet: times and tags are texts, which an import reads again.
 
-    Raises
-    ------
-    BadInputError
-        There are more rows than a sheet has, or the extra `xlsx` is not installed.
-    NotFoundError, NoSnapshotError, NoSuchLeaderboardError
+    Raises BadInputError: there are more rows than a sheet has, or the extra `xlsx` is not installed.
+    Raises NotFoundError, NoSnapshotError or NoSuchLeaderboardError.
     """
     typed = path.with_suffix(".parquet")
     exported = write_export(database, what, "parquet", filters, typed)

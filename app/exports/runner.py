@@ -41,10 +41,7 @@ class ExportRunner:
     def run_next(self) -> UUID | None:
         """Make the oldest file that waits or that a process left unfinished; return its id, None if there is none.
 
-        Raises
-        ------
-        UnavailableError
-            The database cannot be reached. The next runner makes the file.
+        Raises UnavailableError: the database cannot be reached. The next runner makes the file.
         """
         with self._database.read() as conn:
             waiting = store.runnable_exports(conn)

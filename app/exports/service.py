@@ -23,12 +23,8 @@ _FILTERS: dict[What, tuple[str, ...]] = {
 def request_export(conn: Connection, what: What, form: Format, filters: ExportFilters, *, requested_by: str) -> UUID:
     """Record an export, which a worker then makes; return its id.
 
-    Raises
-    ------
-    BadInputError
-        A filter does not go with `what`.
-    NotFoundError
-        There is no such snapshot, model, or leaderboard.
+    Raises BadInputError: a filter does not go with `what`.
+    Raises NotFoundError: there is no such snapshot, model, or leaderboard.
     """
     check_filters(what, filters)
     if filters.method is not None or filters.tag is not None:

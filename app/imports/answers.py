@@ -101,10 +101,7 @@ def import_answers(
     New models come first, in a transaction of their own, so that votes on them need not wait. Then each piece is
     committed. An import that fails between them says how many answers it has dealt with.
 
-    Raises
-    ------
-    BadInputError
-        See `read_answers`. Also for an unknown model, if the settings refuse those.
+    Raises BadInputError: see `read_answers`. Also for an unknown model, if the settings refuse those.
     """
     file = read_answers(path, questions)
     with database.begin() as conn:

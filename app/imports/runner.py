@@ -64,10 +64,7 @@ class ImportRunner:
     def run_next(self) -> UUID | None:
         """Run the oldest import that waits or that a process left unfinished; return its id, None if there is none.
 
-        Raises
-        ------
-        UnavailableError
-            The database cannot be reached. The next runner goes on with the import.
+        Raises UnavailableError: the database cannot be reached. The next runner goes on with the import.
         """
         with self._database.read() as conn:
             waiting = store.runnable_imports(conn)

@@ -58,11 +58,8 @@ class Survey:
     def left_out(self, database: Database, called: str, options: ImportOptions) -> pl.DataFrame:
         """Return the votes that are not recorded, because they are on record; see `Recognised.left_out`.
 
-        Raises
-        ------
-        BadInputError
-            The file has invalid records or no valid one, or most of its votes are on record, and the options do not
-            allow that.
+        Raises BadInputError: the file has invalid records or no valid one, or most of its votes are on record, and the
+        options do not allow that.
         """
         assert self.recogniser is not None  # noqa: S101  it was surveyed to be recorded
         _refuse_faulty(self, called, skip_invalid=options.skip_invalid)
@@ -82,10 +79,7 @@ def survey_file(
 ) -> Survey | None:
     """Read a whole file and check every record; return None where it was stopped.
 
-    Raises
-    ------
-    BadInputError
-        It is no vote file, or it is damaged.
+    Raises BadInputError: it is no vote file, or it is damaged.
     """
     recogniser = (
         None

@@ -67,10 +67,7 @@ class Upload:
         A file with the same SHA-256 as an earlier one is not kept unless `again`: the earlier import is returned. If
         that was interrupted, it continues with this file.
 
-        Raises
-        ------
-        BadInputError
-            Nothing was received.
+        Raises BadInputError: nothing was received.
         """
         if not self._bytes:
             raise BadInputError("the body is empty")

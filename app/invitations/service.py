@@ -21,10 +21,7 @@ _LIMITS = ("category", "max_votes", "expires_at")
 def add_invitation(conn: Connection, new: NewInvitation, *, created_by: str) -> Invitation:
     """Make a link or open the door; an open door takes the place of an earlier one.
 
-    Raises
-    ------
-    BadInputError
-        The door that is open to everyone has an annotator, or the end is not in the future.
+    Raises BadInputError: the door that is open to everyone has an annotator, or the end is not in the future.
     """
     invitation_id = new_id()
     values: dict[str, Any] = new.model_dump(include={*_LIMITS})

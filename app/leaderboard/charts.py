@@ -112,10 +112,7 @@ def draw_newest(database: Database, interruption: Interruption | None = None) ->
 
     A snapshot that is no longer the newest stays without charts.
 
-    Raises
-    ------
-    InterruptedWorkError
-        By `interruption`; no chart is stored, and the next call draws them.
+    Raises InterruptedWorkError: by `interruption`; no chart is stored, and the next call draws them.
     """
     interruption = interruption or Interruption()
     with database.read() as conn, interruption.queries(conn):

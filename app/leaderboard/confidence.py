@@ -110,13 +110,9 @@ def describe_confidence(
 ) -> LeaderboardConfidence:
     """Say whether the votes of a snapshot are enough to know the best k of the ranked models.
 
-    Raises
-    ------
-    BadInputError
-        k is not below the number of ranked models with a score, or above 50.
-    NoSuchLeaderboardError
-    NoConfidenceError
-        An old snapshot, a leaderboard without intervals, or too few or too many models.
+    Raises BadInputError: k is not below the number of ranked models with a score, or above 50.
+    Raises NoSuchLeaderboardError.
+    Raises NoConfidenceError: an old snapshot, a leaderboard without intervals, or too few or too many models.
     """
     check_leaderboard(conn, snapshot, "am-elo", tag=tag)
     leaderboard = _read_leaderboard(conn, snapshot, tag or "")

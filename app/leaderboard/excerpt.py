@@ -59,10 +59,7 @@ WHOLE = Excerpt()
 def read_fields(text: str | None) -> tuple[str, ...]:
     """Return the fields that a text names, separated by commas, and the models' names; in the order of `FIELDS`.
 
-    Raises
-    ------
-    ValueError
-        It names an unknown one.
+    Raises ValueError: it names an unknown one.
     """
     named = {name.strip() for name in text.split(",")} - {""} if text else set()
     if unknown := sorted(named - {*FIELDS}):

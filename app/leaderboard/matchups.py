@@ -155,13 +155,9 @@ def read_grid(
 ) -> MatchupGrid:
     """Return the models with these names, or `size` models from a place on the leaderboard on, against each other.
 
-    Raises
-    ------
-    NotFoundError
-        No model has the name.
-    BadInputError
-        More than `MOST_CHOSEN` names.
-    NoMatchupsError
+    Raises NotFoundError: no model has the name.
+    Raises BadInputError: more than `MOST_CHOSEN` names.
+    Raises NoMatchupsError.
     """
     if len(names) > MOST_CHOSEN:
         raise BadInputError(f"choose at most {MOST_CHOSEN} models", (FieldError("/model", "is given too often"),))

@@ -50,10 +50,7 @@ def rows_parquet(rows: Rows, columns: Sequence[str] = ()) -> bytes:
 def rows_xlsx(rows: Rows, columns: Sequence[str] = ()) -> bytes:
     """Return the rows as a spreadsheet, texts as texts: none is a formula. A file without rows has the given columns.
 
-    Raises
-    ------
-    BadInputError
-        The extra `xlsx` is not installed, or there are more rows than a sheet has.
+    Raises BadInputError: the extra `xlsx` is not installed, or there are more rows than a sheet has.
     """
     return frame_xlsx(_frame(rows, columns))
 

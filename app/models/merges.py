@@ -27,11 +27,8 @@ def merge_model(conn: Connection, reference: str, merge: Merge, *, merged_by: st
 
     A model that is merged into that one already stays as it is.
 
-    Raises
-    ------
-    NotFoundError
-    ConflictError
-        The model is merged into a third one already, or the other model's votes count for this one.
+    Raises NotFoundError.
+    Raises ConflictError: the model is merged into a third one already, or the other model's votes count for this one.
     """
     store.lock_names(conn)
     found, into = find_model(conn, reference), find_model(conn, merge.into)
@@ -77,13 +74,9 @@ def mark_changed(conn: Connection, reference: str, change: NewVersion, *, marked
     for the model itself. With several times the votes between two of them count for the model of the later one. A time
     that was marked already stays as it is.
 
-    Raises
-    ------
-    NotFoundError
-    BadInputError
-        The time lies in the future, or the new name would be too long.
-    ConflictError
-        The name that the earlier model gets is taken.
+    Raises NotFoundError.
+    Raises BadInputError: the time lies in the future, or the new name would be too long.
+    Raises ConflictError: the name that the earlier model gets is taken.
     """
     store.lock_names(conn)
     if change.at > store.database_time(conn):

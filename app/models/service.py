@@ -71,10 +71,7 @@ def list_aliases(conn: Connection, model: FoundModel) -> list[Alias]:
 def add_model(conn: Connection, new: NewModel, *, added_by: str) -> FoundModel:
     """Add a model before any vote names it.
 
-    Raises
-    ------
-    ConflictError
-        A model or an alias has the name already.
+    Raises ConflictError: a model or an alias has the name already.
     """
     store.lock_names(conn)
     if aliases.overlapping_alias(conn, new.name, None, None):
@@ -89,11 +86,8 @@ def add_model(conn: Connection, new: NewModel, *, added_by: str) -> FoundModel:
 def change_model(conn: Connection, reference: str, change: ModelChange, *, changed_by: str) -> FoundModel:
     """Change a model's fields, its name, or whether leaderboards show it; fields that were not set stay.
 
-    Raises
-    ------
-    NotFoundError
-    ConflictError
-        Another model or an alias has the new name.
+    Raises NotFoundError.
+    Raises ConflictError: another model or an alias has the new name.
     """
     store.lock_names(conn)
     found = find_model(conn, reference)
@@ -128,11 +122,8 @@ def _rename(conn: Connection, found: FoundModel, name: str, renamed_by: str) -> 
 def add_alias(conn: Connection, reference: str, new: NewAlias, *, added_by: str) -> Alias:
     """Give a model another name. Votes in its period may use it; votes on record stay.
 
-    Raises
-    ------
-    NotFoundError
-    ConflictError
-        The name is a model's own name, or an alias in part of the period.
+    Raises NotFoundError.
+    Raises ConflictError: the name is a model's own name, or an alias in part of the period.
     """
     store.lock_names(conn)
     found = find_model(conn, reference)

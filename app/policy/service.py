@@ -52,10 +52,7 @@ def set_policy(
 
     Needs a READ COMMITTED transaction.
 
-    Raises
-    ------
-    PreconditionFailedError
-        The policy in force is not one that the caller wants to replace.
+    Raises PreconditionFailedError: the policy in force is not one that the caller wants to replace.
     """
     store.lock_policies(conn)
     replaced = current_policy(conn)

@@ -77,11 +77,9 @@ def load_fit_input(conn: Connection, settings: Policy | None = None, kept: KeptV
 def load_past_fit_input(conn: Connection, snapshot: Snapshot) -> FitInput:
     """Read what the snapshot's refit read. Annotators and models that came later are in it too, without votes.
 
-    Raises
-    ------
-    NotReproducibleError
-        The database was restored from a dump into another cluster: the vote set counts the transactions of the old
-        one. Or another version of the service made the snapshot, with settings that are unknown now.
+    Raises NotReproducibleError: the database was restored from a dump into another cluster: the vote set counts the
+    transactions of the old one. Or another version of the service made the snapshot, with settings that are unknown
+    now.
     """
     if holds_foreign_rows(conn):
         raise NotReproducibleError("votes were restored from a dump: the vote sets name another cluster's rows")

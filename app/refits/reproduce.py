@@ -65,12 +65,9 @@ def reproduce(database: Database, reference: str) -> Reproduction:
     What was recorded after the snapshot is not read. Nothing is published or written. No transaction is open while the
     fit runs.
 
-    Raises
-    ------
-    NotFoundError
-    NotReproducibleError
-        The snapshot's votes or settings can no longer be determined.
-    RatingError
+    Raises NotFoundError.
+    Raises NotReproducibleError: the snapshot's votes or settings can no longer be determined.
+    Raises RatingError.
     """
     with database.read() as conn:
         snapshot = find_snapshot(conn, reference)

@@ -123,10 +123,7 @@ class RefitRunner:
         None if there is nothing to run or another process holds the lease. How the refit ended, failures included, is
         on its record.
 
-        Raises
-        ------
-        UnavailableError
-            The database cannot be reached. The next holder of the lease marks the refit as lost.
+        Raises UnavailableError: the database cannot be reached. The next holder of the lease marks the refit as lost.
         """
         job = LeasedJob(self._database, REFIT_LEASE, self._lease_seconds)
         run = job.claim(lambda conn: self._begin(conn, job, scheduled=scheduled))
@@ -241,10 +238,7 @@ def refit_now(
 ) -> Refit:
     """Request a refit and wait for its end. It runs here or, if another process holds the lease, there.
 
-    Raises
-    ------
-    RefitNotPublishedError
-        It failed, waits for review, or lost its lease; the detail says which and why.
+    Raises RefitNotPublishedError: it failed, waits for review, or lost its lease; the detail says which and why.
     """
     with database.begin() as conn:
         refit_id = request_refit(

@@ -16,10 +16,7 @@ def request_refit(
 
     Accepting exclusions, which the guard would hold back, is recorded on the audit log with its reason.
 
-    Raises
-    ------
-    BadInputError
-        There is a reason without accept_exclusions: it would not be kept.
+    Raises BadInputError: there is a reason without accept_exclusions: it would not be kept.
     """
     if reason is not None and not accept_exclusions:
         error = FieldError("/reason", "is kept for accept_exclusions only, which is not set")
@@ -44,11 +41,8 @@ def cancel_refit(conn: Connection, refit_id: UUID) -> Refit:
 
     A refit that is publishing may be done before it notices.
 
-    Raises
-    ------
-    NotFoundError
-    ConflictError
-        It has ended.
+    Raises NotFoundError.
+    Raises ConflictError: it has ended.
     """
     if not store.request_cancel(conn, refit_id):
         refit = find_refit(conn, refit_id)

@@ -67,14 +67,9 @@ class PolicyPreviews:
         The policy in force itself is compared with the newest snapshot: that is what the next refit would do. No
         transaction is open while a fit runs.
 
-        Raises
-        ------
-        PreviewBusyError
-            Another preview is under way.
-        CannotFitError
-            The votes on record have no ranking under these settings.
-        FitTooLargeError
-            The fit exceeded its limits.
+        Raises PreviewBusyError: another preview is under way.
+        Raises CannotFitError: the votes on record have no ranking under these settings.
+        Raises FitTooLargeError: the fit exceeded its limits.
         """
         with self._fits.process() as process:
             with self.database.read() as conn:

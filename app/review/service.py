@@ -82,12 +82,8 @@ MAX_OPEN = 5
 def submit_appeal(conn: Connection, reference: str, note: str, *, submitted_by: str) -> Appeal:
     """Record an annotator's note for the reviewers. The next decision on the annotator answers it.
 
-    Raises
-    ------
-    NotFoundError
-        There is no such annotator.
-    ConflictError
-        Five appeals of this annotator already wait.
+    Raises NotFoundError: there is no such annotator.
+    Raises ConflictError: five appeals of this annotator already wait.
     """
     found = annotators.find_annotator(conn, reference)
     lock_annotator(conn, found.annotator_id)
@@ -108,10 +104,7 @@ def list_appeals(
 ) -> list[Appeal]:
     """Return appeals, the longest waiting first, of all annotators or of one; `after` is (submitted_at, id).
 
-    Raises
-    ------
-    NotFoundError
-        There is no such annotator.
+    Raises NotFoundError: there is no such annotator.
     """
     number = None if annotator is None else annotators.find_annotator(conn, annotator).annotator_id
     rows = store.list_appeals(conn, limit=limit, only_open=only_open, annotator_id=number, after=after)
@@ -128,11 +121,9 @@ def split_budget(conn: Connection, budget: Decimal, snapshot: str | None = None)
     rounded down to cents. The cents left over go, one each, to the annotators that lost most by rounding (the largest
     remainder method). So the amounts add up to the budget.
 
-    Raises
-    ------
-    NotFoundError, NoSnapshotError
-    ConflictError
-        No annotator has a positive ability, or the snapshot is so old that its annotators were deleted.
+    Raises NotFoundError or NoSnapshotError.
+    Raises ConflictError: no annotator has a positive ability, or the snapshot is so old that its annotators were
+    deleted.
     """
     found = find_snapshot(conn, snapshot)
     if found.crowd_pruned_at is not None:

@@ -142,10 +142,7 @@ _UNREADABLE = re.compile(r'field "(\w+)"')
 def read_settings() -> Settings:
     """Read the settings from the environment.
 
-    Raises
-    ------
-    BadInputError
-        A variable that begins with `STABLE_ARENA_` is not a setting, or its value is not allowed.
+    Raises BadInputError: a variable that begins with `STABLE_ARENA_` is not a setting, or its value is not allowed.
     """
     if unknown := unknown_variables(os.environ):
         raise BadInputError("the settings are not valid", unknown)

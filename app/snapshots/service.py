@@ -29,12 +29,8 @@ class NoSuchLeaderboardError(NotFoundError):
 def find_snapshot(conn: Connection, reference: str | None = None, as_of: datetime | None = None) -> Snapshot:
     """Return the snapshot with this id or number, or the newest, or the newest at a time.
 
-    Raises
-    ------
-    NotFoundError
-        There is no such snapshot.
-    NoSnapshotError
-        No reference was given, and nothing had been published.
+    Raises NotFoundError: there is no such snapshot.
+    Raises NoSnapshotError: no reference was given, and nothing had been published.
     """
     row = store.newest_snapshot(conn, as_of) if reference is None else _get(conn, reference)
     if row is None:

@@ -316,10 +316,8 @@ def _read_joined(conn: Connection, statement: str, values: dict[str, str], first
 def parse_joined_votes(joined: bytes, row: np.dtype[Any], number: int) -> NDArray[Any]:
     """Return the rows in the bytes of a number of votes.
 
-    Raises
-    ------
-    ValueError
-        There are more or fewer bytes: a column is wider than expected, or null, and PostgreSQL left out the vote.
+    Raises ValueError: there are more or fewer bytes: a column is wider than expected, or null, and PostgreSQL left out
+    the vote.
     """
     if len(joined) != number * row.itemsize:
         raise ValueError(f"{number} votes have {len(joined)} bytes, not {row.itemsize} each")

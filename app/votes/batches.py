@@ -63,10 +63,8 @@ class Batches:
 
         A batch without a `Content-Length` may be as long as any body.
 
-        Raises
-        ------
-        TooManyBatchesError
-            Other batches are in work, and this one would exceed the limit. A single batch never does.
+        Raises TooManyBatchesError: other batches are in work, and this one would exceed the limit. A single batch never
+        does.
         """
         settings = self._settings
         size = settings.server.max_body_bytes if content_length is None else max(int(content_length), _LEAST_BYTES)
@@ -125,10 +123,7 @@ def parse_batch(body: bytes) -> list[Vote | RankedVote | tuple[FieldError, ...]]
     The first invalid votes name their errors, the others only say that they are invalid. Every vote is parsed once and
     by itself: other threads can run in between.
 
-    Raises
-    ------
-    MalformedBodyError, BadInputError
-        The body as a whole is not a batch.
+    Raises MalformedBodyError or BadInputError: the body as a whole is not a batch.
     """
     items = BatchItems(body, most=MAX_BATCH)
     if items.count > MAX_BATCH:

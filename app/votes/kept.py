@@ -194,9 +194,7 @@ class KeptVotes:
     def _find(self, conn: Connection, place: str, rules: str) -> _List:
         """Return the list of the files.
 
-        Raises
-        ------
-        _UnusableError
+        Raises _UnusableError.
         """
         try:
             last = _List(**read_list(self._list.read_bytes()))
@@ -216,9 +214,7 @@ class KeptVotes:
     def _load(self, last: _List, needed: Sequence[str], fresh: Columns) -> Columns:
         """Return the columns that are needed, the new votes behind those of the files.
 
-        Raises
-        ------
-        _UnusableError
+        Raises _UnusableError.
         """
 
         def load(name: str) -> NDArray[Any]:
@@ -267,10 +263,7 @@ def write_list(content: dict[str, Any]) -> bytes:
 def read_list(file: bytes) -> dict[str, Any]:
     """Return the list in a file.
 
-    Raises
-    ------
-    ValueError
-        It is damaged.
+    Raises ValueError: it is damaged.
     """
     checksum, _, written = file.partition(b"\n")
     if int(checksum) != zlib.crc32(written):

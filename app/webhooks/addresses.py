@@ -51,12 +51,9 @@ class Target:
 def check_url(url: str, *, allow_private: bool) -> None:
     """Refuse a URL that messages can never go to. Nothing is looked up.
 
-    Raises
-    ------
-    BadInputError
-        It is no http or https URL, has a user in it, or is plain http where only public addresses are allowed.
-    ForbiddenAddressError
-        It names a private address outright.
+    Raises BadInputError: it is no http or https URL, has a user in it, or is plain http where only public addresses are
+    allowed.
+    Raises ForbiddenAddressError: it names a private address outright.
     """
     try:
         parts = urlsplit(url)
@@ -87,11 +84,8 @@ def check_url(url: str, *, allow_private: bool) -> None:
 def resolve(url: str, *, allow_private: bool) -> Target:
     """Look up the host and choose the address to connect to; all its addresses must be public.
 
-    Raises
-    ------
-    BadInputError, ForbiddenAddressError
-    OSError
-        The name has no address.
+    Raises BadInputError or ForbiddenAddressError.
+    Raises OSError: the name has no address.
     """
     check_url(url, allow_private=allow_private)
     parts = urlsplit(url)

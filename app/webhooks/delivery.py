@@ -156,10 +156,7 @@ async def _post(message: RowMapping, target: Target, tls: ssl.SSLContext) -> int
 async def _resolve_in_thread(url: str, *, allow_private: bool) -> Target:
     """Look the address up. A lookup cannot be stopped: neither a cancellation nor the end of the process waits for it.
 
-    Raises
-    ------
-    BadInputError, ForbiddenAddressError, OSError
-        As `resolve` does.
+    Raises BadInputError, ForbiddenAddressError or OSError: as `resolve` does.
     """
     found: Future[Target] = Future()
     found.set_running_or_notify_cancel()

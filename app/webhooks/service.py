@@ -16,10 +16,7 @@ def create_webhook(
 ) -> NewWebhook:
     """Send messages about these events to this URL from now on.
 
-    Raises
-    ------
-    BadInputError, ForbiddenAddressError
-        Messages cannot, or must not, be delivered to the URL.
+    Raises BadInputError or ForbiddenAddressError: messages cannot, or must not, be delivered to the URL.
     """
     check_url(url, allow_private=allow_private)
     secret = "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()

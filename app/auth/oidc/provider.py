@@ -52,10 +52,7 @@ class Attempt:
     def from_dict(cls, kept: Mapping[str, str]) -> "Attempt":
         """Return the attempt that the browser kept.
 
-        Raises
-        ------
-        NotAuthenticatedError
-            The browser kept none.
+        Raises NotAuthenticatedError: the browser kept none.
         """
         try:
             return cls(**kept)
@@ -119,13 +116,9 @@ class OpenIdProvider:
     def finish(self, attempt: Attempt, redirect_uri: str, answer: Mapping[str, str]) -> Person:
         """Redeem the provider's answer, which the browser brought back, and return who signed in.
 
-        Raises
-        ------
-        NotAuthenticatedError
-            The answer is not one to this attempt, or the provider refused.
-        ScopeMissingError
-            No group or role of the person has a scope here.
-        ProviderUnreachableError
+        Raises NotAuthenticatedError: the answer is not one to this attempt, or the provider refused.
+        Raises ScopeMissingError: no group or role of the person has a scope here.
+        Raises ProviderUnreachableError.
         """
         if not secrets.compare_digest(answer.get("state", "").encode(), attempt.state.encode()):
             raise NotAuthenticatedError("this answer does not belong to a sign-in that this browser began")

@@ -38,12 +38,8 @@ _READERS = ("read", "review:read", "review")
 def sign_in(conn: Connection, key: str, lifetimes: Lifetimes, *, browser: str) -> SignedIn:
     """Open a session with an API key.
 
-    Raises
-    ------
-    NotAuthenticatedError
-        The key is not valid.
-    ScopeMissingError
-        It is a token, or a key that may only send votes: no page is for it.
+    Raises NotAuthenticatedError: the key is not valid.
+    Raises ScopeMissingError: it is a token, or a key that may only send votes: no page is for it.
     """
     if is_token(key):
         raise ScopeMissingError("an ingest token may only post votes: sign in with an API key")
@@ -53,10 +49,7 @@ def sign_in(conn: Connection, key: str, lifetimes: Lifetimes, *, browser: str) -
 def sign_in_by_link(conn: Connection, secret: str, lifetimes: Lifetimes, *, browser: str) -> SignedIn:
     """Open a session with the secret of a one-time link, which works no more after that.
 
-    Raises
-    ------
-    NotAuthenticatedError
-        The link is unknown, used or too old, or its key is no longer valid.
+    Raises NotAuthenticatedError: the link is unknown, used or too old, or its key is no longer valid.
     """
     caller = find_link(conn, secret)
     if not store.use_link(conn, digest(secret)):
@@ -80,16 +73,10 @@ def find_link(conn: Connection, secret: str) -> Caller:
 def make_link(conn: Connection, prefix_or_id: str, *, lifetime: timedelta, actor: str) -> str:
     """Add a one-time sign-in link for a key and return its secret, which cannot be shown again.
 
-    Raises
-    ------
-    NotFoundError
-        No key has this prefix or id.
-    ConflictError
-        The key is revoked or expired.
-    ScopeMissingError
-        The key may only send votes.
-    BadInputError
-        The lifetime is out of range.
+    Raises NotFoundError: no key has this prefix or id.
+    Raises ConflictError: the key is revoked or expired.
+    Raises ScopeMissingError: the key may only send votes.
+    Raises BadInputError: the lifetime is out of range.
     """
     if not timedelta(0) < lifetime <= LONGEST_LINK:
         error = FieldError("/minutes", f"must be between 1 and {int(LONGEST_LINK.total_seconds()) // 60}")

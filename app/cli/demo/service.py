@@ -42,10 +42,7 @@ class Service:
 def demo_service(port: int) -> Iterator[Service]:
     """Run the service during the block; leave no process and no file behind.
 
-    Raises
-    ------
-    DemoFailedError
-        The service did not start; the message is the last line of its log.
+    Raises DemoFailedError: the service did not start; the message is the last line of its log.
     """
     folder = Path(tempfile.mkdtemp(prefix="stable-arena-demo-"))
     folder.chmod(0o755)  # under root the database runs as another user, who must read it

@@ -209,10 +209,7 @@ def rate(
 def _robust(given: dict[str, Any], *, plain: bool) -> LoopSettings:
     """Return the settings with the prior, the cap and the limit of influence that are given; --plain has none of them.
 
-    Raises
-    ------
-    BadInputError
-        The prior's spread is neither a number nor "estimated"; or --plain, and one of them is given.
+    Raises BadInputError: the prior's spread is neither a number nor "estimated"; or --plain, and one of them is given.
     """
     if plain and given:
         options = " and ".join(f"--{name.replace('_', '-')}" for name in given)

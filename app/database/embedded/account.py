@@ -30,12 +30,9 @@ class Account:
     ) -> subprocess.CompletedProcess[str]:
         """Run `command` as this user and wait for its end; it is in a session of its own, which Ctrl-C does not reach.
 
-        Raises
-        ------
-        EmbeddedServerError
-            This process runs as root but may not become another user (a container with one user).
-        OSError
-            There is no such program or folder, or this user has no access to it.
+        Raises EmbeddedServerError: this process runs as root but may not become another user (a container with one
+        user).
+        Raises OSError: there is no such program or folder, or this user has no access to it.
         """
         try:
             return self._run(command, cwd, environment, pass_fds)
@@ -82,10 +79,8 @@ class Account:
 def choose_account(home: Path) -> Account:
     """Choose the user that runs PostgreSQL: the owner of `home` if there is one, because its files have one owner.
 
-    Raises
-    ------
-    EmbeddedServerError
-        `home` belongs to another user, or this process is root's and there is no user that could run PostgreSQL.
+    Raises EmbeddedServerError: `home` belongs to another user, or this process is root's and there is no user that
+    could run PostgreSQL.
     """
     owner = home.stat().st_uid if home.exists() else 0
     if os.geteuid() != 0:

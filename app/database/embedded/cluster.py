@@ -30,10 +30,8 @@ def find_binaries(account: Account, copies: Path) -> Path:
     They are used where the wheel has them. If the environment is closed to `account` (a clone in root's home), they
     are copied to `copies`, once for each version of the wheel.
 
-    Raises
-    ------
-    EmbeddedServerError
-        The wheel is not installed, has another version of PostgreSQL, or its programs do not run here.
+    Raises EmbeddedServerError: the wheel is not installed, has another version of PostgreSQL, or its programs do not
+    run here.
     """
     programs = installed_programs()
     failure = _failure(programs, account)
@@ -142,10 +140,7 @@ def ensure_cluster(folder: ServerFolder, programs: Path, account: Account, alive
 
     initdb inherits `alive`: if the caller is killed, the next one waits until initdb has ended.
 
-    Raises
-    ------
-    EmbeddedServerError
-        initdb failed, or the files are not PostgreSQL's or of another major version.
+    Raises EmbeddedServerError: initdb failed, or the files are not PostgreSQL's or of another major version.
     """
     if not folder.cluster.exists():
         _create(folder, programs, account, alive)

@@ -41,10 +41,7 @@ class ServerFolder:
     def prepare(self, account: Account) -> None:
         """Make the folders of `account` and check that it has access to them.
 
-        Raises
-        ------
-        EmbeddedServerError
-            The data folder, or one above it, is closed to `account`.
+        Raises EmbeddedServerError: the data folder, or one above it, is closed to `account`.
         """
         locks = {self.start_lock, self.users_lock}
         if account.switch and locks.issuperset(self.path.iterdir()):

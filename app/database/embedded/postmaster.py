@@ -90,10 +90,7 @@ def is_alive(folder: ServerFolder) -> bool:
 def launch(folder: ServerFolder, programs: Path, account: Account, socket: Path, alive: FileLock) -> None:
     """Start a server and return at once; holding `alive` proves that no other one lives in the folder.
 
-    Raises
-    ------
-    EmbeddedServerError
-        A server that was started by hand uses the database files, or pg_ctl failed.
+    Raises EmbeddedServerError: a server that was started by hand uses the database files, or pg_ctl failed.
     """
     foreign = find_postmaster(folder.cluster)
     if foreign is not None:
@@ -117,10 +114,8 @@ def launch(folder: ServerFolder, programs: Path, account: Account, socket: Path,
 def wait_until_ready(folder: ServerFolder, socket: Path) -> bool:
     """Wait until the server takes connections, however long it replays its log; return False when it has ended.
 
-    Raises
-    ------
-    EmbeddedServerError
-        It lives but does not answer: remains of a killed server, or a server whose socket was removed.
+    Raises EmbeddedServerError: it lives but does not answer: remains of a killed server, or a server whose socket was
+    removed.
     """
     address = f"host={socket} port={PORT} user=postgres dbname=postgres connect_timeout=5".encode()
     last_answer = time.monotonic()
@@ -144,10 +139,7 @@ def stop(folder: ServerFolder) -> None:
 
     If that takes too long, the server stops at once; that is safe too, and only makes the next start slower.
 
-    Raises
-    ------
-    EmbeddedServerError
-        The server did not end.
+    Raises EmbeddedServerError: the server did not end.
     """
     for request in (signal.SIGINT, signal.SIGQUIT):
         if _ask_to_stop(folder, request):

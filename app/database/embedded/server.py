@@ -60,10 +60,7 @@ class EmbeddedServer:
         After a crash that takes as long as PostgreSQL needs to replay its log. A second call is harmless, and starts
         a server that has died again.
 
-        Raises
-        ------
-        EmbeddedServerError
-            The server cannot be started; the message says why in one line.
+        Raises EmbeddedServerError: the server cannot be started; the message says why in one line.
         """
         try:
             self._folder.make()
@@ -83,10 +80,7 @@ class EmbeddedServer:
     def release(self) -> None:
         """End this process's use of the server, and stop it if no other process uses it; a second call is harmless.
 
-        Raises
-        ------
-        EmbeddedServerError
-            The server did not stop.
+        Raises EmbeddedServerError: the server did not stop.
         """
         if self._use is None or not self._use.held:
             return

@@ -101,9 +101,7 @@ def _gunzipped(file: BinaryIO) -> Iterator[bytes]:
 def _zstd_bound(file: BinaryIO, limit: int) -> int:
     """Return a bound of the expanded size of a zstd file, from its block headers: a block has at most 128 KiB.
 
-    Raises
-    ------
-    ValueError : the file is damaged, or its compression ratio is implausible for text.
+    Raises ValueError: the file is damaged, or its compression ratio is implausible for text.
     """
     bound, size = 0, file.seek(0, 2)
     file.seek(0)

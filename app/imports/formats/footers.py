@@ -43,10 +43,8 @@ class RowGroup:
 def read_row_groups(path: Path, columns: Collection[str]) -> list[RowGroup]:
     """Return the row groups in order, with the sizes of these top-level columns.
 
-    Raises
-    ------
-    FooterError : the footer is damaged, or has more than `MAX_FOOTER_BYTES`.
-    OSError
+    Raises FooterError: the footer is damaged, or has more than `MAX_FOOTER_BYTES`.
+    Raises OSError.
     """
     with path.open("rb") as file:
         footer = _Compact(_footer(file))

@@ -65,9 +65,7 @@ class JsonlSource:
     def batches(self, wanted: Mapping[Input, str]) -> Iterator[RawBatch]:
         """Yield the records in order; an object with a repeated name makes its record ambiguous.
 
-        Raises
-        ------
-        UnreadableFileError : a line is not a JSON object, or the file is not UTF-8.
+        Raises UnreadableFileError: a line is not a JSON object, or the file is not UTF-8.
         """
         objects = self.objects()
         while True:

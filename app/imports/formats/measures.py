@@ -35,10 +35,7 @@ def find_measures(
 
     None for `side`, which has none, nor for one that the file can only have in its column `features`.
 
-    Raises
-    ------
-    BadInputError
-        The file does not have one, and it is required.
+    Raises BadInputError: the file does not have one, and it is required.
     """
     found: dict[Input, str] = {}
     in_order = form.schema.derive in IN_ORDER
@@ -85,12 +82,8 @@ def join_measures(
 def read_features(frame: pl.DataFrame, names: Sequence[str]) -> Features | None:
     """Return the features of `VoteFile.frame`; None without names.
 
-    Raises
-    ------
-    BadInputError
-        A measure of a vote is no number.
-    VotesError
-        As `measure_features`.
+    Raises BadInputError: a measure of a vote is no number.
+    Raises VotesError: as `measure_features`.
     """
     if not names:
         return None

@@ -53,9 +53,7 @@ class ParquetSource:
     def check_size(self, wanted: Mapping[Input, str], *, max_bytes: int = MAX_EXPANDED_BYTES) -> None:
         """Refuse a file that would expand too much, by its footer: repeated values take hardly any space in the file.
 
-        Raises
-        ------
-        FileTooLargeError : a row group, a value, or the whole file is too large.
+        Raises FileTooLargeError: a row group, a value, or the whole file is too large.
         """
         groups = self._row_groups(wanted)
         rows, size = (

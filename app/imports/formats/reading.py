@@ -160,9 +160,7 @@ class VoteReader:
     def batches(self, *, max_faults: int) -> Iterator[Checked]:
         """Yield the records in order, checked; lists at most `max_faults` errors of the whole file.
 
-        Raises
-        ------
-        BadInputError : see the class; also for a file without a record.
+        Raises BadInputError: see the class; also for a file without a record.
         """
         read = listed = 0
         self._unknown.clear()

@@ -100,9 +100,7 @@ def bad_utf8_line(path: Path) -> int | None:
 def scan_lines(path: Path) -> Iterator[str]:
     """Yield the lines of a text file, decompressed, without line ends and byte order mark.
 
-    Raises
-    ------
-    polars.exceptions.ComputeError, OSError : not UTF-8, or a damaged compressed file.
+    Raises polars.exceptions.ComputeError or OSError: not UTF-8, or a damaged compressed file.
     """
     first = True
     for batch in pl.scan_lines(path, glob=False).collect_batches(chunk_size=LINES_PER_BATCH):

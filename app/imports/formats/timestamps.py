@@ -149,10 +149,7 @@ def find_order(batches: Iterable[pl.Series]) -> tuple[DayOrder, str]:
 
     Dates with dots begin with the day.
 
-    Raises
-    ------
-    DatesError
-        No date shows the order, or two dates show different ones.
+    Raises DatesError: no date shows the order, or two dates show different ones.
     """
     shown: dict[DayOrder, str] = {}
     example = ""

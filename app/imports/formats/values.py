@@ -19,9 +19,7 @@ _FEATURES: TypeAdapter[Features] = TypeAdapter(Features)
 def name_text(value: object) -> str | None:
     """Return a name or outcome word as text; null stays null, a whole number becomes its digits.
 
-    Raises
-    ------
-    ValueError : NaN, a fraction, true, false, a list, an object or half of a surrogate pair.
+    Raises ValueError: NaN, a fraction, true, false, a list, an object or half of a surrogate pair.
     """
     if value is None:
         return None
@@ -42,9 +40,7 @@ def name_text(value: object) -> str | None:
 def timestamp_text(value: object) -> str | None:
     """Return a timestamp, or another number, as text; a number keeps all its digits.
 
-    Raises
-    ------
-    ValueError : true, false, a list, an object or half of a surrogate pair.
+    Raises ValueError: true, false, a list, an object or half of a surrogate pair.
     """
     if isinstance(value, float):
         return repr(value)
@@ -54,9 +50,7 @@ def timestamp_text(value: object) -> str | None:
 def document_text(value: object) -> str | None:
     """Return tags or metadata as text: text unchanged, lists and objects as JSON.
 
-    Raises
-    ------
-    ValueError : a number, true, false, or half of a surrogate pair.
+    Raises ValueError: a number, true, false, or half of a surrogate pair.
     """
     if value is None:
         return None
@@ -75,9 +69,7 @@ def measure_text(value: object) -> str | None:
 def flag_text(value: object) -> str | None:
     """Return a flag as text: true, false, or as `name_text`.
 
-    Raises
-    ------
-    ValueError : NaN, a fraction, a list or an object.
+    Raises ValueError: NaN, a fraction, a list or an object.
     """
     return str(value).lower() if isinstance(value, bool) else name_text(value)
 
@@ -117,9 +109,7 @@ def text_of(name: Input) -> Callable[[object], str | None]:
 def parse_tags(text: str) -> list[str]:
     """Return the tags of a JSON list, or of texts separated by semicolons.
 
-    Raises
-    ------
-    ValueError : neither of the two, too many tags, or an invalid tag.
+    Raises ValueError: neither of the two, too many tags, or an invalid tag.
     """
     tags = _decoded(text) if text.lstrip().startswith(("[", "{")) else [tag.strip() for tag in text.split(";")]
     if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
@@ -132,9 +122,7 @@ def parse_tags(text: str) -> list[str]:
 def parse_metadata(text: str) -> str:
     """Return the metadata, a JSON object, as compact JSON text that PostgreSQL's jsonb accepts.
 
-    Raises
-    ------
-    ValueError : not a JSON object, or one that metadata must not be.
+    Raises ValueError: not a JSON object, or one that metadata must not be.
     """
     metadata = _decoded(text)
     if not isinstance(metadata, dict):
@@ -147,9 +135,7 @@ def parse_metadata(text: str) -> str:
 def parse_features(text: str) -> str:
     """Return the features, a JSON object, as compact JSON text; one that is null is left out.
 
-    Raises
-    ------
-    ValueError : not an object of pairs of numbers.
+    Raises ValueError: not an object of pairs of numbers.
     """
     features = _decoded(text)
     if isinstance(features, dict):

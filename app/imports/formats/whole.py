@@ -178,10 +178,7 @@ def join_vote_files(files: Sequence[VoteFile]) -> VoteFile:
 def _by_criterion(votes: pl.DataFrame, criterion: str, path: Path) -> pl.DataFrame:
     """Return the votes by one criterion.
 
-    Raises
-    ------
-    NoVotesError
-        There are votes, and none of them is by this criterion.
+    Raises NoVotesError: there are votes, and none of them is by this criterion.
     """
     if criterion == OVERALL and not votes["criterion"].count():
         return votes

@@ -81,11 +81,8 @@ class ShownLeaderboard:
 def show_leaderboard(conn: Connection, version: LeaderboardVersion, group_key: str = "") -> ShownLeaderboard:
     """Read a leaderboard, and choose one of its groups.
 
-    Raises
-    ------
-    NoSuchLeaderboardError
-    NotFoundError
-        It has no such group.
+    Raises NoSuchLeaderboardError.
+    Raises NotFoundError: it has no such group.
     """
     method, tag = version.method, version.tag or ""
     kept = list_groups(conn, version.snapshot.id)

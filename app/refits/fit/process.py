@@ -147,14 +147,9 @@ class OnDemandFits:
     def process(self) -> Iterator[FitProcess]:
         """Lend a child process to the caller for the time of the `with` block; a new one starts meanwhile.
 
-        Raises
-        ------
-        UnavailableError
-            Another request's fit is under way; the error is of the class `busy`.
-        CannotFitError
-            The block raised a RatingError: the votes have no ranking.
-        FitProcessLostError
-            `stop` was called.
+        Raises UnavailableError: another request's fit is under way; the error is of the class `busy`.
+        Raises CannotFitError: the block raised a RatingError: the votes have no ranking.
+        Raises FitProcessLostError: `stop` was called.
         """
         if not self._one_at_a_time.acquire(blocking=False):
             raise self._busy("another request's fit is under way; it takes as long as a refit")

@@ -79,11 +79,8 @@ def decide_all(
 ) -> tuple[UUID, Taken]:
     """Record one decision for each of these annotators, under one id; for all of them or for none.
 
-    Raises
-    ------
-    NotFoundError
-    ConflictError
-        One has no flag to dismiss, or no decision to withdraw.
+    Raises NotFoundError.
+    Raises ConflictError: one has no flag to dismiss, or no decision to withdraw.
     """
     found = [annotators.find_annotator(conn, str(one)) for one in dict.fromkeys(chosen)]
     lock_annotators(conn, [one.annotator_id for one in found])
@@ -98,12 +95,8 @@ def decide_all(
 def undo_group(conn: Connection, group_id: UUID, *, decided_by: str) -> Taken:
     """Take back the decisions that were taken on a group at once, all of them or none.
 
-    Raises
-    ------
-    NotFoundError
-        No decisions have this id.
-    GroupChangedError
-        Another decision was taken on a member since.
+    Raises NotFoundError: no decisions have this id.
+    Raises GroupChangedError: another decision was taken on a member since.
     """
     rows = list_group(conn, group_id)
     if not rows:

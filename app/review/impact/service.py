@@ -48,15 +48,10 @@ class Impacts:
         It is that of the newest snapshot, with the decisions that wait for a refit: they are no effect of this one.
         Every other annotator stays in or out. No transaction is open while the child process computes.
 
-        Raises
-        ------
-        NotFoundError, NoSnapshotError
-        NotReproducibleError
-            The snapshot's votes or settings are no longer known.
-        ImpactBusyError
-            Another impact is being computed.
-        CannotFitError
-            The votes left have no ranking.
+        Raises NotFoundError or NoSnapshotError.
+        Raises NotReproducibleError: the snapshot's votes or settings are no longer known.
+        Raises ImpactBusyError: another impact is being computed.
+        Raises CannotFitError: the votes left have no ranking.
         """
         (annotator,), found = self._ask([reference], exact=exact)
         return Impact(id=annotator.id, annotator=annotator.annotator, **found)

@@ -28,12 +28,8 @@ _BASE = 1000.0
 def find_own_number(conn: Connection, holder: Caller | Voter, annotator: str | None) -> int | None:
     """Return the number of the annotator who asks; None before the first vote.
 
-    Raises
-    ------
-    ForeignAnnotatorError
-        The token is bound to another annotator.
-    BadInputError
-        An ingest token needs the annotator's key beside it.
+    Raises ForeignAnnotatorError: the token is bound to another annotator.
+    Raises BadInputError: an ingest token needs the annotator's key beside it.
     """
     if isinstance(holder, Voter):
         if isinstance(holder.annotator, int):

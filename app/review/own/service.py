@@ -26,10 +26,7 @@ _NO_VOTES = VotesSummary(
 def find_self(conn: Connection, caller: Caller, annotator: str) -> FoundAnnotator | None:
     """Return the annotator that the caller's token is bound to; None before the annotator's first vote.
 
-    Raises
-    ------
-    ForeignAnnotatorError
-        The token is bound to another annotator.
+    Raises ForeignAnnotatorError: the token is bound to another annotator.
     """
     if not caller.may_vote_as(annotator):
         raise ForeignAnnotatorError("this token is bound to another annotator")

@@ -44,11 +44,8 @@ def retract_vote(conn: Connection, vote_id: UUID, *, caller: Caller, reason: str
 
     A key with the scope review may retract any vote, another key only the votes that it sent.
 
-    Raises
-    ------
-    NotFoundError, ScopeMissingError
-    ConflictError
-        The vote does not count already: its annotator has replaced it by another.
+    Raises NotFoundError or ScopeMissingError.
+    Raises ConflictError: the vote does not count already: its annotator has replaced it by another.
     """
     store.lock_retractions(conn)
     vote = find_vote(conn, vote_id)
@@ -75,10 +72,7 @@ def retract_votes(conn: Connection, target: Target, reference: str, *, reason: s
     Votes that come later count. An import that still runs is ended. `reference` is the id of a vote, a battle or an
     import, a present name of a model, or the id or the key of an annotator.
 
-    Raises
-    ------
-    NotFoundError
-        There is no such vote, battle, model, annotator or import.
+    Raises NotFoundError: there is no such vote, battle, model, annotator or import.
     """
     store.lock_retractions(conn)
     key, target_id = _FINDERS[target](conn, reference)
@@ -105,13 +99,10 @@ def withdraw_retraction(conn: Connection, retraction_id: UUID, *, reason: str, w
 
     A withdrawn retraction stays as it is. Needs a READ COMMITTED transaction.
 
-    Raises
-    ------
-    NotFoundError
-    BattleTakenError
-        The annotator of a vote has voted anew on its battle.
-    ConflictError
-        The file of an import that was undone has been imported again, so that its votes would count twice.
+    Raises NotFoundError.
+    Raises BattleTakenError: the annotator of a vote has voted anew on its battle.
+    Raises ConflictError: the file of an import that was undone has been imported again, so that its votes would count
+    twice.
     """
     store.lock_retractions(conn)
     found = find_retraction(conn, retraction_id)
