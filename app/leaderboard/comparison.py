@@ -12,15 +12,6 @@ from app.snapshots.schemas import LeaderboardMethod, SnapshotHead
 
 
 @dataclass(frozen=True)
-class CommonOpponent:
-    """A model that both have met, and the result of each against it."""
-
-    opponent: str
-    a: Matchup
-    b: Matchup
-
-
-@dataclass(frozen=True)
 class ModelComparison:
     """Two models in one snapshot.
 
@@ -36,7 +27,7 @@ class ModelComparison:
     b: dict[LeaderboardMethod, Standing]
     matchup: Matchup
     comparable: bool
-    common: list[CommonOpponent]
+    common: list[tuple[str, Matchup, Matchup]]
 
 
 def compare_models(conn: Connection, snapshot: SnapshotHead, a: FoundModel, b: FoundModel) -> ModelComparison:
@@ -45,13 +36,13 @@ def compare_models(conn: Connection, snapshot: SnapshotHead, a: FoundModel, b: F
     places = _places(conn, snapshot, a), _places(conn, snapshot, b)
     main = [one.get("am-elo") for one in places]
     comparable = main[0] is not None and main[1] is not None and main[0].component == main[1].component
-    common = [CommonOpponent(name, of_a[name], of_b[name]) for name in of_a.keys() & of_b.keys()]
-    met = [one for one in common if one.a.votes and one.b.votes]
+    common = [(name, of_a[name], of_b[name]) for name in of_a.keys() & of_b.keys()]
+    met = [one for one in common if one[1].votes and one[2].votes]
     return ModelComparison(
         *places,
         matchup=of_a.get(b.name) or _unmet(a, b, *(main if comparable else (None, None))),
         comparable=comparable,
-        common=sorted(met, key=lambda one: (-min(one.a.votes, one.b.votes), one.opponent)),
+        common=sorted(met, key=lambda one: (-min(one[1].votes, one[2].votes), one[0])),
     )
 
 
@@ -62,7 +53,7 @@ def win_probability(score: float, other: float) -> float:
 
 def _results(conn: Connection, snapshot: SnapshotHead, model: FoundModel) -> dict[str, Matchup]:
     found = list_matchups(conn, snapshot, model_id=model.model_id)
-    return {one.matchup.model_b: one.matchup for one in found}
+    return {one.model_b: one for one, _ in found}
 
 
 def _places(conn: Connection, snapshot: SnapshotHead, model: FoundModel) -> dict[LeaderboardMethod, Standing]:

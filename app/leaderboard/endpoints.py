@@ -231,8 +231,8 @@ def list_matchups(
         found = matchups.list_matchups(
             conn, chosen, model_id=model_id, after=position and position[1:], limit=limit + 1
         )
-        page = paginate(found, limit, lambda last: (chosen.id, *last.position))
-        shown = MatchupPage(snapshot=chosen, items=[one.matchup for one in page.items], next_cursor=page.next_cursor)
+        page = paginate(found, limit, lambda last: (chosen.id, *last[1]))
+        shown = MatchupPage(snapshot=chosen, items=[one for one, _ in page.items], next_cursor=page.next_cursor)
         content = shown.model_dump_json().encode()
     else:
         content = matchups.write_matchups(conn, chosen, format, model_id=model_id)

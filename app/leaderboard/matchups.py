@@ -77,14 +77,6 @@ class NoMatchupsError(NotFoundError):
     title = "The snapshot's matchups are not kept"
 
 
-@dataclass(frozen=True)
-class PlacedMatchup:
-    """A pair and its position in the order of pairs."""
-
-    matchup: Matchup
-    position: Position
-
-
 def list_matchups(
     conn: Connection,
     snapshot: SnapshotHead,
@@ -93,13 +85,13 @@ def list_matchups(
     among: Collection[int] | None = None,
     after: Position | None = None,
     limit: int | None = None,
-) -> list[PlacedMatchup]:
+) -> list[tuple[Matchup, Position]]:
     """Return a snapshot's pairs in a fixed order, those after a position. With `model_id`, that model is `model_a`.
 
     With `among`, both models of a pair are among these numbers. Raises NoMatchupsError.
     """
     rows = store.list_matchups(conn, snapshot.id, model_id=model_id, among=among, after=after, limit=limit)
-    found = [PlacedMatchup(seen_by(model_id, row), (row["model_a_id"], row["model_b_id"])) for row in rows]
+    found = [(seen_by(model_id, row), (row["model_a_id"], row["model_b_id"])) for row in rows]
     if not found:
         _require_matchups(conn, snapshot)
     return found
@@ -168,7 +160,7 @@ def read_grid(
     else:
         chosen = list(rows[start - 1 : start - 1 + size])
     placed = list_matchups(conn, snapshot, among=[row["model_id"] for row in chosen])
-    pairs = {(one.model_a, one.model_b): one for found in placed for one in (found.matchup, found.matchup.swapped())}
+    pairs = {(one.model_a, one.model_b): one for found, _ in placed for one in (found, found.swapped())}
     return MatchupGrid(
         [row["model"] for row in chosen], None if names else start, [row["model"] for row in rows], pairs
     )

@@ -70,7 +70,7 @@ def _queues(figures: ServiceFigures) -> Iterator[Metric]:
         labels=["webhook", "receiver"],
     )
     for delay in figures.webhook_delays:
-        delays.add_metric([delay.webhook, delay.receiver], delay.seconds)
+        delays.add_metric([str(delay.webhook), delay.receiver], delay.seconds)
     yield delays
     ended_deliveries = {status: deliveries.get(status, 0) for status in ("delivered", "given_up")}
     yield _counter("webhook_deliveries", "Messages to webhooks, by how they ended", "status", ended_deliveries)

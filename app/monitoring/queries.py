@@ -1,12 +1,17 @@
 """Figures of the whole service: the same from every process, also right after a restart."""
 
+from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    Double,
     Interval,
+    Row,
     RowMapping,
+    cast,
     func,
     literal,
     literal_column,
@@ -100,19 +105,20 @@ def count_deliveries(conn: Connection) -> dict[str, int]:
     return {row[0]: row[1] for row in rows}
 
 
-def webhook_delays(conn: Connection) -> list[tuple[str, str, float]]:
-    """Return each webhook's id, its receiver, and for how many seconds its oldest message waits, the longest first.
+def webhook_delays(conn: Connection) -> Sequence[Row[Any]]:
+    """Return each `webhook`, its `receiver`, and for how many `seconds` its oldest message waits, the longest first.
 
     Those that are paused or deleted are left out: their messages wait on purpose.
     """
     d, w = webhook_deliveries.c, webhooks.c
     waits = func.extract("epoch", func.clock_timestamp() - func.min(d.created_at))
-    seconds = func.greatest(waits, 0).label("seconds")
+    seconds = cast(func.greatest(waits, 0), Double).label("seconds")
     waiting = (d.webhook_id == w.id) & (d.status == "waiting")
-    statement = select(w.id, RECEIVER, seconds).select_from(webhooks.outerjoin(webhook_deliveries, waiting))
-    statement = statement.where(w.deleted_at.is_(None), w.paused_at.is_(None)).group_by(w.id)
-    rows = conn.execute(statement.order_by(seconds.desc(), w.created_at))
-    return [(str(webhook), receiver, float(late)) for webhook, receiver, late in rows]
+    statement = select(w.id.label("webhook"), RECEIVER, seconds).select_from(
+        webhooks.outerjoin(webhook_deliveries, waiting)
+    )
+    statement = statement.where(w.deleted_at.is_(None), w.paused_at.is_(None))
+    return conn.execute(statement.group_by(w.id).order_by(seconds.desc(), w.created_at)).all()
 
 
 def newest_snapshot(conn: Connection) -> RowMapping | None:
@@ -138,20 +144,19 @@ def count_annotators(conn: Connection) -> dict[str, int]:
     return {row[0]: row[1] for row in conn.execute(select(standing, func.count()).group_by(standing))}
 
 
-def ending_keys(conn: Connection, within: timedelta) -> list[tuple[str, str, float]]:
-    """Return the name, the prefix and the seconds left of the keys that end soon and were not rotated, first first."""
+def ending_keys(conn: Connection, within: timedelta) -> Sequence[Row[Any]]:
+    """Return `name`, `prefix` and `seconds_left` of the keys that end soon and were not rotated, first first."""
     c = api_keys.c
-    left = func.extract("epoch", c.expires_at - func.clock_timestamp())
+    left = cast(func.extract("epoch", c.expires_at - func.clock_timestamp()), Double).label("seconds_left")
     soon = c.expires_at < func.clock_timestamp() + literal(within, Interval)
-    statement = select(c.name, c.prefix, left).where(is_valid(), soon, c.replaced_by.is_(None)).order_by(c.expires_at)
-    return [(name, prefix, float(seconds)) for name, prefix, seconds in conn.execute(statement)]
+    statement = select(c.name, c.prefix, left).where(is_valid(), soon, c.replaced_by.is_(None))
+    return conn.execute(statement.order_by(c.expires_at)).all()
 
 
-def find_lease(conn: Connection, name: str) -> tuple[str, float] | None:
-    """Return the last holder of a lease, and for how many seconds it still holds it."""
-    left = func.extract("epoch", leases.c.expires_at - func.clock_timestamp())
-    found = conn.execute(select(leases.c.holder, left).where(leases.c.name == name)).one_or_none()
-    return None if found is None else (found[0], float(found[1]))
+def find_lease(conn: Connection, name: str) -> Row[Any] | None:
+    """Return the last `holder` of a lease, and for how many `seconds_left` it still holds it."""
+    left = cast(func.extract("epoch", leases.c.expires_at - func.clock_timestamp()), Double).label("seconds_left")
+    return conn.execute(select(leases.c.holder, left).where(leases.c.name == name)).one_or_none()
 
 
 def database_facts(conn: Connection) -> tuple[str, float, bool]:

@@ -1,11 +1,12 @@
 """Figures of the whole service, read from the database."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, RowMapping
+from sqlalchemy import Connection, Row, RowMapping
 
 from app.monitoring import queries as store
 from app.policy.service import current_policy
@@ -47,32 +48,6 @@ class SnapshotFigures:
 
 
 @dataclass(frozen=True)
-class EndingKey:
-    """An API key that still works, and not for long."""
-
-    name: str
-    prefix: str
-    seconds_left: float
-
-
-@dataclass(frozen=True)
-class WebhookDelay:
-    """For how long a webhook's oldest message waits; its receiver is the URL's host and port."""
-
-    webhook: str
-    receiver: str
-    seconds: float
-
-
-@dataclass(frozen=True)
-class LeaseFigures:
-    """Which process took the lease of refits last, and for how much longer it holds it; below 0 it has run out."""
-
-    holder: str
-    seconds_left: float
-
-
-@dataclass(frozen=True)
 class ServiceFigures:
     """The whole service at one moment, the same from every process.
 
@@ -105,12 +80,12 @@ class ServiceFigures:
     imports: Mapping[str, int]
     imported: Mapping[str, int]
     deliveries: Mapping[str, int]
-    webhook_delays: tuple[WebhookDelay, ...]
+    webhook_delays: Sequence[Row[Any]]
     votes_not_in_board: int
     first_leaderboard_is_late: bool
     standings: Mapping[str, int]
-    keys_ending: tuple[EndingKey, ...]
-    lease: LeaseFigures | None
+    keys_ending: Sequence[Row[Any]]
+    lease: Row[Any] | None
     newest: SnapshotFigures | None
 
     @property
@@ -142,7 +117,7 @@ def read_figures(
 ) -> ServiceFigures:
     """Return the service's figures at this transaction's moment."""
     policy, last, waiting = current_policy(conn).settings, store.last_ended_refit(conn), store.open_refits(conn)
-    newest, lease = store.newest_snapshot(conn), store.find_lease(conn, REFIT_LEASE)
+    newest = store.newest_snapshot(conn)
     refits, stages = sum_refits(conn, None if last is None else last["id"])
     return ServiceFigures(
         refits=refits,
@@ -158,14 +133,14 @@ def read_figures(
         imports=store.count_imports(conn),
         imported=store.sum_imported(conn),
         deliveries=store.count_deliveries(conn),
-        webhook_delays=tuple(WebhookDelay(*row) for row in store.webhook_delays(conn)),
+        webhook_delays=store.webhook_delays(conn),
         votes_not_in_board=(
             count_votes(conn, at_most=MOST_COUNTED) if newest is None else count_new_votes(conn, newest["vote_set"])
         ),
         first_leaderboard_is_late=newest is None and first_leaderboard_is_late(conn, policy),
         standings=store.count_annotators(conn),
-        keys_ending=tuple(EndingKey(*row) for row in store.ending_keys(conn, KEY_NOTICE)),
-        lease=None if lease is None else LeaseFigures(*lease),
+        keys_ending=store.ending_keys(conn, KEY_NOTICE),
+        lease=store.find_lease(conn, REFIT_LEASE),
         newest=None if newest is None else _snapshot_figures(newest),
     )
 

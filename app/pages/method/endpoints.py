@@ -4,12 +4,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastapi import Request, Response
+from sqlalchemy import Connection
 
 from app.api.dependencies import ReadView
-from app.leaderboard.method import MethodFigures, find_figures
+from app.leaderboard.charts import read_charts
 from app.pages.rendering import public_router, render, render_nothing_published
+from app.policy.schemas import Policy
+from app.policy.service import past_policy
 from app.rating.settings import Standing
-from app.snapshots.service import NoSnapshotError
+from app.snapshots.queries import count_standings
+from app.snapshots.schemas import Snapshot
+from app.snapshots.service import NoSnapshotError, find_snapshot
 from app.wording import count, plural
 
 router = public_router()
@@ -19,10 +24,10 @@ router = public_router()
 def get_method(request: Request, conn: ReadView) -> Response:
     """Say in plain words how scores come about, with this arena's own numbers."""
     try:
-        figures = find_figures(conn)
+        snapshot = find_snapshot(conn)
     except NoSnapshotError:
         return render_nothing_published(request, conn, "Method")
-    return render(request, "method/page.html", **view_method(figures))
+    return render(request, "method/page.html", **view_method(conn, snapshot))
 
 
 _STANDINGS: Mapping[Standing, str] = {
@@ -46,27 +51,29 @@ _INTERVALS = {
 }
 
 
-def view_method(figures: MethodFigures) -> dict[str, Any]:
-    """Return what the template shows."""
-    used = figures.votes.get("used", figures.snapshot.votes_used)
-    read = figures.votes.get("read", figures.snapshot.votes_read)
+def view_method(conn: Connection, snapshot: Snapshot) -> dict[str, Any]:
+    """Return what the template shows: how a leaderboard came about, in numbers. It names no annotator."""
+    policy, standings = past_policy(conn, snapshot.policy_version).settings, count_standings(conn, snapshot.id)
+    diagnostics = snapshot.diagnostics
+    votes = diagnostics.get("votes") or {}  # early versions noted none
     return {
-        "figures": figures,
-        "thresholds": figures.policy,
-        "used": used,
-        "read": read,
-        "left_out": [(figures.votes[name], why) for name, why in _LEFT_OUT.items() if figures.votes.get(name)],
-        "standings": [(name, figures.standings[name], meaning) for name, meaning in _STANDINGS.items()],
-        "flag_rule": describe_flag_rule(figures),
-        "interval": _INTERVALS.get(figures.diagnostics.get("interval") or figures.policy.interval),
-        "spread": figures.diagnostics.get("ability_spread"),
+        "snapshot": snapshot,
+        "thresholds": policy,
+        "used": votes.get("used", snapshot.votes_used),
+        "read": votes.get("read", snapshot.votes_read),
+        "left_out": [(votes[name], why) for name, why in _LEFT_OUT.items() if votes.get(name)],
+        "standings": [(name, standings[name], meaning) for name, meaning in _STANDINGS.items()],
+        "annotators": {name: found["annotators"] for name, found in standings.items()},
+        "flag_rule": describe_flag_rule(policy, diagnostics.get("rules") or {}),
+        "interval": _INTERVALS.get(diagnostics.get("interval") or policy.interval),
+        "spread": diagnostics.get("ability_spread"),
         "gains": [(gap, 1.0 / (1.0 + 10.0 ** (-gap / 400.0))) for gap in (10, 50, 100, 200, 400)],
+        "charts": read_charts(conn, snapshot.id),
     }
 
 
-def describe_flag_rule(figures: MethodFigures) -> str:
+def describe_flag_rule(policy: Policy, rules: Mapping[str, Mapping[str, int]]) -> str:
     """Say in a sentence or two which annotators the rules find, and how many they found."""
-    policy = figures.policy
     low = f"an ability at or below ε = {policy.min_ability:g}"
     rule = f"A rule finds annotators with {low}."
     if policy.flag_rule == "evidence":
@@ -76,6 +83,6 @@ def describe_flag_rule(figures: MethodFigures) -> str:
             "behaviour that honest annotators hardly show. A taste for or against a model is shown to reviewers, and "
             "never excludes by itself."
         )
-    by_tests = sum(found["annotators"] for name, found in figures.rules.items() if name != "ability")
-    by_ability = figures.rules.get("ability", {}).get("annotators", 0)
+    by_tests = sum(found["annotators"] for name, found in rules.items() if name != "ability")
+    by_ability = rules.get("ability", {}).get("annotators", 0)
     return f"{rule} In this snapshot the tests found {count(by_tests)}, and the ability {count(by_ability)}."
