@@ -2,7 +2,7 @@
 
 To add a command, write `app/cli/<name>.py` with one function of that name (its docstring is the help, its
 parameters are the options) or, for a family such as `keys create` and `keys list`, a `typer.Typer` of that name.
-Then add its line to `COMMANDS`; a package of its own, such as the laboratory, is found by its entry point. A command
+Then add its line to `_LINES`; a package of its own, such as the laboratory, is found by its entry point. A command
 raises what went wrong; `app.cli.failures` prints it and sets the exit code.
 """
 
@@ -32,79 +32,59 @@ class Listed(NamedTuple):
     line: str
 
 
-COMMANDS = {
-    "demo": Listed(
-        "app.cli.demo.command:demo",
-        "Start the service on an embedded database with a simulated crowd voting, and watch the leaderboard converge.",
-    ),
-    "rate": Listed(
-        "app.cli.rate.command:rate", "Rate the models of a vote file: no database, votes in, a leaderboard out."
-    ),
-    "judges": Listed(
-        "app.cli.judges.command:judges",
-        "Compare the judges of a vote file with its people, and rate the models by the judges alone.",
-    ),
-    "plot": Listed("app.cli.plot:plot", "Draw a leaderboard that was rated or exported, as SVG, PNG or HTML."),
-    "worker": Listed(
-        "app.cli.worker:worker", "Run refits, imports and exports until it is stopped (Ctrl-C, SIGTERM or SIGHUP)."
-    ),
-    "refit": Listed("app.cli.refit:refit", "Refit now and print the new leaderboard."),
-    "leaderboard": Listed("app.cli.leaderboard:leaderboard", "Print a published leaderboard."),
-    "annotators": Listed("app.cli.annotators:annotators", "List annotators, see the evidence, and decide on them."),
-    "reviews": Listed("app.cli.reviews:reviews", "List the open flags with their reasons, the strongest first."),
-    "appeals": Listed(
-        "app.cli.reviews:appeals", "List the appeals that wait for a decision, the longest waiting first."
-    ),
-    "impact": Listed(
-        "app.cli.reviews:impact",
-        "Show the newest leaderboard without an annotator or, if the annotator does not count, with them.",
-    ),
-    "diff": Listed(
-        "app.cli.leaderboard:diff", "Say what moved between two snapshots, model by model, and what had changed."
-    ),
-    "battles": Listed(
-        "app.cli.battles:battles", "See the battles that the service drew, and simulate other ways to draw them."
-    ),
-    "policy": Listed("app.cli.policy:policy", "Show the policy in force, change it, or see what a change would do."),
-    "models": Listed(
-        "app.cli.models:models", "List, add, rename, merge and archive models, and record facts about them."
-    ),
-    "audit": Listed("app.cli.audit:audit", "Show and verify the audit log."),
-    "serve": Listed(
-        "app.cli.serve:serve",
-        "Run the HTTP service until it is stopped (Ctrl-C, SIGTERM or SIGHUP); prints its address once it answers.",
-    ),
-    "migrate": Listed(
-        "app.cli.installation:migrate",
-        "Bring the database to the schema of this version; harmless when it is there already.",
-    ),
-    "doctor": Listed("app.cli.doctor:doctor", "Say what is well, what is not, and what to do about it."),
-    "backup": Listed("app.cli.backups:backup", "Write the whole database to one file, while votes come in."),
-    "restore": Listed("app.cli.backups:restore", "Fill an empty database from a backup, and check it by a refit."),
-    "compile": Listed(
-        "app.cli.installation:compile_ahead",
-        "Compile the numeric kernels once, so that the first refit, `rate` or batch of votes need not.",
-    ),
-    "answers": Listed(
-        "app.cli.answers:answers", "Import prompts and models' answers, for people to vote on; see what is there."
-    ),
-    "invitations": Listed(
-        "app.cli.invitations:invitations",
-        "Open voting on the answers that lie here, by links or to everyone; see how many votes came.",
-    ),
-    "import": Listed("app.cli.imports:import_votes", "Record the votes of a file."),
-    "imports": Listed("app.cli.imports:imports", "List the imports of vote files, and undo one as a whole."),
-    "retractions": Listed(
-        "app.cli.retractions:retractions", "List retractions, retract votes, and take a retraction back."
-    ),
-    "export": Listed("app.cli.export:export", "Write votes, annotators, the leaderboard or the answers to a file."),
-    "webhooks": Listed(
-        "app.cli.webhooks:webhooks",
-        "List webhooks, add, pause, test and delete them, and see how their messages went.",
-    ),
-    "keys": Listed("app.cli.keys:keys", "Make, list, rotate and revoke API keys."),
-    "lab": Listed(PLUGIN, "Repeat the field's experiments on a vote file or a simulated arena."),
+_PLACES = {
+    "demo": "app.cli.demo.command:demo",
+    "rate": "app.cli.rate.command:rate",
+    "judges": "app.cli.judges.command:judges",
+    "appeals": "app.cli.reviews:appeals",
+    "impact": "app.cli.reviews:impact",
+    "diff": "app.cli.leaderboard:diff",
+    "migrate": "app.cli.installation:migrate",
+    "backup": "app.cli.backups:backup",
+    "restore": "app.cli.backups:restore",
+    "compile": "app.cli.installation:compile_ahead",
+    "import": "app.cli.imports:import_votes",
+    "lab": PLUGIN,
 }
+"""Of commands that are not `app.cli.NAME:NAME`."""
+
+_LINES = {
+    "demo": "Start the service on an embedded database with a simulated crowd voting, and watch the leaderboard "
+    "converge.",
+    "rate": "Rate the models of a vote file: no database, votes in, a leaderboard out.",
+    "judges": "Compare the judges of a vote file with its people, and rate the models by the judges alone.",
+    "plot": "Draw a leaderboard that was rated or exported, as SVG, PNG or HTML.",
+    "worker": "Run refits, imports and exports until it is stopped (Ctrl-C, SIGTERM or SIGHUP).",
+    "refit": "Refit now and print the new leaderboard.",
+    "leaderboard": "Print a published leaderboard.",
+    "annotators": "List annotators, see the evidence, and decide on them.",
+    "reviews": "List the open flags with their reasons, the strongest first.",
+    "appeals": "List the appeals that wait for a decision, the longest waiting first.",
+    "impact": "Show the newest leaderboard without an annotator or, if the annotator does not count, with them.",
+    "diff": "Say what moved between two snapshots, model by model, and what had changed.",
+    "battles": "See the battles that the service drew, and simulate other ways to draw them.",
+    "policy": "Show the policy in force, change it, or see what a change would do.",
+    "models": "List, add, rename, merge and archive models, and record facts about them.",
+    "audit": "Show and verify the audit log.",
+    "serve": "Run the HTTP service until it is stopped (Ctrl-C, SIGTERM or SIGHUP); prints its address once it "
+    "answers.",
+    "migrate": "Bring the database to the schema of this version; harmless when it is there already.",
+    "doctor": "Say what is well, what is not, and what to do about it.",
+    "backup": "Write the whole database to one file, while votes come in.",
+    "restore": "Fill an empty database from a backup, and check it by a refit.",
+    "compile": "Compile the numeric kernels once, so that the first refit, `rate` or batch of votes need not.",
+    "answers": "Import prompts and models' answers, for people to vote on; see what is there.",
+    "invitations": "Open voting on the answers that lie here, by links or to everyone; see how many votes came.",
+    "import": "Record the votes of a file.",
+    "imports": "List the imports of vote files, and undo one as a whole.",
+    "retractions": "List retractions, retract votes, and take a retraction back.",
+    "export": "Write votes, annotators, the leaderboard or the answers to a file.",
+    "webhooks": "List webhooks, add, pause, test and delete them, and see how their messages went.",
+    "keys": "Make, list, rotate and revoke API keys.",
+    "lab": "Repeat the field's experiments on a vote file or a simulated arena.",
+}
+
+COMMANDS = {name: Listed(_PLACES.get(name, f"app.cli.{name}:{name}"), line) for name, line in _LINES.items()}
 """The commands in the order of the help page."""
 
 

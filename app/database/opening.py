@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from app.database.engine import Database
@@ -31,6 +32,9 @@ def open_database(
     Raises BadInputError: there is no embedded database yet, and `creates` is false.
     Raises UnavailableError: the database cannot be reached, its server is too old, or its schema is not this version's.
     """
+    opened = partial(
+        Database, pool_size=pool_size, connect_timeout=connect_timeout, connection_options=connection_options
+    )
     if url is None:
         from app.database.embedded.server import EmbeddedServer  # noqa: PLC0415  the extra may not be installed
 
@@ -40,23 +44,11 @@ def open_database(
         embedded_url = server.start()
         try:
             upgrade(embedded_url)
-            with Database(
-                embedded_url,
-                pool_size=pool_size,
-                connect_timeout=connect_timeout,
-                connection_options=connection_options,
-                revive=server.start if revives else None,
-            ) as database:
+            with opened(embedded_url, revive=server.start if revives else None) as database:
                 yield database
         finally:
             server.release()
         return
-    with Database(
-        url,
-        pool_size=pool_size,
-        connect_timeout=connect_timeout,
-        connection_options=connection_options,
-        transaction_pooler=transaction_pooler,
-    ) as database:
+    with opened(url, transaction_pooler=transaction_pooler) as database:
         require_current(database)
         yield database

@@ -87,9 +87,7 @@ def _copy(files: list[Path], folder: Path) -> None:
 def _own_folder() -> Path:
     """Return this user's folder for copies. Kernels are code: no other user may write there.
 
-    Raises
-    ------
-    OSError
+    Raises OSError.
     """
     folder = Path(tempfile.gettempdir()) / f"stable-arena-kernels-{os.geteuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)

@@ -97,10 +97,7 @@ class Estimator(ABC):
     def _read(self, votes: VotesLike, *, needs_annotators: bool = False) -> VoteTable:
         """Read the table.
 
-        Raises
-        ------
-        VotesError
-            As `read_table`; or the column annotator is missing where it is needed.
+        Raises VotesError: as `read_table`; or the column annotator is missing where it is needed.
         """
         check_numbers(self, ["min_votes"])
         table = read_table(votes, self.features)
@@ -112,10 +109,7 @@ class Estimator(ABC):
     def _find_anchor(self, models: Sequence[Any]) -> tuple[int, float] | None:
         """Return the anchor with the index of its model.
 
-        Raises
-        ------
-        ValueError
-            It is no pair, or its model is unknown.
+        Raises ValueError: it is no pair, or its model is unknown.
         """
         anchor: object = self.anchor
         match anchor:
