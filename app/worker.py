@@ -43,10 +43,8 @@ class Worker:
     Each kind of work has a thread, which looks whether there is something to do: at a notice, when APScheduler says
     that something is due, and at every tick. Any number of workers may share one database.
 
-    Parameters
-    ----------
-    notices : of this process, which the worker starts and stops
-    prepare_child : called in the process that reads uploaded files, to configure its log
+    `notices`: of this process, which the worker starts and stops.
+    `prepare_child`: called in the process that reads uploaded files, to configure its log.
     """
 
     def __init__(

@@ -21,9 +21,7 @@ _SAY = text(
 def say_kinds(conn: Connection, said: Mapping[int, Kind]) -> dict[int, Kind]:
     """Note the kinds of annotators whose kind was not said before; return those that were said to be of another kind.
 
-    Parameters
-    ----------
-    said : kind by the annotator's number
+    `said`: kind by the annotator's number.
     """
     known = _read(conn, said)
     if new := sorted(said.keys() - known.keys()):  # in order: writers wait for each other instead of deadlocking

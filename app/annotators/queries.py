@@ -55,10 +55,8 @@ def list_annotators(
 ) -> Sequence[RowMapping]:
     """Return annotators with their figures in the newest snapshot, the lowest ability first.
 
-    Parameters
-    ----------
-    after : (evidence, annotator_id) of the last row of the page before; `evidence` is the ability or, outside the fit,
-        the shadow ability, and infinity where neither is known
+    `after`: (evidence, annotator_id) of the last row of the page before; `evidence` is the ability or, outside the fit,
+    the shadow ability, and infinity where neither is known.
     """
     if standing is None and keys is None:
         found = _page(conn, limit, after)

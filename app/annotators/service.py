@@ -23,10 +23,8 @@ def list_annotators(
 ) -> list[FoundAnnotator]:
     """Return annotators, the lowest ability first, those without any ability last.
 
-    Parameters
-    ----------
-    key : picks one annotator, by the raw key or by the key that is shown
-    after : `position` of the last annotator of the page before
+    `key`: picks one annotator, by the raw key or by the key that is shown.
+    `after`: `position` of the last annotator of the page before.
     """
     if key is not None and name_error(key) is not None:
         return []
@@ -42,9 +40,7 @@ def search_annotators(
 
     The first page also has the annotator with this id or this raw key, which comes first.
 
-    Parameters
-    ----------
-    after : key of the last annotator of the page before
+    `after`: key of the last annotator of the page before.
     """
     if name_error(text) is not None:
         return []

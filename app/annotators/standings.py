@@ -125,10 +125,8 @@ def list_standing_changes(conn: Connection, found: Columns, past: Columns | None
 
     `id, annotator, before, after, ability, shadow_ability, votes`.
 
-    Parameters
-    ----------
-    past : annotators of another snapshot that was not published, to compare with, as `standing_columns` returns them;
-        None compares with the standings that hold now
+    `past`: annotators of another snapshot that was not published, to compare with, as `standing_columns` returns them;
+    None compares with the standings that hold now.
     """
     fresh = table_of_arrays(found, _TYPES)
     after = _standing_after(fresh)

@@ -60,11 +60,9 @@ class GroupCommit(Generic[Item, Receipt]):
     An idle queue writes an item at once. A busy one spends one commit on many. An item is answered after the commit
     that holds it, never before. A queue belongs to one event loop, and writes in a thread of its own.
 
-    Parameters
-    ----------
-    prepare : called with a group before its transaction begins; returns what records it. A refused item is not stored
-        under its idempotency key, so it may be sent again.
-    what : the items' name in messages, such as "votes"
+    `prepare`: called with a group before its transaction begins; returns what records it. A refused item is not stored
+    under its idempotency key, so it may be sent again.
+    `what`: the items' name in messages, such as "votes".
     """
 
     def __init__(

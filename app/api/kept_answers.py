@@ -132,9 +132,7 @@ class KeptAnswers:
     While the database cannot say so, the last answer is served all the same, with its age and a warning. Belongs to one
     event loop.
 
-    Parameters
-    ----------
-    newest : returns the newest state, read after the call began; raises a NotFoundError before the first one
+    `newest`: returns the newest state, read after the call began; raises a NotFoundError before the first one.
     """
 
     def __init__(self, newest: Callable[[], Awaitable[State]], *, max_bytes: int = MAX_BYTES) -> None:

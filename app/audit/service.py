@@ -73,10 +73,8 @@ def list_entries(
 ) -> list[AuditEntry]:
     """Return entries, the newest first, only those with a number below `before`.
 
-    Parameters
-    ----------
-    action : `decision.exclude`, or `decision` for all decisions
-    actor, subject : who did it, and to what
+    `action`: `decision.exclude`, or `decision` for all decisions.
+    `actor`, `subject`: who did it, and to what.
     """
     rows = store.list_entries(conn, limit=limit, before=before, action=action, actor=actor, subject=subject)
     return [_public(dict(row)) for row in rows]

@@ -22,16 +22,9 @@ def write_backup(database: Database, target: Path) -> tuple[Path, Manifest]:
     Votes may come in meanwhile: those that the transaction does not see are not in the file. The file gets its name
     when it is complete, and only its owner may read it.
 
-    Parameters
-    ----------
-    target : the file to make, or a folder that gets a file named by the time
-
-    Raises
-    ------
-    BadInputError
-        There is such a file already, or no such folder.
-    SchemaBehindError
-        The database has no schema, or one that this version does not know.
+    `target`: the file to make, or a folder that gets a file named by the time.
+    Raises BadInputError: there is such a file already, or no such folder.
+    Raises SchemaBehindError: the database has no schema, or one that this version does not know.
     """
     path = _place(target)
     with draft_of(path.absolute(), private=True) as draft, database.read() as conn:

@@ -39,18 +39,11 @@ class ServerOccupiedError(UnavailableError):
 def restore_backup(database: Database, path: Path) -> Manifest:
     """Fill an empty database from a backup, and bring it to this version's schema: all of it in one transaction.
 
-    Parameters
-    ----------
-    database : holds nothing, or what a service has written that was only started
-
-    Raises
-    ------
-    DamagedBackupError
-        The file is no backup, or not as it was written.
-    BadInputError
-        A newer version made the backup.
-    DatabaseNotEmptyError
-    ServerOccupiedError
+    `database`: holds nothing, or what a service has written that was only started.
+    Raises DamagedBackupError: the file is no backup, or not as it was written.
+    Raises BadInputError: a newer version made the backup.
+    Raises DatabaseNotEmptyError.
+    Raises ServerOccupiedError.
     """
     with open_archive(path) as archive:
         manifest = archive.manifest

@@ -31,9 +31,7 @@ class BattleDraws:
 
     It keeps what makes draws quick, for each tag and list of candidates. Belongs to one thread.
 
-    Parameters
-    ----------
-    random : unpredictable, so that an annotator who knows past battles cannot tell the next ones
+    `random`: unpredictable, so that an annotator who knows past battles cannot tell the next ones.
     """
 
     def __init__(self, random: Random) -> None:

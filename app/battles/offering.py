@@ -102,10 +102,8 @@ def find_candidates(
 ) -> ModelIds | StableArenaError:
     """Return the models to draw from, in order, or why there can be no battle.
 
-    Parameters
-    ----------
-    names : as the request lists them; None for every model that battles may show
-    numbers : name → number, for the models on record
+    `names`: as the request lists them; None for every model that battles may show.
+    `numbers`: name → number, for the models on record.
     """
     if names is None:
         return roster.active if len(roster.active) >= _FEWEST else TooFewModelsError("the arena has fewer than two")

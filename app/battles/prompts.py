@@ -124,9 +124,7 @@ def read_seen(conn: Connection, wanted: Iterable[tuple[int | None, Sequence[Offe
 def read_votes_left(conn: Connection, voters: Iterable[tuple[Voter, int | None]]) -> dict[UUID, int]:
     """Return how many votes those have left, by their ids, whose invitations limit them.
 
-    Parameters
-    ----------
-    voters : each with the annotator's number, None for one who is not on record
+    `voters`: each with the annotator's number, None for one who is not on record.
     """
     left: dict[UUID, int] = {}
     for voter, annotator_id in voters:

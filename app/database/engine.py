@@ -39,12 +39,10 @@ class Database:
     It connects at the first use. Pickled for another process, it has connections of its own there. Failures of the
     server, as opposed to wrong statements, are raised as an `UnavailableError` of one line without the password.
 
-    Parameters
-    ----------
-    connection_options : execution options that every connection has, such as those of `Naming`
-    transaction_pooler : the URL is of a pooler that gives a server connection for one transaction only (pgbouncer):
-        nothing may outlive a transaction, neither prepared statements nor settings
-    revive : called if the server cannot be reached, by one thread for all that wait, before the one further attempt
+    `connection_options`: execution options that every connection has, such as those of `Naming`.
+    `transaction_pooler`: the URL is of a pooler that gives a server connection for one transaction only (pgbouncer):
+    nothing may outlive a transaction, neither prepared statements nor settings.
+    `revive`: called if the server cannot be reached, by one thread for all that wait, before the one further attempt.
     """
 
     def __init__(

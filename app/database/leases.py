@@ -138,9 +138,7 @@ class LeasedJob:
     A process that froze may lose the lease without knowing. So what must happen once is written in a transaction for
     which `lock` says that the lease is still held.
 
-    Parameters
-    ----------
-    one_off : the job has a lease of its own, which is deleted when the job has ended without an error
+    `one_off`: the job has a lease of its own, which is deleted when the job has ended without an error.
     """
 
     def __init__(self, database: Database, name: str, seconds: float, *, one_off: bool = False) -> None:

@@ -30,9 +30,7 @@ class Admission(Generic[Admitted]):
     asks them before it passes on the first byte. What they decided is kept for the request: a dependency that asks
     again gets the same, and the request is counted once.
 
-    Parameters
-    ----------
-    decide : returns what the endpoint gets, or raises why the request is refused; it must not read the body
+    `decide`: returns what the endpoint gets, or raises why the request is refused; it must not read the body.
     """
 
     def __init__(self, decide: Callable[[Request], Awaitable[Admitted]]) -> None:

@@ -40,10 +40,8 @@ Parsed = TypeVar("Parsed")
 def takes_body(limit: Callable[[Settings], int], *, streamed: bool = False) -> Callable[[Endpoint], Endpoint]:
     """Return a decorator for an endpoint whose body may be longer than `SMALL`.
 
-    Parameters
-    ----------
-    limit : most bytes, by the settings
-    streamed : whether the endpoint passes the body on as it arrives, without holding it in memory
+    `limit`: most bytes, by the settings.
+    `streamed`: whether the endpoint passes the body on as it arrives, without holding it in memory.
     """
 
     def declare(endpoint: Endpoint) -> Endpoint:

@@ -60,14 +60,9 @@ class AnswersFile:
 def read_answers(path: Path, questions: Path | None = None) -> AnswersFile:
     """Read a file to its end, in batches, and check every record.
 
-    Parameters
-    ----------
-    questions : a file with the prompts of answers that have `question_id` in place of a prompt
-
-    Raises
-    ------
-    BadInputError
-        It is no file of answers, it is too large, or a record is not valid: the first hundred faults are listed.
+    `questions`: a file with the prompts of answers that have `question_id` in place of a prompt.
+    Raises BadInputError: it is no file of answers, it is too large, or a record is not valid: the first hundred faults
+    are listed.
     """
     asked = {} if questions is None else _read_questions(questions)
     source = _open(path)

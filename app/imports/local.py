@@ -73,16 +73,10 @@ def import_file(
     another outcome, a conflict; neither changes the stored vote, unless the policy lets later votes replace earlier
     ones.
 
-    Parameters
-    ----------
-    stage : called with the name of each stage when it begins.
-    progress : called with the share of the stage that is done, 0 to 1.
-
-    Raises
-    ------
-    BadInputError
-        It is no vote file, it has invalid records and `skip_invalid` is off, no record is a vote, or most of its votes
-        are on record and neither `new_rows_only` nor `allow_repeats` is on.
+    `stage`: called with the name of each stage when it begins.
+    `progress`: called with the share of the stage that is done, 0 to 1.
+    Raises BadInputError: it is no vote file, it has invalid records and `skip_invalid` is off, no record is a vote, or
+    most of its votes are on record and neither `new_rows_only` nor `allow_repeats` is on.
     """
     stage("Reading")
     reader = VoteReader(path, options)

@@ -63,10 +63,8 @@ def number_known(
 ) -> pl.DataFrame:
     """Return the votes with the numbers of names on record, without votes on other names; adds nothing.
 
-    Parameters
-    ----------
-    annotators : those looked up so far, None for an unknown one; new ones are added.
-    drop_unknown : False keeps votes on unknown names, with null for a number.
+    `annotators`: those looked up so far, None for an unknown one; new ones are added.
+    `drop_unknown`: False keeps votes on unknown names, with null for a number.
     """
     given = votes["annotator"].unique().to_list()
     if new := [name for name in given if name not in annotators]:

@@ -44,15 +44,9 @@ class FilePreview:
 def preview_file(content: bytes, options: ReadOptions, *, name: str, ending: str, cut: bool) -> FilePreview:
     """Read the beginning of a file.
 
-    Parameters
-    ----------
-    ending : its kind, such as `.csv`
-    cut : whether more follows: then the last line, which may be cut in two, is left out
-
-    Raises
-    ------
-    BadInputError
-        It is no file of this kind.
+    `ending`: its kind, such as `.csv`.
+    `cut`: whether more follows: then the last line, which may be cut in two, is left out.
+    Raises BadInputError: it is no file of this kind.
     """
     with tempfile.TemporaryDirectory(prefix="stable-arena-") as folder:
         path = Path(folder) / f"beginning{ending}"

@@ -35,16 +35,10 @@ def run_import(
 ) -> None:
     """Run an import; whatever goes wrong with it ends on its record. It owns its transactions.
 
-    Parameters
-    ----------
-    row : of the import
-    stopped : asked for each batch; where it says so, the import goes on later
-
-    Raises
-    ------
-    UnavailableError
-        The database cannot be reached.
-    MemoryError
+    `row`: of the import.
+    `stopped`: asked for each batch; where it says so, the import goes on later.
+    Raises UnavailableError: the database cannot be reached.
+    Raises MemoryError.
     """
     import_id = row["id"]
     try:

@@ -73,11 +73,9 @@ class Recogniser:
     It keeps about 40 bytes for each vote. Votes of imports that were undone are not compared, nor those of the import
     itself.
 
-    Parameters
-    ----------
-    import_id : the import that goes on; None before it began.
-    content : whether to compare what votes say, or their `vote_id` alone.
-    exact : find every such vote, also where they are too few to refuse the file.
+    `import_id`: the import that goes on; None before it began.
+    `content`: whether to compare what votes say, or their `vote_id` alone.
+    `exact`: find every such vote, also where they are too few to refuse the file.
     """
 
     def __init__(

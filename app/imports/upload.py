@@ -32,9 +32,7 @@ def kind_of_name(file_name: str) -> str | None:
 class Upload:
     """Receives a file; owns its transactions, which are short. Only one thread at a time may use it.
 
-    Parameters
-    ----------
-    kind : one of `KINDS`; compression is detected from the first bytes.
+    `kind`: one of `KINDS`; compression is detected from the first bytes.
     """
 
     def __init__(

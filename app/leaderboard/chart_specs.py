@@ -29,9 +29,7 @@ _CONFIG: Spec = {
 def abilities_chart(bins: Rows, min_ability: float) -> Spec:
     """Return how many annotators have which ability, with ε drawn in.
 
-    Parameters
-    ----------
-    bins : `low`, `high`, `standing` and `annotators` of every bin
+    `bins`: `low`, `high`, `standing` and `annotators` of every bin.
     """
     return _chart(
         bins,
@@ -51,9 +49,7 @@ def votes_chart(bins: Rows, min_votes: int) -> Spec:
 def calibration_chart(bins: Rows) -> Spec:
     """Return how often favourites won against how often they should, by the leaderboard.
 
-    Parameters
-    ----------
-    bins : `predicted`, `observed` and `votes` of every bin
+    `bins`: `predicted`, `observed` and `votes` of every bin.
     """
     percent: Spec = {"axis": {"format": ".0%", "tickCount": 5}}
     across: Spec = {"scale": {"domain": [0.5, 1]}, **percent}

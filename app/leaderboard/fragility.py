@@ -101,16 +101,11 @@ def measure_newest(
     It reads the votes that the snapshot names, so it can do so after any crash. What cannot be measured is stored as
     empty, so that it is tried once. A snapshot that is no longer the newest stays without.
 
-    Parameters
-    ----------
-    process : measures; one that is stopped leaves the snapshot without, for another worker
-    cancelled : as for `FitProcess.run`
-
-    Raises
-    ------
-    FitCancelledError
-        The snapshot stays without: the next call begins again, with the snapshot that is the newest then.
-    UnavailableError
+    `process`: measures; one that is stopped leaves the snapshot without, for another worker.
+    `cancelled`: as for `FitProcess.run`.
+    Raises FitCancelledError: the snapshot stays without: the next call begins again, with the snapshot that is the
+    newest then.
+    Raises UnavailableError.
     """
     with database.read() as conn:
         if find_unmeasured(conn) is None:

@@ -19,9 +19,7 @@ class NewestState:
 
     Belongs to one event loop; `find` may be called from any thread.
 
-    Parameters
-    ----------
-    patience_seconds : a look that takes longer is not waited for, and until it ends no other one is
+    `patience_seconds`: a look that takes longer is not waited for, and until it ends no other one is.
     """
 
     def __init__(self, database: Database, *, patience_seconds: float = 5.0) -> None:

@@ -41,9 +41,7 @@ class SnapshotState:
     def freshness_of(self, other: "SnapshotState", votes_between: int) -> Freshness:
         """Return how fresh another snapshot is now that this is the newest state.
 
-        Parameters
-        ----------
-        votes_between : votes that this snapshot had read and the other one had not
+        `votes_between`: votes that this snapshot had read and the other one had not.
         """
         apart = (self.snapshot.published_at - other.snapshot.published_at).total_seconds()
         waiting = self.freshness.votes_not_in_board + votes_between

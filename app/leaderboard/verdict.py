@@ -22,10 +22,8 @@ def describe_verdict(models: Sequence[LeaderboardRow], votes: int) -> LeaderVerd
 
     These are the models whose upper bound reaches the leader's lower bound: the leader's class.
 
-    Parameters
-    ----------
-    models : one group of a leaderboard
-    votes : how many votes count in it
+    `models`: one group of a leaderboard.
+    `votes`: how many votes count in it.
     """
     scored = [row for row in models if row.score is not None and row.rank is not None]
     at = f"at {'this one vote' if votes == 1 else f'these {votes:,} votes'}"

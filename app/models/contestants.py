@@ -94,9 +94,7 @@ AS_RECORDED = Contestants()
 def read_contestants(conn: Connection, seen: ColumnElement[bool] | None = None) -> Contestants:
     """Return the rules in force: of each model and time the rule that was recorded last, unless that ends it.
 
-    Parameters
-    ----------
-    seen : picks the rows of `model_merges` that are read; None for all
+    `seen`: picks the rows of `model_merges` that are read; None for all.
     """
     c = model_merges.c
     rows = select(c.model_id, c.before, c.into_id).order_by(c.id)

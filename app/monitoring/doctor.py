@@ -24,9 +24,7 @@ _SKEW_SECONDS, _MOST_SKEW_SECONDS = 2.0, 30.0
 def check_extras(needed: dict[str, str]) -> Check:
     """Check that what the settings ask for is installed.
 
-    Parameters
-    ----------
-    needed : extra of the package → the module that it brings
+    `needed`: extra of the package → the module that it brings.
     """
     missing = [extra for extra, module in needed.items() if importlib.util.find_spec(module) is None]
     if missing:

@@ -103,9 +103,7 @@ class ServiceFigures:
 def sum_ended_refits(conn: Connection, _last: UUID | None) -> tuple[Sums, Sums]:
     """Return the sums over all ended refits, by how they ended and by stage. They change only when another ends.
 
-    Parameters
-    ----------
-    _last : the refit that ended last, which a cache may use as its key
+    `_last`: the refit that ended last, which a cache may use as its key.
     """
     return store.count_ended_refits(conn), store.sum_stages(conn)
 

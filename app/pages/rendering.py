@@ -104,10 +104,8 @@ def render(
     The template has `values`, `request`, and `nonce`: each element with an attribute of htmx needs
     `hx-nonce="{{ nonce }}"`, each script `nonce="{{ nonce }}"`.
 
-    Parameters
-    ----------
-    template : its path below app/pages, such as `leaderboard/page.html`
-    headers : in place of the usual ones, or beside them
+    `template`: its path below app/pages, such as `leaderboard/page.html`.
+    `headers`: in place of the usual ones, or beside them.
     """
     nonce = leave_blank(request.scope, _NONCE) if may_have_blanks(request.scope) else _new_nonce()
     content = templates.get_template(template).render(request=request, nonce=nonce, **values)

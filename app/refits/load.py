@@ -45,15 +45,10 @@ class NotReproducibleError(ConflictError):
 def load_fit_input(conn: Connection, settings: Policy | None = None, kept: KeptVotes | None = None) -> FitInput:
     """Read every vote on record, the overrides and the policy.
 
-    Parameters
-    ----------
-    conn : in a REPEATABLE READ transaction, so that the votes are exactly those that the vote set names
-    settings : replace those of the policy in force; for a preview
-    kept : the votes that the last refit read, so that only new ones are read; None reads all
-
-    Raises
-    ------
-    DanglingVotesError
+    `conn`: in a REPEATABLE READ transaction, so that the votes are exactly those that the vote set names.
+    `settings`: replace those of the policy in force; for a preview.
+    `kept`: the votes that the last refit read, so that only new ones are read; None reads all.
+    Raises DanglingVotesError.
     """
     vote_set = read_vote_set(conn)
     policy = current_policy(conn)

@@ -41,9 +41,7 @@ def leaderboard_rows(output: FitOutput, model_ids: Ids) -> list[dict[str, Any]]:
 def model_rows(models: ModelEstimates, model_ids: Ids, *, rank_spread: bool = True) -> list[dict[str, Any]]:
     """Return the models of the leaderboard, one row each.
 
-    Parameters
-    ----------
-    rank_spread : False for a method without intervals: its best and worst rank are null
+    `rank_spread`: False for a method without intervals: its best and worst rank are null.
     """
     counted = models.component >= 0
     columns = {"model_id": model_ids[counted].tolist()}

@@ -95,11 +95,9 @@ class RefitRunner:
 
     A runner owns its transactions: the claim, the load, and the publication. None is open while a fit runs.
 
-    Parameters
-    ----------
-    process : fits in a child process; several runners may share one
-    comparisons : also publish leaderboards by other methods and by tag
-    kept : where the votes read are kept for the next refit; None reads all votes each time
+    `process`: fits in a child process; several runners may share one.
+    `comparisons`: also publish leaderboards by other methods and by tag.
+    `kept`: where the votes read are kept for the next refit; None reads all votes each time.
     """
 
     def __init__(

@@ -175,10 +175,8 @@ def one_of(public_ids: Sequence[UUID]) -> Choice:
 def watched(threshold: float | None, *, adjusted: bool) -> Choice:
     """Return the choice of annotators past δ that are at or below ε and have no flag.
 
-    Parameters
-    ----------
-    threshold : ε; None where it is not known, so that no annotator is at or below it
-    adjusted : whether the rule judges adjusted abilities
+    `threshold`: ε; None where it is not known, so that no annotator is at or below it.
+    `adjusted`: whether the rule judges adjusted abilities.
     """
 
     def choose(found: ReadOnlyColumnCollection[str, Any]) -> ColumnElement[bool]:

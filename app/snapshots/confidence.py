@@ -23,10 +23,8 @@ def insert_confidence(
 ) -> None:
     """Store how sure the order of each leaderboard is.
 
-    Parameters
-    ----------
-    measured : by tag, "" for the main leaderboard, and component
-    model_ids : of the models by their index
+    `measured`: by tag, "" for the main leaderboard, and component.
+    `model_ids`: of the models by their index.
     """
     rows = [
         {

@@ -37,11 +37,9 @@ def freshness_of(
 ) -> Freshness:
     """Return how fresh a leaderboard of this age is.
 
-    Parameters
-    ----------
-    waiting : votes that are not in it
-    due_at : when the next refit by schedule is due
-    stale_after_seconds : how old it may be while votes wait
+    `waiting`: votes that are not in it.
+    `due_at`: when the next refit by schedule is due.
+    `stale_after_seconds`: how old it may be while votes wait.
     """
     too_old = waiting > 0 and age_seconds > stale_after_seconds
     return Freshness(
@@ -60,10 +58,8 @@ def next_refit_due_at(
 
     The time may have passed. New is all that refits read: votes, retractions, merges, decisions and policies.
 
-    Parameters
-    ----------
-    last_ended_at : when the last refit ended, however it ended
-    waiting : votes that `vote_set` did not see, where they are counted already
+    `last_ended_at`: when the last refit ended, however it ended.
+    `waiting`: votes that `vote_set` did not see, where they are counted already.
     """
     if not waiting and not anything_new_since(conn, vote_set):
         return None

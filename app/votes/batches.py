@@ -86,12 +86,10 @@ class Batches:
     ) -> tuple[Answer, Counter[str]]:
         """Record the votes of a request's body. Return the answer, and how many votes have each status.
 
-        Parameters
-        ----------
-        once : called in the transaction with what records the votes and returns the answer as JSON; a repeated request
-            gets its first answer, which counts no votes
-        count : called with the number of valid votes of each annotator, before anything is stored; it may refuse the
-            batch
+        `once`: called in the transaction with what records the votes and returns the answer as JSON; a repeated request
+        gets its first answer, which counts no votes.
+        `count`: called with the number of valid votes of each annotator, before anything is stored; it may refuse the
+        batch.
         """
         votes: dict[int, Vote | RankedVote] = {}
         receipts: dict[int, VoteReceipt] = {}

@@ -109,9 +109,7 @@ class _UnusableError(Exception):
 class KeptVotes:
     """The votes that the last refit read, kept in a folder. One refit at a time uses it.
 
-    Parameters
-    ----------
-    folder : made when votes are first kept; only its owner may read the files
+    `folder`: made when votes are first kept; only its owner may read the files.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -128,12 +126,10 @@ class KeptVotes:
 
         Without usable files everything is read, and kept. None if the votes cannot be read in this way.
 
-        Parameters
-        ----------
-        conn : in a REPEATABLE READ transaction
-        tags : which are wanted, or how many: those with the most votes
-        dated : whether the dates are wanted
-        features : whose measures are wanted
+        `conn`: in a REPEATABLE READ transaction.
+        `tags`: which are wanted, or how many: those with the most votes.
+        `dated`: whether the dates are wanted.
+        `features`: whose measures are wanted.
         """
         self._next, self._features = None, list(features)
         if self._given_up:

@@ -44,10 +44,8 @@ def cast_sealed_votes(
     does not apply. Each receipt that is no conflict reveals the models, so a retracted vote is not cast anew: that is a
     conflict too. Needs a READ COMMITTED transaction.
 
-    Parameters
-    ----------
-    votes : each with the battle of its token, which is genuine
-    annotators : raw key → number, for the annotators that the votes state and that are on record
+    `votes`: each with the battle of its token, which is genuine.
+    `annotators`: raw key → number, for the annotators that the votes state and that are on record.
     """
     battles = lock_battles(conn, {battle_id for _, battle_id in votes})
     on_record = find_verdicts(conn, {battle.id for battle in battles.values() if battle.vote_id is not None})

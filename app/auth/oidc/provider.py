@@ -71,17 +71,11 @@ class Person:
 class OpenIdProvider:
     """A provider whose users may sign in to the console.
 
-    Parameters
-    ----------
-    issuer : its address, below which `.well-known/openid-configuration` describes it
-    name_claim : the claim that names the person, for the audit log
-    scopes_claim : the claim with the person's groups or roles, a text or a list
-    grants : group or role → scope
-
-    Raises
-    ------
-    BadInputError
-        The extra `oidc` is not installed.
+    `issuer`: its address, below which `.well-known/openid-configuration` describes it.
+    `name_claim`: the claim that names the person, for the audit log.
+    `scopes_claim`: the claim with the person's groups or roles, a text or a list.
+    `grants`: group or role → scope.
+    Raises BadInputError: the extra `oidc` is not installed.
     """
 
     def __init__(

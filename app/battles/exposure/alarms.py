@@ -16,11 +16,9 @@ def find_alarms(
 ) -> Iterator[ExposureAlarm]:
     """Yield the alarms, by model.
 
-    Parameters
-    ----------
-    total : of all battles of the period
-    earlier_battles : in the period before
-    variance : of the number of battles under the policy, for each model
+    `total`: of all battles of the period.
+    `earlier_battles`: in the period before.
+    `variance`: of the number of battles under the policy, for each model.
     """
     for model, spread in zip(models, variance, strict=True):
         if not model.archived and min(total.offered, earlier_battles) >= FEWEST:

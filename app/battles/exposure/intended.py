@@ -46,9 +46,7 @@ def sum_intended(conn: Connection, draws: Iterable[RowMapping]) -> Intended:
 def show_probabilities(table: PairWeights, *, calibrating: bool) -> Floats:
     """Return the probability that a battle shows each model: the sum over the pairs with it, shape (n_models,).
 
-    Parameters
-    ----------
-    calibrating : for battles that are drawn to learn about the annotator
+    `calibrating`: for battles that are drawn to learn about the annotator.
     """
     weight: Floats = calibration_weights(table.R) if calibrating else table.weight.astype(np.float64)
     probability: Floats = weight / weight.sum()

@@ -44,16 +44,9 @@ def report_exposure(
 ) -> Exposure:
     """Report on the battles of a period, by default of the last day.
 
-    Parameters
-    ----------
-    snapshot : id or number; only battles drawn from its tables, by default from its publication on
-
-    Raises
-    ------
-    NotFoundError
-        There is no such snapshot.
-    BadInputError
-        The period is empty or longer than a year.
+    `snapshot`: id or number; only battles drawn from its tables, by default from its publication on.
+    Raises NotFoundError: there is no such snapshot.
+    Raises BadInputError: the period is empty or longer than a year.
     """
     found = None if snapshot is None else find_snapshot(conn, snapshot)
     until = until or store.database_time(conn)

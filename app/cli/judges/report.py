@@ -37,20 +37,14 @@ def compare_judges(
 ) -> JudgesReport:  # fmt: skip
     """Compare the judges of a file with its people.
 
-    Parameters
-    ----------
-    people : names or patterns of the people; where there are none, the file says who is a judge
-    families : family by name or pattern of models and judges
-    settings : of the people's leaderboard; `confidence` of every interval
-    style : features that judges may like, whose likings their own leaderboard takes out; by default those of LMArena
-        that the file has, which it leaves
-
-    Raises
-    ------
-    BadInputError
-        It is not said who is a person, or there are no people, or no judges, or no vote has a feature.
-    app.rating.errors.RatingError
-        The votes have no answer.
+    `people`: names or patterns of the people; where there are none, the file says who is a judge.
+    `families`: family by name or pattern of models and judges.
+    `settings`: of the people's leaderboard; `confidence` of every interval.
+    `style`: features that judges may like, whose likings their own leaderboard takes out; by default those of
+    LMArena that the file has, which it leaves.
+    Raises BadInputError: it is not said who is a person, or there are no people, or no judges, or no vote has a
+    feature.
+    Raises app.rating.errors.RatingError: the votes have no answer.
     """
     votes = encode(file.frame)
     name = file.frame.select(pl.coalesce("question", "battle_id")).to_series()

@@ -96,17 +96,10 @@ def rate_votes(
 ) -> OfflineRating:
     """Rate the votes of a file; its invalid records count as rejected.
 
-    Parameters
-    ----------
-    read_seconds : how long reading took, for the diagnostics.
-    stage : called with the name of each stage at its start.
-
-    Raises
-    ------
-    BadInputError
-        The file has no model with the anchor's name.
-    app.rating.errors.RatingError
-        No vote is left after min_votes, or they have no answer (see `run_round`).
+    `read_seconds`: how long reading took, for the diagnostics.
+    `stage`: called with the name of each stage at its start.
+    Raises BadInputError: the file has no model with the anchor's name.
+    Raises app.rating.errors.RatingError: no vote is left after min_votes, or they have no answer (see `run_round`).
     """
     started = time.perf_counter()
     stage("aggregating")

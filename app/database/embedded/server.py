@@ -28,11 +28,8 @@ class EmbeddedServer:
     count, and the next process takes over the server that they left running. The server listens only on a socket
     that is closed to other users.
 
-    Parameters
-    ----------
-    data_dir
-        The folder of the database, made if it is missing. If root runs the service, PostgreSQL runs as an unprivileged
-        user (`postgres` or `nobody`), who must have access to the folder.
+    `data_dir`: The folder of the database, made if it is missing. If root runs the service, PostgreSQL runs as an
+    unprivileged user (`postgres` or `nobody`), who must have access to the folder.
     """
 
     def __init__(self, data_dir: Path) -> None:

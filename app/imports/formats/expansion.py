@@ -23,14 +23,9 @@ _PLAUSIBLE_RATIO = 200
 def check_expansion(path: Path, *, max_bytes: int | None = None, quoted: bool = False) -> None:
     """Refuse a text file that would expand too much, or has too long lines or records, in bounded memory.
 
-    Parameters
-    ----------
-    max_bytes : largest size of the text; by default 8 GiB.
-    quoted : each line begins a record, which goes on in the next line while a quote is open (CSV).
-
-    Raises
-    ------
-    FileTooLargeError, UnreadableFileError
+    `max_bytes`: largest size of the text; by default 8 GiB.
+    `quoted`: each line begins a record, which goes on in the next line while a quote is open (CSV).
+    Raises FileTooLargeError or UnreadableFileError.
     """
     limit = MAX_EXPANDED_BYTES if max_bytes is None else max_bytes
     try:

@@ -90,16 +90,10 @@ class ReadOptions:
 class VoteReader:
     """A vote file, read in batches of bounded size; it can be read several times.
 
-    Parameters
-    ----------
-    path : the ending of its name gives the kind; CSV and JSONL may be compressed (.gz, .zst).
-    ending : replaces the ending of the name.
-
-    Raises
-    ------
-    BadInputError
-        The file is no vote file: missing, empty, of unknown kind, too large, or with missing or repeated columns.
-        Reading it raises the same where it is not UTF-8, or has a damaged line.
+    `path`: the ending of its name gives the kind; CSV and JSONL may be compressed (.gz, .zst).
+    `ending`: replaces the ending of the name.
+    Raises BadInputError: the file is no vote file: missing, empty, of unknown kind, too large, or with missing or
+    repeated columns. Reading it raises the same where it is not UTF-8, or has a damaged line.
     """
 
     def __init__(self, path: Path, options: ReadOptions, *, ending: str | None = None) -> None:

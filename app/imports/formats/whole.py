@@ -111,14 +111,8 @@ def read_vote_file(
 ) -> VoteFile:
     """Read a whole file of votes, and keep the columns of a vote.
 
-    Parameters
-    ----------
-    progress : called with the share of the file that has been read, 0 to 1.
-
-    Raises
-    ------
-    BadInputError
-        See `VoteReader`. Invalid records are listed in the result.
+    `progress`: called with the share of the file that has been read, 0 to 1.
+    Raises BadInputError: see `VoteReader`. Invalid records are listed in the result.
     """
     options = options or ReadOptions()
     reader = VoteReader(path, options)

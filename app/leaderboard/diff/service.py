@@ -43,9 +43,7 @@ def compare_snapshots(
 def list_moves(conn: Connection, snapshots: Sequence[SnapshotHead]) -> list[list[str]]:
     """Say in sentences what each snapshot moved, on the am-elo leaderboard, against the next of the sequence.
 
-    Parameters
-    ----------
-    snapshots : the newest first; the last is compared with nothing
+    `snapshots`: the newest first; the last is compared with nothing.
     """
     models = [read_models(conn, snapshot) for snapshot in snapshots]
     return [list(describe_moves(list(compare_leaderboards(old, new)))) for new, old in pairwise(models)]
@@ -86,9 +84,7 @@ def find_comparable(old: Mapping[str, int], new: Mapping[str, int]) -> set[str]:
     Only models on both leaderboards count. For example, {a, b, x} and {a, b, y} are the same component: x left and y
     entered. Component numbers may differ, because each snapshot numbers its own.
 
-    Parameters
-    ----------
-    old, new : each model's component on that leaderboard
+    `old`, `new`: each model's component on that leaderboard.
     """
     both = {name: (old[name], new[name]) for name in old.keys() & new.keys()}
     together = Counter(both.values())

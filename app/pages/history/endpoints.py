@@ -67,10 +67,8 @@ MOST_SENTENCES, MOST_MOVES = 3, 10
 def view_changes(snapshots: Sequence[Snapshot], moves: Sequence[list[str]]) -> list[dict[str, Any]]:
     """Return each snapshot with what it changed against the one before; the first on record changed nothing.
 
-    Parameters
-    ----------
-    snapshots : the newest first
-    moves : of each snapshot but the last, sentences on what moved against the one before
+    `snapshots`: the newest first.
+    `moves`: of each snapshot but the last, sentences on what moved against the one before.
     """
     earlier: list[Snapshot | None] = [*snapshots[1:], None]
     return [

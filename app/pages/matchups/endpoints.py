@@ -48,9 +48,7 @@ LEVELS, DARKEST = 10, 0.4
 def view_grid(grid: MatchupGrid, show: Literal["observed", "predicted"], snapshot: int | None) -> dict[str, Any]:
     """Return what the template shows.
 
-    Parameters
-    ----------
-    snapshot : the number of the snapshot where one was asked for; None for the newest
+    `snapshot`: the number of the snapshot where one was asked for; None for the newest.
     """
 
     def address(**changes: Any) -> str:

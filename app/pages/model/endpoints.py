@@ -45,9 +45,7 @@ def get_model(
 def view_model(model: ModelDetail, method: LeaderboardMethod, groups: Groups) -> dict[str, Any]:
     """Return what the template shows of a model.
 
-    Parameters
-    ----------
-    groups : of every leaderboard of the newest snapshot
+    `groups`: of every leaderboard of the newest snapshot.
     """
     standings = sorted(model.standings, key=lambda one: (one.tag or "", list(METHODS).index(one.method)))
     places = [_place(one, groups[one.method, one.tag or ""]) for one in standings]

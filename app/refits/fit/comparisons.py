@@ -33,10 +33,8 @@ FEWEST_SHUFFLES, MOST_SHUFFLES = 20, 1000
 def fit_other_methods(fit_input: FitInput, cells: Cells, fitted: Rating) -> dict[LeaderboardName, ModelEstimates]:
     """Fit m-ELO on the votes that count ("m-elo") and on all votes ("m-elo-all"), and Elo ("elo") where it is cheap.
 
-    Parameters
-    ----------
-    cells : of all votes in the input
-    fitted : the main leaderboard's fit
+    `cells`: of all votes in the input.
+    `fitted`: the main leaderboard's fit.
     """
     settings = replace(
         fit_input.settings, method="m-elo", flag_rule="threshold", exclude=False, release_margin=0.0, min_votes=0

@@ -51,14 +51,8 @@ class _Stages:
 def fit_snapshot(fit_input: FitInput, *, comparisons: bool = True) -> FitOutput:
     """Fit the votes, and compute everything that a snapshot publishes.
 
-    Parameters
-    ----------
-    comparisons : also fit what is compared with the main leaderboard: leaderboards by other methods and by tag
-
-    Raises
-    ------
-    RatingError
-        The votes have no ranking.
+    `comparisons`: also fit what is compared with the main leaderboard: leaderboards by other methods and by tag.
+    Raises RatingError: the votes have no ranking.
     """
     stages, compiled, settings = _Stages(), list[float](), fit_input.settings
     with timing_compilation(compiled.append):
@@ -136,9 +130,7 @@ def tabulate_matchups(fitted: Rating, settings: LoopSettings) -> MatchupTable:
 def tabulate_pairs(fit_input: FitInput, ratings: Mapping[str, Rating]) -> dict[str, PairWeights]:
     """Return a table of pair weights for each rating, of all models on record that battles may show.
 
-    Parameters
-    ----------
-    ratings : by tag, "" for the main leaderboard; in this order, as many as fit into `MOST_PAIRS`
+    `ratings`: by tag, "" for the main leaderboard; in this order, as many as fit into `MOST_PAIRS`.
     """
     shown = np.flatnonzero(~np.isin(fit_input.model_ids, fit_input.unoffered))
     pairs = max(len(shown) * (len(shown) - 1) // 2, 1)
@@ -154,10 +146,8 @@ def measure_leaderboards(
 ) -> dict[tuple[str, int], Confidence]:
     """Return how sure the order of each leaderboard's groups is, by tag and component.
 
-    Parameters
-    ----------
-    ratings : by tag, "" for the main leaderboard; in this order, as many groups as fit into `MOST_PAIRS`
-    pair_weights : how likely each pair is to be a battle, by tag: forecasts assume that votes come so
+    `ratings`: by tag, "" for the main leaderboard; in this order, as many groups as fit into `MOST_PAIRS`.
+    `pair_weights`: how likely each pair is to be a battle, by tag: forecasts assume that votes come so.
     """
     measured: dict[tuple[str, int], Confidence] = {}
     pairs = 0

@@ -16,9 +16,7 @@ WORTH_SHARING = 1 << 20
 def hand_over(work: Callable[[], T]) -> tuple[Callable[[], T], Callable[[], None]]:
     """Return what the child does in the work's place, and what to call at its end, which frees the memory.
 
-    Parameters
-    ----------
-    work : a module's function, bound to its arguments by `partial`
+    `work`: a module's function, bound to its arguments by `partial`.
     """
     buffers: list[pickle.PickleBuffer] = []
     pickled = pickle.dumps(work, protocol=5, buffer_callback=buffers.append)

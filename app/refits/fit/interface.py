@@ -136,15 +136,10 @@ class FitInput:
     ) -> Rating:
         """Fit the main leaderboard again without its rules and intervals.
 
-        Parameters
-        ----------
-        counted : annotators whose votes count, shape (n_annotators,)
-        unflagged : of those, the ones whose mean ability is 1
-        votes : which of their votes count, shape (n_votes,); None for all
-
-        Raises
-        ------
-        RatingError
+        `counted`: annotators whose votes count, shape (n_annotators,).
+        `unflagged`: of those, the ones whose mean ability is 1.
+        `votes`: which of their votes count, shape (n_votes,); None for all.
+        Raises RatingError.
         """
         on_models = tuple(test for test in self.settings.evidence_tests if test in TASTE_TESTS)
         picked = counted[self.annotator] if votes is None else counted[self.annotator] & votes

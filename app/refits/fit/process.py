@@ -63,10 +63,8 @@ class FitProcessLostError(ProcessLostError):
 class FitProcess(WorkProcess):
     """One child process that fits.
 
-    Parameters
-    ----------
-    resources : None for no limits
-    priority : see `WorkProcess`
+    `resources`: None for no limits.
+    `priority`: see `WorkProcess`.
     """
 
     work_name = "fit"
@@ -79,16 +77,10 @@ class FitProcess(WorkProcess):
     def run(self, work: Callable[[], T], *, cancelled: Callable[[], bool] = lambda: False) -> T:
         """Call a function in the child; its errors are raised here.
 
-        Parameters
-        ----------
-        work : a module's function, bound to its arguments by `partial`: it is pickled for the child
-        cancelled : called at once and every second; the child is killed once it returns true
-
-        Raises
-        ------
-        FitCancelledError, FitTooLargeError
-        FitProcessLostError
-            The child died or `stop` was called. The next call starts another child.
+        `work`: a module's function, bound to its arguments by `partial`: it is pickled for the child.
+        `cancelled`: called at once and every second; the child is killed once it returns true.
+        Raises FitCancelledError or FitTooLargeError.
+        Raises FitProcessLostError: the child died or `stop` was called. The next call starts another child.
         """
         started = time.monotonic()
 
@@ -121,10 +113,8 @@ class OnDemandFits:
 
     Its priority is higher than that of refits: on a busy machine a fit of the lowest priority would never end.
 
-    Parameters
-    ----------
-    busy : is raised for a request that comes while another one's fit is under way
-    idle_seconds : from the end of a request to the end of the child
+    `busy`: is raised for a request that comes while another one's fit is under way.
+    `idle_seconds`: from the end of a request to the end of the child.
     """
 
     def __init__(

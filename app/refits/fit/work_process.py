@@ -52,11 +52,9 @@ class RememberingContext(SpawnContext):
 class WorkProcess:
     """One child process that works: it does not slow requests down, and the service survives if it is killed.
 
-    Parameters
-    ----------
-    memory_bytes : that the child may have; None for as much as there is
-    priority : of the child, below this process' own: from 0, the same, to 19, the lowest
-    prepare : called in the child before its first work, to configure its log, for example
+    `memory_bytes`: that the child may have; None for as much as there is.
+    `priority`: of the child, below this process' own: from 0, the same, to 19, the lowest.
+    `prepare`: called in the child before its first work, to configure its log, for example.
     """
 
     work_name: ClassVar[str] = "work"
@@ -81,17 +79,10 @@ class WorkProcess:
     def call(self, work: Callable[[], T], *, watch: Callable[[], None] = lambda: None) -> T:
         """Call a function in the child; its errors are raised here.
 
-        Parameters
-        ----------
-        work : a module's function, bound to its arguments by `partial`: it is pickled for the child
-        watch : called at once and every second; the child is killed once it raises an error
-
-        Raises
-        ------
-        MemoryError
-            The work needs more than `memory_bytes`.
-        ProcessLostError
-            The child died or `stop` was called. The next call starts another child.
+        `work`: a module's function, bound to its arguments by `partial`: it is pickled for the child.
+        `watch`: called at once and every second; the child is killed once it raises an error.
+        Raises MemoryError: the work needs more than `memory_bytes`.
+        Raises ProcessLostError: the child died or `stop` was called. The next call starts another child.
         """
         future: Future[T] | None = None
         try:
@@ -209,10 +200,8 @@ def _become_work_process(
 def become_child(parent_death: Connection) -> None:
     """Ignore Ctrl-C and SIGHUP, which the parent handles, and exit when the parent does, even if it was killed.
 
-    Parameters
-    ----------
-    parent_death : the reading end of a pipe whose writing end only the parent has. The kernel closes that end with the
-        parent.
+    `parent_death`: the reading end of a pipe whose writing end only the parent has. The kernel closes that end with the
+    parent.
     """
     for name in (signal.SIGINT, signal.SIGHUP):
         signal.signal(name, signal.SIG_IGN)

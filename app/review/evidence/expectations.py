@@ -93,10 +93,8 @@ def read_scores(conn: Connection, snapshot_id: UUID, vote_set: str) -> Published
 def find_tie_weight(gap: Floats, tie_share: Floats) -> float:
     """Return ν, the ratio of tie to win between equal models that gives these votes the expected share of ties.
 
-    Parameters
-    ----------
-    gap : between each vote's models, natural units
-    tie_share : share of ties among all annotators, on each vote's models
+    `gap`: between each vote's models, natural units.
+    `tie_share`: share of ties among all annotators, on each vote's models.
     """
     from scipy.optimize import brentq  # noqa: PLC0415  slow to import, and the service starts without it
 

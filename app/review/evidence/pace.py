@@ -29,10 +29,8 @@ def measure_pace(voted: Times, received: Times, others: Sequence[tuple[Times, Ti
     the others (1.4826 × the median deviation) and of chance. Few others say nothing, and neither do an annotator's
     votes where most of them share their timestamp with another.
 
-    Parameters
-    ----------
-    voted, received : when the votes were cast and when they arrived, in seconds since 1970, NaN where unknown
-    others : the same of other annotators, one pair of arrays each
+    `voted`, `received`: when the votes were cast and when they arrived, in seconds since 1970, NaN where unknown.
+    `others`: the same of other annotators, one pair of arrays each.
     """
     moments = np.sort(_moments(voted, received))
     if len(moments) == 0:

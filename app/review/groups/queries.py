@@ -22,9 +22,7 @@ def list_members(
 
     `test, model, annotator_id, id, annotator, log10_ratio, votes`.
 
-    Parameters
-    ----------
-    bar : ratio from which a test flags
+    `bar`: ratio from which a test flags.
     """
     members = _members(bar).subquery()
     statement = select(members).where(members.c.size >= _LEAST)

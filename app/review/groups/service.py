@@ -49,18 +49,10 @@ def decide_group(
 ) -> tuple[UUID, Taken]:
     """Record one decision for each member of a group, under one id; for all of them or for none.
 
-    Parameters
-    ----------
-    seen : ids of the members that the caller saw; None: those who are in the group now
-
-    Raises
-    ------
-    NotFoundError
-        There is no such group.
-    GroupChangedError
-        The members are others than those that were seen.
-    ConflictError
-        A member has no decision to withdraw.
+    `seen`: ids of the members that the caller saw; None: those who are in the group now.
+    Raises NotFoundError: there is no such group.
+    Raises GroupChangedError: the members are others than those that were seen.
+    Raises ConflictError: a member has no decision to withdraw.
     """
     before = [one["annotator_id"] for one in _members(conn, test, model)]
     lock_annotators(conn, before)

@@ -22,9 +22,7 @@ def compare_models(change: ScoreChange, published: Sequence[Mapping[str, Any]]) 
     Ranks count archived models, but no row shows them. They do not count provisional ones, which have none. A model
     that is not on the published leaderboard has no row. A model whose interval is too wide stays provisional.
 
-    Parameters
-    ----------
-    published : the published leaderboard, as `list_placed_models` returns it
+    `published`: the published leaderboard, as `list_placed_models` returns it.
     """
     shown = sorted(published, key=lambda row: (row["rank"] is None, row["place"] or 0, row["model"]))
     return list(_compare(change, {int(number): at for at, number in enumerate(change.model_ids)}, shown))

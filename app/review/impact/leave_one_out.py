@@ -58,15 +58,9 @@ def leave_out(
     twenty of the counted votes, where a model would lose its score, and where votes weigh less because annotators push
     a model.
 
-    Parameters
-    ----------
-    in_fit, unflagged : annotators whose votes count, and of those the ones in the unit, shape (n_annotators,)
-    annotators : positions among the input's annotators
-
-    Raises
-    ------
-    RatingError
-        No votes are left, or those left have no ranking.
+    `in_fit`, `unflagged`: annotators whose votes count, and of those the ones in the unit, shape (n_annotators,).
+    `annotators`: positions among the input's annotators.
+    Raises RatingError: no votes are left, or those left have no ranking.
     """
     base = fit_input.fit_again(in_fit, unflagged)
     before, few = base.models.score, base.models.provisional  # without intervals none is too wide
