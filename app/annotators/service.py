@@ -6,6 +6,7 @@ from sqlalchemy import Connection
 from app.annotators import queries as store
 from app.annotators.schemas import Action, Decision, FoundAnnotator, PastEvidence, VotesSummary
 from app.audit import service as audit
+from app.database.ids import as_id
 from app.errors import ConflictError, NotFoundError
 from app.naming.names import name_error
 from app.naming.service import naming_of
@@ -59,7 +60,7 @@ def find_annotator(conn: Connection, reference: str) -> FoundAnnotator:
     row = None
     if name_error(reference) is None:
         keys = naming_of(conn).matching_keys(reference)
-        row = store.find_annotator(conn, public_id=_uuid(reference), keys=keys)
+        row = store.find_annotator(conn, public_id=as_id(reference), keys=keys)
     if row is None:
         # The message leaves the reference out: it may be a raw key, and errors are logged.
         raise NotFoundError("there is no annotator with this id or key")
@@ -77,13 +78,6 @@ def list_history(
     """Return the annotator's figures in past snapshots, the newest first, those with a number below `before`."""
     rows = store.list_history(conn, annotator.annotator_id, limit=limit, before=before)
     return [PastEvidence.model_validate(dict(row)) for row in rows]
-
-
-def _uuid(text: str) -> UUID | None:
-    try:
-        return UUID(text)
-    except ValueError:
-        return None
 
 
 OVERRIDES: dict[str, str | None] = {

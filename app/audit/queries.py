@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, RowMapping, func, insert, select
 
+from app.database.engine import database_time
 from app.database.tables import audit_log
 
 # One entry at a time, because each needs the hash of the one before. The number must differ from those of other locks.
@@ -22,8 +23,7 @@ class Head(NamedTuple):
 def lock_log(conn: Connection) -> datetime:
     """Lock the log against other writers until this transaction ends; return the database's time."""
     conn.execute(select(func.pg_advisory_xact_lock(_APPEND_LOCK)))
-    now: datetime = conn.execute(select(func.clock_timestamp())).scalar_one()
-    return now
+    return database_time(conn)
 
 
 def read_head(conn: Connection) -> Head | None:

@@ -1,5 +1,6 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from functools import partial
 from threading import Lock
 from typing import Any, Self, cast
@@ -232,3 +233,9 @@ def _set_up_connection(connection: Any, _record: object) -> None:
         for name, value in SESSION_SETTINGS.items():
             cursor.execute("SELECT set_config(%s, %s, false)", (name, value))
     connection.commit()
+
+
+def database_time(conn: Connection) -> datetime:
+    """Return the time by the database's clock."""
+    now: datetime = conn.execute(select(func.clock_timestamp())).scalar_one()
+    return now

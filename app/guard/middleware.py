@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, TypeVar
-from uuid import UUID
 
 import structlog
 from prometheus_client import Counter, Histogram
@@ -14,7 +13,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.database.ids import new_id
+from app.database.ids import as_id, new_id
 from app.errors import StableArenaError
 from app.guard.back_off import WAITED
 from app.guard.limits import IN_PROGRESS, RATE_LIMIT_HEADERS
@@ -149,18 +148,10 @@ def _without_keys(path: str) -> str:
     if not found:
         return path
     reference, slash, tail = rest.rpartition("/")
-    if not slash or not tail.isalpha() or _is_id(rest):
+    if not slash or not tail.isalpha() or as_id(rest):
         # The whole rest is the key, with its slashes, unless a plain word such as /history follows it.
         reference, slash, tail = rest, "", ""
-    return f"{before}{found}{reference if _is_id(reference) else _HIDDEN}{slash}{tail}"
-
-
-def _is_id(text: str) -> bool:
-    try:
-        UUID(text)
-    except ValueError:
-        return False
-    return True
+    return f"{before}{found}{reference if as_id(reference) else _HIDDEN}{slash}{tail}"
 
 
 class CrossOrigin:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, time
 from sqlalchemy import Connection
 
 from app.audit import service as audit
+from app.database.engine import database_time
 from app.errors import BadInputError, ConflictError, FieldError
 from app.models import queries as store
 from app.models.contestants import ALWAYS, Contestants, Rule, read_contestants
@@ -79,7 +80,7 @@ def mark_changed(conn: Connection, reference: str, change: NewVersion, *, marked
     Raises ConflictError: the name that the earlier model gets is taken.
     """
     store.lock_names(conn)
-    if change.at > store.database_time(conn):
+    if change.at > database_time(conn):
         raise BadInputError("the time lies in the future", (FieldError("/at", "must not lie in the future"),))
     found = find_model(conn, reference)
     if (rule := _rule(read_contestants(conn), found.model_id, change.at)) is not None:

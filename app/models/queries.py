@@ -126,9 +126,3 @@ def find_former(conn: Connection, model_id: int, before: datetime) -> int | None
     c = model_merges.c
     meant = select(c.into_id).where(c.model_id == model_id, c.before == before, c.into_id.is_not(None))
     return conn.execute(meant.order_by(c.id.desc()).limit(1)).scalar_one_or_none()
-
-
-def database_time(conn: Connection) -> datetime:
-    """Return the time on the database's clock."""
-    now: datetime = conn.execute(select(func.clock_timestamp())).scalar_one()
-    return now

@@ -132,12 +132,6 @@ class Ended(NamedTuple):
     at: datetime
 
 
-def database_time(conn: Connection) -> datetime:
-    """Return the time by the database's clock."""
-    now: datetime = conn.execute(select(func.clock_timestamp())).scalar_one()
-    return now
-
-
 def last_ended(conn: Connection) -> Ended | None:
     """Return how the last refit ended; None if none has ended.
 

@@ -3,11 +3,11 @@ from typing import Literal, NamedTuple
 
 from sqlalchemy import Connection
 
+from app.database.engine import database_time
 from app.database.leases import lease_is_free, seconds_until_free
 from app.policy.service import current_policy
 from app.refits.queries import (
     ImportsSince,
-    database_time,
     imports_since_refit,
     last_ended,
     refit_is_queued,

@@ -4,6 +4,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
+from app.database.ids import as_id
 from app.errors import NotFoundError
 from app.snapshots import queries as store
 from app.snapshots.first_leaderboard import describe_wait
@@ -67,10 +68,7 @@ def parse_reference(reference: str) -> UUID | int | None:
     if reference.isascii() and reference.isdigit():
         number = int(reference[:11])
         return number if number <= _LARGEST_NUMBER else None
-    try:
-        return UUID(reference)
-    except ValueError:
-        return None
+    return as_id(reference)
 
 
 def missing_snapshot(conn: Connection, reference: str | None, as_of: datetime | None = None) -> NotFoundError:

@@ -12,10 +12,9 @@ from sqlalchemy import insert, text
 from typer.testing import CliRunner
 
 from app.battles.exposure.intended import show_probabilities
-from app.battles.exposure.queries import database_time
 from app.battles.queries import add_candidate_sets
 from app.cli.command import application
-from app.database.engine import Database
+from app.database.engine import Database, database_time
 from app.database.ids import new_id
 from app.database.tables import battles
 from app.rating.sampling.pair_weights import PairWeights

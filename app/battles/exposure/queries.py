@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -60,12 +60,6 @@ class Chosen:
             *([c.snapshot_id == self.snapshot_id] if self.snapshot_id is not None else []),
             *([literal(self.tag) == func.any(c.tags)] if self.tag is not None else []),
         )
-
-
-def database_time(conn: Connection) -> datetime:
-    """Return the time on the database's clock, a microsecond on: battles drawn by now are in the period up to it."""
-    now: datetime = conn.execute(select(func.clock_timestamp())).scalar_one()
-    return now + timedelta(microseconds=1)
 
 
 def count_all(conn: Connection, chosen: Chosen) -> RowMapping:

@@ -22,6 +22,7 @@ from app.battles.exposure.schemas import (
     PromptExposure,
     TagExposure,
 )
+from app.database.engine import database_time
 from app.errors import BadInputError, FieldError
 from app.rating.verdict.winner import adjust_winner
 from app.snapshots.confidence import find_confidence
@@ -49,7 +50,7 @@ def report_exposure(
     Raises BadInputError: the period is empty or longer than a year.
     """
     found = None if snapshot is None else find_snapshot(conn, snapshot)
-    until = until or store.database_time(conn)
+    until = until or database_time(conn) + timedelta(microseconds=1)  # battles drawn by now are in the period
     if until < EARLIEST:
         raise _wrong("/until", f"must be after {EARLIEST:%Y}")
     since = since or (until - USUAL_PERIOD if found is None else max(found.published_at, until - LONGEST_PERIOD))

@@ -20,7 +20,7 @@ from sqlalchemy import (
     update,
 )
 
-from app.database.ids import new_id
+from app.database.ids import as_id, new_id
 from app.database.tables import (
     annotators,
     imports,
@@ -89,10 +89,8 @@ def votes_of(target: Target, key: Any) -> ColumnElement[bool]:
         case "model":
             meant = or_(c.model_a_id == key, c.model_b_id == key, ranks(key))
         case "battle":
-            try:
-                meant = or_(c.battle_id == key, c.sealed_battle_id == UUID(key))
-            except ValueError:  # no sealed battle: those have UUIDs
-                meant = c.battle_id == key
+            sealed = as_id(key)
+            meant = c.battle_id == key if sealed is None else or_(c.battle_id == key, c.sealed_battle_id == sealed)
     return meant
 
 

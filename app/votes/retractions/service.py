@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 from app.annotators.service import find_annotator
 from app.audit import service as audit
 from app.auth.callers import Caller
+from app.database.ids import as_id
 from app.errors import ConflictError, NotFoundError, ScopeMissingError
 from app.models.service import find_model
 from app.naming.names import name_error
@@ -138,10 +139,8 @@ def _retract(
 
 
 def _find_vote(conn: Connection, reference: str) -> tuple[UUID, str]:
-    try:
-        vote_id = UUID(reference)
-    except ValueError:
-        raise NotFoundError("there is no such vote: votes are named by their ids") from None
+    if (vote_id := as_id(reference)) is None:
+        raise NotFoundError("there is no such vote: votes are named by their ids")
     if not any_vote(conn, store.votes_of("vote", vote_id)):
         raise NotFoundError(f"there is no vote {vote_id}")
     return vote_id, str(vote_id)
@@ -164,10 +163,8 @@ def _find_annotator(conn: Connection, reference: str) -> tuple[int, str]:
 
 
 def _find_import(conn: Connection, reference: str) -> tuple[UUID, str]:
-    try:
-        import_id = UUID(reference)
-    except ValueError:
-        raise NotFoundError("there is no such import: imports are named by their ids") from None
+    if (import_id := as_id(reference)) is None:
+        raise NotFoundError("there is no such import: imports are named by their ids")
     if not store.stop_import(conn, import_id, detail="its votes were retracted before it ended"):
         raise NotFoundError(f"there is no import {import_id}")
     return import_id, str(import_id)
