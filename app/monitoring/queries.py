@@ -105,7 +105,7 @@ def count_deliveries(conn: Connection) -> dict[str, int]:
     return {row[0]: row[1] for row in rows}
 
 
-def webhook_delays(conn: Connection) -> Sequence[Row[Any]]:
+def webhook_delays(conn: Connection) -> Sequence[Row[Any, Any, Any]]:
     """Return each `webhook`, its `receiver`, and for how many `seconds` its oldest message waits, the longest first.
 
     Those that are paused or deleted are left out: their messages wait on purpose.
@@ -144,7 +144,7 @@ def count_annotators(conn: Connection) -> dict[str, int]:
     return {row[0]: row[1] for row in conn.execute(select(standing, func.count()).group_by(standing))}
 
 
-def ending_keys(conn: Connection, within: timedelta) -> Sequence[Row[Any]]:
+def ending_keys(conn: Connection, within: timedelta) -> Sequence[Row[Any, Any, Any]]:
     """Return `name`, `prefix` and `seconds_left` of the keys that end soon and were not rotated, first first."""
     c = api_keys.c
     left = cast(func.extract("epoch", c.expires_at - func.clock_timestamp()), Double).label("seconds_left")
@@ -153,7 +153,7 @@ def ending_keys(conn: Connection, within: timedelta) -> Sequence[Row[Any]]:
     return conn.execute(statement.order_by(c.expires_at)).all()
 
 
-def find_lease(conn: Connection, name: str) -> Row[Any] | None:
+def find_lease(conn: Connection, name: str) -> Row[Any, Any] | None:
     """Return the last `holder` of a lease, and for how many `seconds_left` it still holds it."""
     left = cast(func.extract("epoch", leases.c.expires_at - func.clock_timestamp()), Double).label("seconds_left")
     return conn.execute(select(leases.c.holder, left).where(leases.c.name == name)).one_or_none()

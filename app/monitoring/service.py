@@ -80,12 +80,12 @@ class ServiceFigures:
     imports: Mapping[str, int]
     imported: Mapping[str, int]
     deliveries: Mapping[str, int]
-    webhook_delays: Sequence[Row[Any]]
+    webhook_delays: Sequence[Row[Any, Any, Any]]
     votes_not_in_board: int
     first_leaderboard_is_late: bool
     standings: Mapping[str, int]
-    keys_ending: Sequence[Row[Any]]
-    lease: Row[Any] | None
+    keys_ending: Sequence[Row[Any, Any, Any]]
+    lease: Row[Any, Any] | None
     newest: SnapshotFigures | None
 
     @property
