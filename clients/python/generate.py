@@ -32,9 +32,8 @@ _OPTIONS = (
 )  # fmt: skip
 
 
-def describe() -> dict[str, Any]:
+def describe(description: dict[str, Any]) -> dict[str, Any]:
     """Return the schemas that the client needs. What the service checks, such as lengths, is left to the service."""
-    description = create_app(Settings()).openapi()
     schemas = description["components"]["schemas"]
     operations = [one for verbs in description["paths"].values() for one in verbs.values()]
     chosen = {one["operationId"]: one for one in operations if one["operationId"] in OPERATIONS}
@@ -107,7 +106,7 @@ def generate(description: dict[str, Any]) -> str:
 
 def main() -> None:
     """Write the models, if the description has changed."""
-    description = describe()
+    description = describe(create_app(Settings()).openapi())
     if not MODELS.exists() or not MODELS.read_text(encoding="utf-8").startswith(f"{header(description)}\n"):
         MODELS.write_text(generate(description), encoding="utf-8")
 

@@ -64,7 +64,7 @@ def test_least_votes_are_where_the_curves_meet() -> None:
 
 def test_the_commands_of_the_laboratory(run_lab: Callable[..., Result]) -> None:
     sealed = run_lab(
-        "sealed", "--repeats", 1, "--annotators", 40, "--votes-each", 20, "--target", 3, "--processes", 1,
+        "sealed", "--repeats", 1, "--annotators", 20, "--votes-each", 20, "--target", 3, "--processes", 1,
         "--format", "json",
     )  # fmt: skip
     assert (sealed.exit_code, sealed.stderr) == (0, "")

@@ -179,7 +179,9 @@ def test_exclude_reinstate_withdraw(ask: Ask, crowd: list[str], refit: Ask, deci
     assert [one["action"] for one in look_up("honest 0")["decisions"]] == ["withdraw", "reinstate", "exclude"]
 
 
-@pytest.mark.parametrize(("action", "standing"), [("reinstate", "active"), ("trust", "trusted")])
+@pytest.mark.parametrize(
+    ("action", "standing"), [("reinstate", "active"), pytest.param("trust", "trusted", marks=pytest.mark.campaign)]
+)
 def test_a_decision_holds_against_the_rule(
     ask: Ask, crowd: list[str], refit: Ask, change_policy: Ask, decide: Ask, look_up: Ask, action: str, standing: str
 ) -> None:

@@ -58,6 +58,10 @@ def test_what_may_be_left_out_has_no_default_of_null(description: dict[str, Any]
 
 def test_what_is_public_asks_for_no_key(description: dict[str, Any]) -> None:
     assert operations(description)["get /leaderboard"]["security"] == []
+
+
+@pytest.mark.campaign
+def test_what_is_closed_asks_for_a_key() -> None:
     closed = create_app(Settings(public_leaderboard=False)).openapi()
     assert operations(closed)["get /leaderboard"]["security"] == [{"apiKey": ["read"]}]
 

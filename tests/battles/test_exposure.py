@@ -19,7 +19,6 @@ from app.database.ids import new_id
 from app.database.tables import battles
 from app.rating.sampling.pair_weights import PairWeights
 from app.snapshots.service import find_snapshot
-from tests.fixtures.environment import Configure
 
 Ask = Callable[..., dict[str, Any]]
 Add = Callable[..., None]
@@ -125,7 +124,7 @@ def test_what_a_snapshot_intended_and_the_best_of_many(
     stored_crowd: None,
     run_refit: Callable[..., Any],
     ask: Ask,
-    configure: Configure,
+    on_database: None,
 ) -> None:
     run_refit()
     with database.begin() as conn:
@@ -151,7 +150,6 @@ def test_what_a_snapshot_intended_and_the_best_of_many(
     assert (acme["best"]["model"], acme["best"]["score"]) == (best["model"], pytest.approx(best["score"]))
     adjusted = acme["best"]
     assert adjusted["adjusted_lower"] < adjusted["adjusted_score"] <= adjusted["score"] < adjusted["adjusted_upper"]
-    configure(DATABASE_URL=database.url.render_as_string(hide_password=False))
     arguments = ["battles", "exposure", "--snapshot", str(snapshot.number)]
     table = CliRunner().invoke(application, arguments).stdout
     assert all(word in table for word in ("model 5", "Acme", "english", f"{adjusted['adjusted_score']:.1f}"))

@@ -8,8 +8,6 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from app.cli.command import application
-from app.database.engine import Database
-from tests.fixtures.environment import Configure
 
 RunCli = Callable[..., Result]
 
@@ -30,12 +28,6 @@ def run_cli() -> RunCli:
         return CliRunner().invoke(application, [str(argument) for argument in arguments])
 
     return run
-
-
-@pytest.fixture
-def on_database(database: Database, configure: Configure) -> None:
-    """Point the commands at the test's database."""
-    configure(DATABASE_URL=database.url.render_as_string(hide_password=False))
 
 
 @pytest.fixture(scope="session")

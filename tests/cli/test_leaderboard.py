@@ -118,21 +118,17 @@ def test_annotators_are_listed_and_decided_on(arena: None, run_cli: RunCli) -> N
     assert f"({shadow[0]['shadow_ability']:.3f})" in run_cli("annotators", "--standing", "excluded").stdout
 
 
-@pytest.mark.parametrize(
-    ("arguments", "status"),
-    [
+def test_decisions_that_cannot_be(arena: None, run_cli: RunCli) -> None:
+    for arguments, status in (
         (["decide", "nobody", "exclude", "--reason", "a test"], 1),
         (["decide", "k00", "dismiss", "--reason", "no flag"], 1),
         (["decide", "k00", "exclude", "--reason", " "], 2),
         (["decide", "k00", "exclude"], 2),
         (["decide", "k00", "ban", "--reason", "a test"], 2),
         (["--standing", "odd"], 2),
-    ],
-)
-def test_decisions_that_cannot_be(arena: None, run_cli: RunCli, arguments: list[str], status: int) -> None:
-    result = run_cli("annotators", *arguments)
-    assert result.exit_code == status
-    assert result.stdout == ""
+    ):
+        result = run_cli("annotators", *arguments)
+        assert (result.exit_code, result.stdout) == (status, ""), arguments
 
 
 def test_reproducing_a_snapshot(arena: None, database: Database, run_cli: RunCli) -> None:

@@ -72,9 +72,10 @@ def test_a_model_changes_and_has_not_changed(printed: Callable[..., str]) -> Non
     )
 
 
-@pytest.mark.parametrize(
-    ("arguments", "exit_code", "said"),
-    [
+def test_what_is_refused(run_cli: RunCli, printed: Callable[..., str]) -> None:
+    printed("add", "ant")
+    printed("add", "bee")
+    for arguments, exit_code, said in (
         (["rename", "nothing", "x"], 1, "there is no model 'nothing'"),
         (["changed", "ant", "--at", "2199-01-01"], 2, "the time lies in the future"),
         (["merge", "ant", "--into", "ant"], 1, "'ant' cannot be merged into itself"),
@@ -87,13 +88,7 @@ def test_a_model_changes_and_has_not_changed(printed: Callable[..., str]) -> Non
         (["set", "ant", "--link", "ftp://x.example"], 2, "link: must begin with http:// or https://"),
         (["set", "ant"], 2, "nothing to set"),
         (["archive", "nothing"], 1, "there is no model 'nothing'"),
-    ],
-)
-def test_what_is_refused(
-    run_cli: RunCli, printed: Callable[..., str], arguments: list[str], exit_code: int, said: str
-) -> None:
-    printed("add", "ant")
-    printed("add", "bee")
-    result = run_cli("models", *arguments)
-    assert (result.exit_code, result.stdout) == (exit_code, "")
-    assert said in result.stderr
+    ):
+        result = run_cli("models", *arguments)
+        assert (result.exit_code, result.stdout) == (exit_code, ""), arguments
+        assert said in result.stderr

@@ -14,7 +14,7 @@ def arena(on_database: None, vote_file: Path, run_cli: RunCli) -> None:
     assert run_cli("import", vote_file).exit_code == 0
 
 
-@pytest.mark.usefixtures("arena")
+@pytest.mark.usefixtures("on_database")
 def test_show_and_set(run_cli: RunCli) -> None:
     assert "Version 1, set by migration: defaults" in run_cli("policy").stdout
     result = run_cli("policy", "set", "min_votes=20", "on_low_ability=exclude", "ability_cap=null", "--reason", " try ")
@@ -57,7 +57,7 @@ def test_preview_says_why_the_refit_would_wait(run_cli: RunCli) -> None:
     assert f"The refit would wait for review: {reason}." in told
 
 
-@pytest.mark.usefixtures("arena")
+@pytest.mark.usefixtures("on_database")
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -74,7 +74,7 @@ def test_what_is_no_change(run_cli: RunCli, change: str, words: str) -> None:
     assert words in result.stderr
 
 
-@pytest.mark.usefixtures("arena")
+@pytest.mark.usefixtures("on_database")
 def test_a_reason_is_needed(run_cli: RunCli) -> None:
     assert run_cli("policy", "set", "min_votes=3").exit_code == 2
     assert run_cli("policy", "set", "min_votes=3", "--reason", " ").exit_code == 2

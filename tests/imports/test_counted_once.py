@@ -25,6 +25,8 @@ from app.models.schemas import NewAlias
 from app.models.service import add_alias
 from tests.fixtures.environment import Configure
 
+pytestmark = pytest.mark.usefixtures("on_database", "own_folder")
+
 Post = Callable[..., Any]
 HEADER = "annotator,model_a,model_b,winner,timestamp\n"
 ROWS = [
@@ -32,11 +34,6 @@ ROWS = [
     for k in range(5)
     for i, j in combinations(range(5), 2)
 ]
-
-
-@pytest.fixture(autouse=True)
-def _here(database: Database, configure: Configure, own_folder: Path) -> None:
-    configure(DATABASE_URL=database.url.render_as_string(hide_password=False))
 
 
 def write(name: str, rows: list[str], header: str = HEADER) -> Path:
@@ -100,8 +97,9 @@ def test_repeats_can_be_meant(database: Database) -> None:
     assert counting(database) == 100
 
 
-@pytest.mark.parametrize("times", ["microseconds", "seconds", "days", "none"])
-@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize(
+    ("times", "swapped"), [("microseconds", False), ("seconds", True), ("days", False), ("none", True)]
+)
 def test_the_same_votes_in_another_notation(database: Database, times: str, swapped: bool) -> None:
     done("import", write("votes.csv", ROWS))
     frame = pl.read_csv("votes.csv", try_parse_dates=True)

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -53,9 +53,9 @@ def scrape(client: Client, keys: dict[str, str]) -> Scrape:
 
 @pytest.fixture
 def growth(scrape: Scrape) -> Callable[..., float]:
-    """How much a counter has grown since the test began: counts are the process's, and other tests count too."""
-    before = scrape()
-    return lambda name, **labels: value(scrape(), name, **labels) - value(before, name, **labels)
+    """How much a counter has grown until it is first asked: counts are the process's, and other tests count too."""
+    before, after = scrape(), cache(scrape)
+    return lambda name, **labels: value(after(), name, **labels) - value(before, name, **labels)
 
 
 def test_votes_are_counted_by_what_became_of_them(ask: Any, growth: Callable[..., float]) -> None:

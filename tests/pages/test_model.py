@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
-import pytest
 from httpx import Client
 
 from app.pages.formatting import model_address
@@ -68,16 +67,17 @@ def test_by_another_method(client: Client, three: int) -> None:
     assert text_of(page.one(".//th/a[@aria-current='true']")) == "m-ELO"
 
 
-@pytest.mark.parametrize("name", ["meta-llama/Llama-3", "../up?#%", "a/./b", "<b>&amp;'\"", "ü 模型", "?", "\\", "x/"])
-def test_every_name_has_a_page(client: Client, publish: Publish, name: str) -> None:
-    publish({("am-elo", ""): {name: {}, "other": {}}}, matchups=[(name, "other", 2, 0, 1, 0.6, 0.5, 0.7)])
-    page = visit(client, name)
-    assert page.text(".//h1") == name
-    other = visit(client, "other")
-    link = next(one for one in other.all(".//tbody/tr/th/a") if text_of(one) == name)
-    assert Page(client.get(link.get("href", ""))).text(".//h1") == name
-    method = next(one for one in page.all(".//tbody/tr/th/a") if text_of(one) == "am-ELO").get("href", "")
-    assert Page(client.get(client.get(model_address(name)).url.join(method))).text(".//h1") == name
+def test_every_name_has_a_page(client: Client, publish: Publish) -> None:
+    names = ["meta-llama/Llama-3", "../up?#%", "a/./b", "<b>&amp;'\"", "ü 模型", "?", "\\", "x/"]
+    played = [(name, "other", 2, 0, 1, 0.6, 0.5, 0.7) for name in names]
+    publish({("am-elo", ""): {name: {} for name in (*names, "other")}}, matchups=played)
+    links = {text_of(one): one.get("href", "") for one in visit(client, "other").all(".//tbody/tr/th/a")}
+    for name in names:
+        page = visit(client, name)
+        assert page.text(".//h1") == name
+        assert Page(client.get(links[name])).text(".//h1") == name
+        method = next(one for one in page.all(".//tbody/tr/th/a") if text_of(one) == "am-ELO").get("href", "")
+        assert Page(client.get(client.get(model_address(name)).url.join(method))).text(".//h1") == name
 
 
 def test_what_is_known_of_a_model(client: Client, three: int, ask: Callable[..., Any]) -> None:

@@ -72,7 +72,7 @@ def newcomer(votes: int, annotators: int) -> list[dict[str, str]]:
     ("votes", "annotators", "policy", "provisional"),
     [
         (29, 12, {}, True),
-        (40, 4, {}, True),
+        pytest.param(40, 4, {}, True, marks=pytest.mark.campaign),
         (40, 12, {}, False),
         (29, 4, {"min_model_votes": 0, "min_model_annotators": 0}, False),
     ],

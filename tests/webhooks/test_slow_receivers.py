@@ -94,7 +94,11 @@ def deliveries(ask: Ask, webhook: str) -> list[tuple[str, str | None]]:
 
 @pytest.mark.parametrize(
     ("first", "dripped"),
-    [(STATUS + b"X: ", b"a"), (b"", EARLY_HINTS), (b"", EARLY_HINTS * 200)],
+    [
+        (STATUS + b"X: ", b"a"),
+        pytest.param(b"", EARLY_HINTS, marks=pytest.mark.campaign),
+        pytest.param(b"", EARLY_HINTS * 200, marks=pytest.mark.campaign),
+    ],
     ids=["a byte at a time", "endless 1xx", "a flood of 1xx"],
 )
 def test_a_receiver_that_drips_keeps_no_message_from_the_others(
