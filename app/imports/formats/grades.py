@@ -1,7 +1,6 @@
 """Grades of answers as rankings: those that one annotator gives to the models on one item are one ranking."""
 
 import json
-import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -41,9 +40,12 @@ class RankingsOfGrades:
         grade: Input = "rank" if "rank" in wanted else "grade"
         keys = [name for name in _KEYS if name in wanted]
         others = [name for name in wanted if name not in (*keys, "model", grade)]
-        order = pl.col(grade).cast(pl.Float64, strict=False) * (1 if grade == "rank" else -1)
+        number, given = pl.col(grade).cast(pl.Float64, strict=False), pl.col(grade).fill_null("") != ""
+        strange = frame.filter(given & ~number.is_finite().fill_null(value=False))["record"]
+        faults |= dict.fromkeys(strange, f"{wanted[grade]} must be a number")
+        order = number * (1 if grade == "rank" else -1)
         groups = (
-            frame.filter((pl.col(grade).fill_null("") != "") | pl.col("record").is_in(list(faults)))
+            frame.filter(given | pl.col("record").is_in(list(faults)))
             .group_by(keys, maintain_order=True)
             .agg("record", "model", order.alias("order"), pl.col(others).drop_nulls().first())
         )
@@ -52,7 +54,7 @@ class RankingsOfGrades:
         ambiguous, rankings, self._records = dict[int, str](), list[str | None](), []
         for records, models, orders, item in groups.select("record", "model", "order", "battle_id").iter_rows():
             bad = next((record for record in records if record in faults), None)
-            fault = faults[bad] if bad is not None else _fault(models, orders, item, wanted[grade])
+            fault = faults[bad] if bad is not None else _fault(models, item)
             if fault:
                 ambiguous[len(rankings)] = fault
             rankings.append(None if fault or len(models) == 1 else _ranking(models, orders))
@@ -80,12 +82,10 @@ class RankingsOfGrades:
         return pl.concat(frames[1:] or frames).with_row_index("record"), faults
 
 
-def _fault(models: Sequence[str | None], orders: Sequence[float | None], item: str | None, grade: str) -> str:
+def _fault(models: Sequence[str | None], item: str | None) -> str:
     """Return what is wrong with the grades of an item; empty where they make a ranking."""
     if not item:
         return "there is no item"
-    if any(order is None or not math.isfinite(order) for order in orders):
-        return f"{grade} must be a number"
     if len(set(models)) < len(models):
         return f"{item[:100]!r} has two grades of a model by the same annotator"
     if len(models) > MOST_RANKED:

@@ -178,7 +178,7 @@ EXPECTED = {
     "grades.csv": Expected(
         [("j1", "elk", "owl", A), ("j1", "elk", "owl", B), ("j2", "elk", "owl", TIE)],
         skipped=1,
-        faults=["line 10", "line 12"],
+        faults=["line 11", "line 12"],
         battle="i1/elk/owl",
     ),
     "ranks.jsonl": Expected(

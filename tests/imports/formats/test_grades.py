@@ -58,7 +58,7 @@ def test_what_is_wrong_with_a_log_is_said(write: Write) -> None:
     file = read_vote_file(write("logs.jsonl", content), ReadOptions(criterion="clear"))
     assert file.notes == ["the log of fox has the status error"]
     assert [(fault.pointer, fault.detail) for fault in file.faults] == [
-        ("sample 0 of owl", "rating must be a number"), ("sample 1 of fox", "rating must be text, is a list"),
+        ("sample 0 of fox", "rating must be a number"), ("sample 1 of fox", "rating must be text, is a list"),
     ]  # fmt: skip
 
 
