@@ -4,7 +4,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -68,24 +68,37 @@ def prefix_of(prefix: str, file: Path) -> str:
 def given_files(files: Sequence[Path]) -> Iterator[list[Path]]:
     """Give the files to read while the block runs; standard input is stored in a file, whose kind its content shows.
 
+    Several files of one JSON object each are joined: a log of Inspect has the grades of one model.
+
     Raises BadInputError: standard input is named twice, or it is a terminal.
     """
-    if STDIN not in files:
+    joined = len(files) > 1 and all(map(_is_one_object, files))
+    if STDIN not in files and not joined:
         yield list(files)
         return
     if list(files).count(STDIN) > 1:
         raise BadInputError("- stands for standard input, which can be read once")
-    if sys.stdin.isatty():
+    if not joined and sys.stdin.isatty():
         raise BadInputError("- reads votes from standard input, but that is the terminal: give a file or a pipe")
     with tempfile.TemporaryDirectory(prefix="stable-arena-") as folder:
         stored = Path(folder) / "stdin"
         with stored.open("wb") as copy:
-            shutil.copyfileobj(sys.stdin.buffer, copy)
-        stored = stored.rename(stored.with_name(f"stdin{_ending(stored)}"))
+            for file in files if joined else [STDIN]:
+                with nullcontext(sys.stdin.buffer) if file == STDIN else file.open("rb") as content:
+                    shutil.copyfileobj(content, copy)
+        stored = stored.rename(stored.with_name(f"{'logs' if joined else 'stdin'}{_ending(stored)}"))
         try:
-            yield [stored if file == STDIN else file for file in files]
+            yield [stored] if joined else [stored if file == STDIN else file for file in files]
         except BadInputError as error:
-            raise _called(error, str(stored)) from error
+            raise _called(error, str(stored), "the logs" if joined else _CALLED) from error
+
+
+def _is_one_object(file: Path) -> bool:
+    """Return whether a file begins with a brace alone in its line, as programs write one object."""
+    if file.suffix != ".json" or not file.is_file():
+        return False
+    with file.open("rb") as content:
+        return content.readline(3).strip() == b"{"
 
 
 def _ending(file: Path) -> str:
@@ -102,6 +115,6 @@ def _ending(file: Path) -> str:
     return (".json" if first.lstrip().startswith(("[", "{")) else ".csv") + packed
 
 
-def _called(error: BadInputError, path: str) -> BadInputError:
-    errors = tuple(FieldError(one.pointer.replace(path, _CALLED), one.detail) for one in error.errors)
-    return BadInputError(error.detail.replace(path, _CALLED), errors, n_errors=error.n_errors)
+def _called(error: BadInputError, path: str, called: str) -> BadInputError:
+    errors = tuple(FieldError(one.pointer.replace(path, called), one.detail) for one in error.errors)
+    return BadInputError(error.detail.replace(path, called), errors, n_errors=error.n_errors)

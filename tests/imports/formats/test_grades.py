@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from app.cli.inputs import given_files
 from app.imports.formats import ReadOptions, VoteReader, read_vote_file
 from app.imports.formats.errors import NoVotesError
 
@@ -48,6 +49,15 @@ def test_logs_of_inspect(content: str, write: Write) -> None:
     assert batch.votes.select("annotator", "battle_id", "criterion", "outcome").rows() == VOTES
     assert set(batch.votes["annotator_kind"]) == {"judge"}
     assert (batch.skipped, reader.notes) == (1, [])
+
+
+def test_commands_join_logs(write: Write) -> None:
+    logs = [write(f"{log['eval']['model']}.json", json.dumps(log, indent=2)) for log in (OWL, ELK)]
+    with given_files(logs) as files:
+        (batch,) = VoteReader(*files, ReadOptions()).batches(max_faults=1)
+        assert batch.votes.select("annotator", "battle_id", "criterion", "outcome").rows() == VOTES
+    with given_files([logs[0], write("votes.json", "[]")]) as files:
+        assert [file.name for file in files] == ["owl.json", "votes.json"]
 
 
 def test_what_is_wrong_with_a_log_is_said(write: Write) -> None:
