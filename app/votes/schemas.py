@@ -299,7 +299,7 @@ def object_with(field: str, body: bytes) -> dict[str, Any] | None:
 
 def vote_type(body: bytes) -> type[Vote | RankedVote]:
     """Return what a vote that names its models is: on a pair, or a ranking."""
-    return Vote if object_with("ranking", body) is None else RankedVote
+    return RankedVote if b'"ranking"' in body and object_with("ranking", body) is not None else Vote
 
 
 def parse_as(body_type: type[Body], body: bytes) -> Body:

@@ -39,6 +39,7 @@ OPTIONAL = (
     "winner",
 )
 KINDS = ("human", "judge")
+_OF_PAIR: tuple[Input, ...] = ("model_a", "model_b", "winner", "features")
 SHOWN_CHARACTERS = 80
 _PLAIN_NAME = r"^[!-~]([ -~]{0,498}[!-~])?$"
 """Printable ASCII of a valid length is a valid name; only other names are checked one by one."""
@@ -126,7 +127,7 @@ def check_batch(
     frame = frame.filter(~no_vote)
 
     rankings, bad_rankings = _parsed(frame["ranking"].alias("ranked_names"), parse_ranking)
-    of_pair = (_is_given(frame[name]) for name in ("model_a", "model_b", "winner", "features"))
+    of_pair = (_is_given(frame[name]) for name in (*_OF_PAIR, *(form.measures if form.kept else ())))
     beside = rankings.is_not_null() & reduce(or_, of_pair)
     frame = _with_first_pairs(frame, rankings)
     outcome = frame["winner"].replace_strict(dict(schema.winners), default=None, return_dtype=pl.Int8)

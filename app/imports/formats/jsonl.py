@@ -22,6 +22,7 @@ LOOKED_AT_FOR_COLUMNS = 100
 """Objects whose keys make the file's columns; later objects may have more optional fields."""
 
 
+_TOO_LATE = f"after record {LOOKED_AT_FOR_COLUMNS}, but the first records say what is measured: put one with it there"
 _BLANKS = re.compile(r"\s*")
 _SIGNS = {("[", "begin"): "first", (",", "next"): "item", ("]", "first"): "end", ("]", "next"): "end"}
 """Sign and state → the state after it, for the signs between the objects of a list."""
@@ -30,7 +31,8 @@ _SIGNS = {("[", "begin"): "first", (",", "next"): "item", ("]", "first"): "end",
 class JsonlSource:
     """A file with a JSON object on each line, one list of objects, or indented objects one after the other.
 
-    It may be compressed; blank lines are skipped. The records of an evaluation's log are its grades.
+    It may be compressed; blank lines are skipped. The records of an evaluation's log are its grades. Columns of
+    `not_late` must be in one of the first objects, if they are in any.
     """
 
     kind = "jsonl"
@@ -38,6 +40,7 @@ class JsonlSource:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._repeated: str | None = None
+        self.not_late: set[str] = set()
         self._statuses: dict[str, None] = {}
         self._decoder = json.JSONDecoder(object_pairs_hook=self._as_object)
 
@@ -67,10 +70,13 @@ class JsonlSource:
 
         Raises UnreadableFileError: a line is not a JSON object, or the file is not UTF-8.
         """
-        objects = self.objects()
+        objects, refused = self.objects(), self.not_late.difference(self.columns)
         while True:
             some, ambiguous = list[dict[str, Any]](), dict[int, str]()
             for record, repeated in islice(objects, LINES_PER_BATCH):
+                if not refused.isdisjoint(record):
+                    late = next(name for name in record if name in refused)
+                    raise UnreadableFileError(f"{self._path}: {late} first comes {_TOO_LATE}")
                 if repeated is not None:
                     ambiguous[len(some)] = f"an object has the name {repeated[:100]!r} more than once"
                 some.append(record)

@@ -28,6 +28,11 @@ IN_ORDER = (
 """Formats whose records are one vote each, with the answers in the order of the file."""
 
 
+def measure_columns() -> set[str]:
+    """Return the names of columns that have measures, without what is inside of objects."""
+    return {column.partition(".")[0] for name in ARENA for column in (f"{name}_a", f"{name}_b", ARENA[name])}
+
+
 def find_measures(
     features: Iterable[str], form: Form, has: Callable[[str], bool], *, required: bool
 ) -> dict[Input, str]:
@@ -38,7 +43,8 @@ def find_measures(
     Raises BadInputError: the file does not have one, and it is required.
     """
     found: dict[Input, str] = {}
-    in_order = form.schema.derive in IN_ORDER
+    ordered = {"ranking", "model"} & form.schema.required.keys()  # such votes have no two answers
+    in_order = form.schema.derive in IN_ORDER and not ordered
     noted = "features" in form.columns and has(form.columns["features"])
     for name in features:
         plain = tuple(f"{name}_{side}" for side in "ab")

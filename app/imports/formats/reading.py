@@ -16,7 +16,7 @@ from app.imports.formats.expansion import check_expansion
 from app.imports.formats.grades import RankingsOfGrades
 from app.imports.formats.jsonl import JsonlSource
 from app.imports.formats.langwatch import unfold_grades
-from app.imports.formats.measures import ARENA, find_measures
+from app.imports.formats.measures import ARENA, find_measures, measure_columns
 from app.imports.formats.parquet import ParquetSource
 from app.imports.formats.schemas import (
     ColumnsError,
@@ -131,6 +131,8 @@ class VoteReader:
         )  # fmt: skip
         graded = "model" in self._form.columns
         self._records = RankingsOfGrades(path, self._source) if graded else self._source
+        if isinstance(self._source, JsonlSource) and (kept or options.judged):
+            self._source.not_late = measure_columns()
         self._unknown = Counter[str]()
         self._order, self._notes = options.dates, list[str]()
         if isinstance(self._source, ParquetSource):
@@ -145,7 +147,7 @@ class VoteReader:
     def names_votes(self) -> bool:
         """Whether the file has the ids of votes that this service exported."""
         column = self._form.columns.get("vote_id")
-        return column is not None and self._source.has(column)
+        return column is not None and (isinstance(self._source, JsonlSource) or self._source.has(column))
 
     def count(self) -> int:
         """Return the approximate number of records, for progress."""

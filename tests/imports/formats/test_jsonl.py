@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from app.errors import BadInputError
-from app.imports.formats import ReadOptions, read_vote_file
+from app.imports.formats import ReadOptions, VoteReader, read_vote_file
 from app.imports.formats.errors import UnreadableFileError
+from app.imports.formats.jsonl import LOOKED_AT_FOR_COLUMNS
 
 Write = Callable[[str, str | bytes], Path]
 VOTE = {"annotator": "k", "model_a": "a", "model_b": "b", "winner": "tie"}
@@ -128,3 +129,16 @@ def test_a_truncated_gzip_file_is_refused(write: Write) -> None:
     for progress in (None, lambda _: None):
         with pytest.raises(UnreadableFileError):
             read_vote_file(write("v.jsonl.gz", whole[:-20]), progress=progress)
+
+
+def test_columns_that_come_late_are_seen_or_refused(write: Write) -> None:
+    first = [{}] * (LOOKED_AT_FOR_COLUMNS + 1)
+    ranking = json.dumps({"annotator": "k", "ranking": [["a"], ["b"]]})
+    reader = VoteReader(
+        write("v.jsonl", lines(*first, {"criterion": "style"}) + ranking), ReadOptions(keep_features=True)
+    )
+    [batch] = reader.batches(max_faults=1)
+    assert (batch.rejected, batch.votes["criterion"][-2], batch.votes["outcome"][-1]) == (0, "style", 0)
+    late = VoteReader(write("late.jsonl", lines(*first, {"length_a": 3})), ReadOptions(keep_features=True))
+    with pytest.raises(UnreadableFileError, match="length_a"):
+        list(late.batches(max_faults=1))
