@@ -16,7 +16,7 @@ from app.database.ids import new_id
 from app.main import create_app
 from app.naming.known_names import KnownNames
 from app.votes.rules import OUTCOMES
-from app.votes.schemas import VoteReceipt
+from app.votes.schemas import Vote, VoteReceipt
 from app.votes.service import Sent, VoteQueue, look_up_names
 
 _CONNECTIONS = 16
@@ -66,6 +66,8 @@ class _OneInsertEach:
 
     async def submit(self, sent: Sent) -> VoteReceipt:
         vote, caller = sent
+        if not isinstance(vote, Vote):
+            raise TypeError("the benchmark sends no rankings")
         known = look_up_names(self._names, [vote])  # both servers have met all names before they are measured
         vote_id = new_id()
         values = (
