@@ -12,7 +12,7 @@ from app.models.contestants import read_unoffered_ids
 from app.models.queries import read_archived, read_model_names
 from app.naming.known_names import FORGET_SECONDS
 from app.policy.schemas import PolicyVersion
-from app.policy.service import current_policy, past_policy
+from app.policy.service import current_policy, find_policy
 from app.rating.sampling.pair_weights import PairWeights
 from app.snapshots.pair_weights import find_pair_weights
 from app.snapshots.queries import newest_snapshot
@@ -93,7 +93,7 @@ class Rosters:
             else:
                 snapshot_id = snapshot["id"]
                 tables = find_pair_weights(conn, snapshot_id)
-                drawn_by = past_policy(conn, snapshot["policy_version"]).settings.battle_policy
+                drawn_by = find_policy(conn, snapshot["policy_version"]).settings.battle_policy
             return Roster(
                 names=names,
                 archived=archived,

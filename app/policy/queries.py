@@ -14,11 +14,6 @@ def newest_policy(conn: Connection) -> RowMapping:
     return conn.execute(statement).mappings().one()
 
 
-def get_policy(conn: Connection, version: int) -> RowMapping:
-    """Return a version that is on record."""
-    return conn.execute(select(policies).where(policies.c.version == version)).mappings().one()
-
-
 def list_policies(conn: Connection, *, limit: int) -> Sequence[RowMapping]:
     """Return the latest versions, the newest first."""
     statement = select(policies).order_by(policies.c.version.desc()).limit(limit)

@@ -16,11 +16,6 @@ def current_policy(conn: Connection) -> PolicyVersion:
     return _version(store.newest_policy(conn))
 
 
-def past_policy(conn: Connection, version: int) -> PolicyVersion:
-    """Return a version that is on record."""
-    return _version(store.get_policy(conn, version))
-
-
 def list_policies(conn: Connection, *, limit: int) -> list[PolicyVersion]:
     """Return the latest versions, the newest first."""
     return [_version(row) for row in store.list_policies(conn, limit=limit)]

@@ -13,7 +13,7 @@ from app.errors import ConflictError, StableArenaError
 from app.models.contestants import Contestants, read_contestants, read_unoffered_ids
 from app.models.queries import read_model_ids
 from app.policy.schemas import Policy, PolicyVersion
-from app.policy.service import current_policy, past_policy
+from app.policy.service import current_policy, find_policy
 from app.rating.arrays import OUTCOME_VALUES, TABLE_SIZE, Mask
 from app.rating.settings import EVIDENCE_TESTS, FlagRule, LoopSettings
 from app.rating.votes.features import SIDE
@@ -82,7 +82,7 @@ def load_past_fit_input(conn: Connection, snapshot: Snapshot) -> FitInput:
     annotator_ids = _ids([number for number, _, _ in read_standings(conn)])
     # Of the earlier flags only those that the release margin kept are stored. No other standing depended on them.
     held = read_held(conn, snapshot.id)
-    policy = past_policy(conn, snapshot.policy_version)
+    policy = find_policy(conn, snapshot.policy_version)
     dated = _dated(conn, policy.settings)
     contestants = contestants_of(conn, snapshot.vote_set)
     criteria = read_criteria(conn, dated=dated, vote_set=snapshot.vote_set, contestants=contestants)

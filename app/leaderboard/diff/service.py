@@ -12,7 +12,7 @@ from app.leaderboard.diff.sentences import describe_causes, describe_moves
 from app.leaderboard.queries import count_annotator_changes
 from app.leaderboard.schemas import LeaderboardRow
 from app.leaderboard.service import check_leaderboard
-from app.policy.service import past_policy
+from app.policy.service import find_policy
 from app.snapshots.queries import list_placed_models
 from app.snapshots.schemas import LeaderboardMethod, Snapshot, SnapshotHead
 from app.snapshots.service import find_snapshot
@@ -125,7 +125,7 @@ def _changed_settings(conn: Connection, old: Snapshot, new: Snapshot) -> dict[st
     before, after = old.settings, new.settings
     if old.policy_version != new.policy_version:
         before, after = (
-            {**one.settings, "max_votes_per_day": past_policy(conn, one.policy_version).settings.max_votes_per_day}
+            {**one.settings, "max_votes_per_day": find_policy(conn, one.policy_version).settings.max_votes_per_day}
             for one in (old, new)
         )
     names = sorted(before.keys() | after.keys())

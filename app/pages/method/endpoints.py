@@ -10,7 +10,7 @@ from app.api.dependencies import ReadView
 from app.leaderboard.charts import read_charts
 from app.pages.rendering import public_router, render, render_nothing_published
 from app.policy.schemas import Policy
-from app.policy.service import past_policy
+from app.policy.service import find_policy
 from app.rating.settings import Standing
 from app.snapshots.queries import count_standings
 from app.snapshots.schemas import Snapshot
@@ -53,7 +53,7 @@ _INTERVALS = {
 
 def view_method(conn: Connection, snapshot: Snapshot) -> dict[str, Any]:
     """Return what the template shows: how a leaderboard came about, in numbers. It names no annotator."""
-    policy, standings = past_policy(conn, snapshot.policy_version).settings, count_standings(conn, snapshot.id)
+    policy, standings = find_policy(conn, snapshot.policy_version).settings, count_standings(conn, snapshot.id)
     diagnostics = snapshot.diagnostics
     votes = diagnostics.get("votes") or {}  # early versions noted none
     return {

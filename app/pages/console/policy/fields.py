@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from app.policy.schemas import Policy
-from app.policy.service import past_policy
+from app.policy.service import find_policy
 from app.review.previews import PolicyPreviews
 
 GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -197,7 +197,7 @@ def preview_policy(previews: PolicyPreviews, settings: Policy) -> dict[str, Any]
     """Fit the votes under these settings and return what the page shows of the result."""
     preview = previews.preview(settings)
     with previews.database.read() as conn:
-        before = past_policy(conn, preview.policy_version).settings
+        before = find_policy(conn, preview.policy_version).settings
     annotators = preview.annotators[:_LISTED]
     return {
         "preview": preview,
