@@ -55,9 +55,7 @@ class Ballots:
 
     def between(self, models: Indices) -> "Ballots":
         """Return the votes on two of these models."""
-        here = np.zeros(len(self.votes.models), dtype=bool)
-        here[models] = True
-        return self.where(here[self.votes.model_a] & here[self.votes.model_b])
+        return self.where(np.isin(self.votes.model_a, models) & np.isin(self.votes.model_b, models))
 
     def of_annotators(self, who: Mask) -> "Ballots":
         """Return the votes of these annotators, `who` of shape (n_annotators,)."""

@@ -6,7 +6,6 @@ from typing import TypedDict
 import numpy as np
 from scipy.special import ndtri
 
-from app.rating.arrays import Indices, Mask
 from app.rating.errors import VotesError
 from app.rating.fit.scale import Scale, find_scale
 from app.rating.fit.style import HISTORY, fit_style, shadow_style
@@ -157,16 +156,11 @@ def control_style(rating: Rating, votes: IndexedVotes, features: Features) -> St
 
 def _votes_outside(votes: IndexedVotes, features: Features, small: Compact) -> Compact:
     """Return the votes between the models of a fit by annotators outside it, of those with 20 of them."""
-    model, inside = _marked(small.models, len(votes.models)), _marked(small.annotators, len(votes.annotators))
-    outside = model[votes.model_a] & model[votes.model_b] & ~inside[votes.annotator]
-    outside &= (np.bincount(votes.annotator[outside], minlength=len(inside)) >= HISTORY)[votes.annotator]
-    return compact(single_cells(votes, features.values, outside), model)
-
-
-def _marked(places: Indices, size: int) -> Mask:
-    marked = np.zeros(size, dtype=bool)
-    marked[places] = True
-    return marked
+    outside = np.isin(votes.model_a, small.models) & np.isin(votes.model_b, small.models)
+    outside &= ~np.isin(votes.annotator, small.annotators)
+    outside &= np.bincount(votes.annotator[outside], minlength=len(votes.annotators))[votes.annotator] >= HISTORY
+    here = np.isin(np.arange(len(votes.models)), small.models)
+    return compact(single_cells(votes, features.values, outside), here)
 
 
 def check_style(settings: LoopSettings) -> None:
