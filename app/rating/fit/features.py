@@ -1,7 +1,5 @@
 """Votes with features: P = σ(θ_k (R_a − R_b + zᵀγ) + zᵀb_k), γ the crowd's taste and b_k each annotator's own leans."""
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from app.rating.arrays import Floats, Indices
@@ -29,6 +27,7 @@ class FeatureRows(CellRows):
     def __init__(self, cells: Cells, number: int | None = None) -> None:
         super().__init__(cells, number)
         self.z = np.asfortranarray(features_of(cells))  # loops read a feature of cells in a row
+        self.size = cells.n_models + self.z.shape[1]
 
     def by_model(self, weight: Floats, *scales: Floats) -> Floats:
         """Return Σ_cells scale_k·weight·(e_a − e_b, z) for each scale, shape (scales, n_models + n_features)."""
@@ -45,38 +44,6 @@ class FeatureRows(CellRows):
         size = self.cells.n_models
         total: Floats = super().times(weight, vector[:size]) + self.by_feature(weight) @ vector[size:]
         return total
-
-    def products(
-        self,
-        left: Floats,
-        left_scale: Floats,
-        right: Floats | None = None,
-        right_scale: Floats | None = None,
-        *,
-        rough: bool = False,
-    ) -> Floats:
-        """Return Σ_k row_kᵀ row'_k, shape (n_models + n_features,) twice; see `CellRows.products`."""
-        of_models = super().products(left, left_scale, right, right_scale, rough=rough)
-        size, ours = self.cells.n_models, (self.by_feature(left) * left_scale[:, None]).T
-        total = np.empty((size + len(ours),) * 2)
-        total[:size, :size] = of_models
-        if right is None or right_scale is None:
-            total[size:, size:] = ours @ ours.T
-            total[size:, :size] = CellRows.by_model(self, left, *(left_scale * ours))
-            total[:size, size:] = total[size:, :size].T
-            return total
-        theirs = (self.by_feature(right) * right_scale[:, None]).T
-        total[size:, size:] = ours @ theirs.T
-        total[:size, size:] = CellRows.by_model(self, left, *(left_scale * theirs)).T
-        total[size:, :size] = CellRows.by_model(self, right, *(right_scale * ours))
-        return total
-
-    def chunks(self, part: tuple[int, int], weight: Floats, scale: Floats) -> Iterator[tuple[tuple[int, int], Floats]]:
-        """Yield the dense rows of at most 1,024 annotators at a time."""
-        own = np.empty((self.cells.n_annotators, self.z.shape[1]))
-        sum_features(*part, self.starts, weight, self.z, own)
-        for (first, last), rows in super().chunks(part, weight, scale):
-            yield (first, last), np.hstack([rows, own[first:last] * scale[first:last, None]])
 
 
 class FeatureLikelihood(Likelihood):
@@ -151,16 +118,18 @@ class FeatureLikelihood(Likelihood):
         """Return the prior's part of the objective, with that of the leans."""
         return super().prior(theta) + 0.5 * float(np.sum(self.lean_precision * self.leans**2))
 
-    def expand(self, R: Floats, theta: Floats, *, exact: bool = True, out: Floats | None = None) -> Curvature:
+    def expand(
+        self, R: Floats, theta: Floats, *, exact: bool = True, out: Floats | None = None, leans: bool = True
+    ) -> Curvature:
         """Return gradient and Hessian at (R, γ, θ), the leans at their minimum and eliminated."""
         c, d, at = self.cells, self.distances(R), np.column_stack([theta, self.leans])
         n, size, prior, near = c.n_models, self.z.shape[1], self._prior_of(0.0), self.near if exact else ON_THE_WAY
         gradient_abilities, D = np.empty((2, c.n_annotators))
-        cross, leans = np.empty(len(c.n)) if out is None else out, np.empty((size, len(c.n)))
+        cross, of_leans = np.empty(len(c.n)) if out is None else out, np.empty((size * leans, len(c.n)))
 
         def accumulate(part: tuple[int, int]) -> tuple[float, Floats, Floats, Floats]:
             sums = np.zeros(n + size), np.zeros(n**2), np.zeros((size, n + size))
-            to = FeatureDerivatives(*sums, gradient_abilities, D, cross, leans)
+            to = FeatureDerivatives(*sums, gradient_abilities, D, cross, of_leans)
             value = expand_features(*part, c.arrays, d, self.z, prior, near, exact, at, to)
             return value, *sums
 
@@ -172,7 +141,7 @@ class FeatureLikelihood(Likelihood):
         gradient_abilities += self.precision * excess
         D += self.precision
         stiffness = np.concatenate([stiffness, border.ravel()])
-        return Curvature(self, value, gradient, stiffness, gradient_abilities, D, cross, leans)
+        return Curvature(self, value, gradient, stiffness, gradient_abilities, D, cross, of_leans)
 
     def exponentials(self, R: Floats, theta: Floats) -> Floats:
         """Return e^−|x| of each cell, shape (n_cells,)."""

@@ -1,6 +1,7 @@
 """Compiled loops over cells. Cells are sorted by annotator; `starts[k]` is annotator k's first cell."""
 
 import math
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from app.rating.arrays import Floats, Indices, Ints
 from app.rating.compiled import compiled
 from app.rating.votes.cells import CellArrays, Cells
 
+ANY_ORDER = frozenset({"reassoc", "nsz", "contract"})  # of a sum, so that it runs on the processor's vectors
 PRODUCT_LIMIT = 1e290  # below which one more factor of at most 2 cannot overflow
 
 
@@ -94,9 +96,9 @@ def expand_cells(
 
 
 @compiled
-def fill_rows(who: Indices, cells: CellArrays, weight: Floats, scale: Floats, rows: Floats) -> None:
-    """Set the first rows of `rows` (n, n_models) to scale_k · Σ_cells weight·(e_a − e_b) of the annotators listed."""
-    starts, model_a, model_b = cells.starts, cells.model_a, cells.model_b
+def fill_rows(who: Indices, cells: CellArrays, z: Floats, weight: Floats, scale: Floats, rows: Floats) -> None:
+    """Set the first rows of `rows` (n, size) to scale_k · Σ_cells weight·(e_a − e_b, z) of the annotators listed."""
+    starts, model_a, model_b, n_models = cells.starts, cells.model_a, cells.model_b, rows.shape[1] - z.shape[1]
     for place in range(len(who)):
         k = who[place]
         row = rows[place]
@@ -107,19 +109,31 @@ def fill_rows(who: Indices, cells: CellArrays, weight: Floats, scale: Floats, ro
             amount = factor * weight[cell]
             row[a] += amount
             row[b] -= amount
+        for i in range(z.shape[1]):
+            row[n_models + i] = factor * dot(weight[starts[k] : starts[k + 1]], z[starts[k] : starts[k + 1], i])
+
+
+@partial(compiled, fastmath=ANY_ORDER)
+def dot(left: Floats, right: Floats) -> float:
+    """Return Σ left·right, in any order."""
+    total = 0.0
+    for cell in range(len(left)):
+        total += left[cell] * right[cell]
+    return total
 
 
 @compiled
 def add_sparse_products(
-    who: Indices, cells: CellArrays,
+    who: Indices, cells: CellArrays, z: Floats,
     left: Floats, left_scale: Floats, right: Floats, right_scale: Floats, total: Floats,
 ) -> None:  # fmt: skip
-    """Add Σ row_kᵀ row'_k of the annotators listed to `total` (n_models, n_models).
+    """Add Σ row_kᵀ row'_k of the annotators listed to `total` (size, size).
 
     Visits only the models that each annotator compared.
     """
     starts, model_a, model_b = cells.starts, cells.model_a, cells.model_b
     size = total.shape[0]
+    n_models = size - z.shape[1]
     u, v = np.zeros(size), np.zeros(size)
     seen = np.zeros(size, dtype=np.bool_)
     touched = np.empty(size, dtype=np.int64)
@@ -136,6 +150,11 @@ def add_sparse_products(
             u[b] -= left_scale[k] * left[cell]
             v[a] += right_scale[k] * right[cell]
             v[b] -= right_scale[k] * right[cell]
+        for i in range(z.shape[1]):
+            column = z[starts[k] : starts[k + 1], i]
+            touched[count], count = n_models + i, count + 1
+            u[n_models + i] = left_scale[k] * dot(left[starts[k] : starts[k + 1]], column)
+            v[n_models + i] = right_scale[k] * dot(right[starts[k] : starts[k + 1]], column)
         for i in range(count):
             row, amount = touched[i], u[touched[i]]
             for j in range(count):

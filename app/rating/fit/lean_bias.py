@@ -6,8 +6,8 @@ import numpy as np
 
 from app.rating.arrays import Floats
 from app.rating.compiled import compiled
-from app.rating.fit.kernels import pair_of, squared_residual
-from app.rating.fit.own_terms import dot, most_cells
+from app.rating.fit.kernels import dot, pair_of, squared_residual
+from app.rating.fit.own_terms import most_cells
 from app.rating.votes.cells import CellArrays
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from app.rating.arrays import Floats, Indices
 from app.rating.compiled import compiled
-from app.rating.fit.kernels import PRODUCT_LIMIT, pair_of
+from app.rating.fit.kernels import PRODUCT_LIMIT, dot, pair_of
 from app.rating.fit.own_terms import OwnPrior, add_columns, fill_odds, most_cells, search
 from app.rating.votes.cells import CellArrays
 
@@ -149,10 +149,7 @@ def sum_features(first: int, last: int, starts: Indices, weight: Floats, z: Floa
     """Set out (n_annotators, n_features) of annotators first … last−1 to Σ weight·z over their cells."""
     for k in range(first, last):
         for i in range(z.shape[1]):
-            out[k, i] = 0.0
-        for cell in range(starts[k], starts[k + 1]):
-            for i in range(z.shape[1]):
-                out[k, i] += weight[cell] * z[cell, i]
+            out[k, i] = dot(weight[starts[k] : starts[k + 1]], z[starts[k] : starts[k + 1], i])
 
 
 @compiled

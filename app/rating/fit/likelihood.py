@@ -66,8 +66,10 @@ class AnnotatorTerms(Protocol):
 
     precision: float
 
-    def expand(self, R: Floats, theta: Floats, *, exact: bool, out: Floats | None = None) -> Curvature:
-        """Return gradient and Hessian at (R, θ), the observed one or Fisher's."""
+    def expand(
+        self, R: Floats, theta: Floats, *, exact: bool, out: Floats | None = None, leans: bool = True
+    ) -> Curvature:
+        """Return gradient and Hessian at (R, θ), the observed one or Fisher's, and `Curvature.leans` only if asked."""
 
     def sum_rows(self, weight: Floats, *scales: Floats) -> Floats:
         """Return Σ_k scale_k·B_k for each scale, shape (scales, n_models)."""
@@ -116,7 +118,15 @@ class Likelihood:
         """Return the objective."""
         return self.prior(theta) - self.log_likelihood(R, theta)
 
-    def expand(self, R: Floats, theta: Floats, *, exact: bool = True, out: Floats | None = None) -> Curvature:
+    def expand(
+        self,
+        R: Floats,
+        theta: Floats,
+        *,
+        exact: bool = True,
+        out: Floats | None = None,
+        leans: bool = True,  # noqa: ARG002  as declared
+    ) -> Curvature:
         """Return gradient and Hessian at (R, θ).
 
         Parameters

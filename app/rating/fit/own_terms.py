@@ -1,17 +1,16 @@
 """Every annotator's ability, leans and readiness to tie at fixed scores: x = θ d + zᵀb, d = R_a − R_b + zᵀγ."""
 
 import math
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from app.rating.arrays import Floats, Indices
 from app.rating.compiled import compiled
+from app.rating.fit.kernels import dot
 from app.rating.fit.rows import CellRows
 from app.rating.threads import map_parts
 
-ANY_ORDER = frozenset({"reassoc", "nsz", "contract"})  # of a sum, so that it runs on the processor's vectors
 MOST_STEPS = 50
 MOST_HALVINGS = 30
 FURTHEST = 2.0  # no parameter moves further in one step
@@ -143,15 +142,6 @@ def fill_tied(
         residual[cell] = s[cell] - 0.5 * n[cell] * (1.0 + lead)
         variance[cell] = 0.25 * n[cell] * (1.0 - tie - lead * lead)
     return gradient, curvature
-
-
-@partial(compiled, fastmath=ANY_ORDER)
-def dot(left: Floats, right: Floats) -> float:
-    """Return Σ left·right, in any order."""
-    total = 0.0
-    for cell in range(len(left)):
-        total += left[cell] * right[cell]
-    return total
 
 
 @compiled

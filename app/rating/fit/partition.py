@@ -144,7 +144,7 @@ class Partition:
         multiplier : λ of each group's constraint, whose curvature λv′ is part of the observed Hessian
         exact : the observed Hessian, else Fisher's expected one
         """
-        point = self.likelihood.expand(R, self.theta, exact=exact, out=self._cross)
+        point = self.likelihood.expand(R, self.theta, exact=exact, out=self._cross, leans=self._of_leans is None)
         self.arrow = Arrow(self.likelihood, self.scale, point, self.theta, multiplier if exact else None)
         return Expansion(point.value, self.arrow.violation, point.gradient_scores, point.stiffness)
 
@@ -155,7 +155,7 @@ class Partition:
         """
         self.origin, self.departures = self.theta, np.zeros(len(self.theta), dtype=np.int64)
         sums = self._eliminate((~self.held).astype(float), self.held.astype(float), products=products)
-        if products and len(self.arrow.point.leans):
+        if products:
             if self._of_leans is None:
                 self._of_leans = self.arrow.leans(rough=True)
             sums = replace(sums, product=sums.product + self._of_leans)

@@ -26,6 +26,8 @@ class CellRows:
     ----------
     starts : index of each annotator's first cell, shape (n_annotators + 1,)
     parts : (first, last + 1) annotator of every part, about equally many cells each
+    size : of a row: n_models, and in `FeatureRows` the features too
+    z : what follows (e_a − e_b) in a row, shape (n_cells, size − n_models)
     """
 
     def __init__(self, cells: Cells, number: int | None = None) -> None:
@@ -37,6 +39,7 @@ class CellRows:
         cuts = np.searchsorted(self.starts, np.linspace(0, len(cells.n), number + 1)[1:-1])
         edges = [0, *(int(cut) for cut in cuts), cells.n_annotators]
         self.parts = [(a, b) for a, b in pairwise(edges) if b > a] or [(0, 0)]
+        self.size, self.z = cells.n_models, np.empty((len(cells.n), 0), order="F")
         widest = np.minimum(2.0 * np.diff(self.starts), cells.n_models)
         self._dense = widest**2 * DENSE_GAIN > float(cells.n_models) ** 2
 
@@ -89,7 +92,7 @@ class CellRows:
         *,
         rough: bool = False,
     ) -> Floats:
-        """Σ_k row_kᵀ row'_k with row_k = scale_k · Σ_cells of k weight·(e_a − e_b), shape (n_models, n_models).
+        """Σ_k row_kᵀ row'_k with row_k = scale_k · Σ_cells of k weight·(e_a − e_b, z), shape (size, size).
 
         Parameters
         ----------
@@ -98,7 +101,7 @@ class CellRows:
         rough : multiply many rows in single precision, in half the time: errors of about 10⁻⁷. Rows must be below 10¹⁸
         """
         right, right_scale = (left, left_scale) if right is None or right_scale is None else (right, right_scale)
-        size, same = self.cells.n_models, right is left and right_scale is left_scale
+        size, same = self.size, right is left and right_scale is left_scale
 
         def accumulate(part: tuple[int, int]) -> Floats:
             c, total = self.cells, np.zeros((size, size))
@@ -106,7 +109,7 @@ class CellRows:
             dense = self._dense[counted]
             gathered = counted[dense]
             if len(gathered) < len(counted):
-                add_sparse_products(counted[~dense], c.arrays, left, left_scale, right, right_scale, total)
+                add_sparse_products(counted[~dense], c.arrays, self.z, left, left_scale, right, right_scale, total)
             number = np.float32 if rough and len(gathered) >= CHUNK else np.float64
             others = self._fill(gathered, right, right_scale, number)
             for rows in self._fill(gathered, left, left_scale, number):
@@ -128,10 +131,10 @@ class CellRows:
         self, who: Indices, weight: Floats, scale: Floats, number: type[np.floating] = np.float64
     ) -> Iterator[Floats]:
         c = self.cells
-        buffer = np.empty((min(CHUNK, len(who)), c.n_models), dtype=number)
+        buffer = np.empty((min(CHUNK, len(who)), self.size), dtype=number)
         for place in range(0, len(who), CHUNK):
             some = who[place : place + CHUNK]
-            fill_rows(some, c.arrays, weight, scale, buffer)
+            fill_rows(some, c.arrays, self.z, weight, scale, buffer)
             yield buffer[: len(some)]
 
 

@@ -8,14 +8,14 @@ from app.rating.arrays import Floats, Indices, Mask
 from app.rating.fit.am_elo import finish
 from app.rating.fit.arrow import Observed, observe
 from app.rating.fit.bias import WIDE, extrapolate, shift_scores
-from app.rating.fit.features import ROUGHLY, FeatureLikelihood, features_of
+from app.rating.fit.features import ON_THE_WAY, ROUGHLY, FeatureLikelihood, features_of
 from app.rating.fit.lean_bias import add_own_bias
 from app.rating.fit.lean_spread import fit_spread, of_votes_alone
 from app.rating.fit.own_terms import invert
 from app.rating.fit.partitions import Partitions
 from app.rating.fit.result import FitResult
 from app.rating.fit.scale import find_scale
-from app.rating.fit.sqp import ENOUGH, minimise
+from app.rating.fit.sqp import minimise
 from app.rating.fit.weights import LEAST_MEDIAN, Weighted, scale_votes, weigh_abilities
 from app.rating.threads import map_parts
 from app.rating.votes.cells import Cells
@@ -27,6 +27,7 @@ HISTORY = 20.0  # votes from which an annotator has leans
 NO_LEAN = 1e6  # precision of the leans of the others
 ASKED = 1_000  # annotators that a spread is estimated from at most
 ROUGH = 0.01  # squared length, for each parameter, of the last step of the fit that spreads are estimated at
+FINE = 1e-10  # of that of the fit itself, whose error is smaller still
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def fit_style(
         precision, scale = _lean_precision(votes, spread, phi), find_scale(cells)
         with Partitions.of(cells, label, scale, prior_sd=sd, cap=cap, lean_precision=precision) as partitions:
             partitions.begin(theta)
-            optimum = minimise(partitions, R, enough=ENOUGH if last else ROUGH * partitions.unknowns)
+            optimum = minimise(partitions, R, enough=(FINE if last else ROUGH) * partitions.unknowns)
             theta = partitions.abilities()
         R, likelihood = optimum.R, FeatureLikelihood(cells, sd, precision)
         likelihood.leans = leans
@@ -152,7 +153,7 @@ def _correct(
     V = invert(H)
     bias = _own_bias(wide, R, alone, V, spread)[1] if bias_correction else np.zeros_like(at)
     able = np.column_stack([np.ones(len(at)), alone[:, 1:]])
-    D = 1.0 / invert(wide.own(R, able, fixed=True, precision=sd**-2, near=ROUGHLY))[:, 0, 0]
+    D = 1.0 / invert(wide.own(R, able, fixed=True, precision=sd**-2, near=ON_THE_WAY))[:, 0, 0]
     own = extrapolate((alone - bias)[:, 0], V[:, 0, 0], D, sd)
     whole = FeatureLikelihood(votes, sd, precision)
     H = _find_own(whole, R, at, spread, cap, bias_correction=bias_correction)

@@ -29,10 +29,12 @@ class LeaningLikelihood(FeatureLikelihood):
     def __init__(self, cells: Cells) -> None:
         super().__init__(cells, None, np.full((cells.n_annotators, features_of(cells).shape[1]), WIDE**-2))
 
-    def expand(self, R: Floats, theta: Floats, *, exact: bool = True, out: Floats | None = None) -> Curvature:
+    def expand(
+        self, R: Floats, theta: Floats, *, exact: bool = True, out: Floats | None = None, leans: bool = True
+    ) -> Curvature:
         """Return gradient and Hessian at the scores, shape (n_models,), the leans eliminated."""
         no_taste, size = np.zeros(self.z.shape[1]), len(R)
-        point = super().expand(np.concatenate([R, no_taste]), theta, exact=exact, out=out)
+        point = super().expand(np.concatenate([R, no_taste]), theta, exact=exact, out=out, leans=leans)
         return replace(point, gradient_scores=point.gradient_scores[:size], stiffness=point.stiffness[: size**2])
 
 

@@ -273,7 +273,8 @@ def _rows(influence: Influence, weight: Floats, whose: slice) -> Floats:
     """Return Σ weight·(e_a − e_b) over the cells of each of these annotators, shape (n_whose, n_models)."""
     cells = influence.rating.small.cells
     out, one = np.empty((whose.stop - whose.start, cells.n_models)), np.ones(cells.n_annotators)
-    fill_rows(np.arange(whose.start, whose.stop), cells.arrays, weight, one, out)
+    z = np.empty((len(weight), 0), order="F")
+    fill_rows(np.arange(whose.start, whose.stop), cells.arrays, z, weight, one, out)
     return out
 
 

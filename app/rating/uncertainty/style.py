@@ -1,17 +1,22 @@
 """Errors of a fit with features: of the scores, of the crowd's γ, and of each annotator's leans."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from app.rating.arrays import Floats, Indices
+from app.rating.compiled import compiled
+from app.rating.fit.kernels import pair_of
 from app.rating.fit.own_terms import invert
+from app.rating.fit.rows import CHUNK
 from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.fit.style import StyleFit
 from app.rating.fit.unit import Unit
 from app.rating.threads import map_parts
 from app.rating.uncertainty.covariance import Covariance, covariance, critical_values
+from app.rating.votes.cells import CellArrays
 
 TINY = 1e-300
 
@@ -92,13 +97,8 @@ def estimate_style(
 
 def _effective_annotators(found: StyleFit) -> Floats:
     """Return 1/Σ h² of each feature, h the annotators' shares in the information about it, shape (n_features,)."""
-    likelihood, theta = found.likelihood, found.own[:, 0]
-    x = likelihood.arguments(found.fit.scores, theta)
-    c, u = likelihood.cells, np.exp(-np.abs(x))
-    weight = c.n * u / (1.0 + u) ** 2
-    squares = np.column_stack([
-        np.bincount(c.annotator, weight * z**2, c.n_annotators) * theta**2 for z in likelihood.z.T
-    ])  # fmt: skip
+    known = np.einsum("kii->ki", found.information)[:, 1:] - found.likelihood.lean_precision
+    squares = found.own[:, :1] ** 2 * known
     effective: Floats = squares.sum(axis=0) ** 2 / np.maximum((squares**2).sum(axis=0), TINY)
     return effective
 
@@ -114,34 +114,48 @@ def _lean_errors(found: StyleFit, errors: Floats) -> tuple[Floats, Floats]:
     errors : covariance of scores and γ in the solver's units
     """
     likelihood, R, own, V = found.likelihood, found.fit.scores, found.own, invert(found.information)
-    c, theta, size = likelihood.cells, own[:, 0], own.shape[1] - 1
-    gamma, prior = R[c.n_models :], found.fit.prior
-    dispersion = 1.0 if prior is None else prior.dispersion
-    d, x = likelihood.distances(R), likelihood.arguments(R, theta)
-    p = 1.0 / (1.0 + np.exp(-x))
-    w = c.n * p * (1.0 - p)
-    K = np.column_stack(
-        [w * theta[c.annotator] * d - (c.s - c.n * p), (theta[c.annotator] * w)[:, None] * likelihood.z]
-    )
-    one, variances = np.ones(len(own)), np.empty((2, len(own), size))
-    entries, rough = [np.ascontiguousarray(entry) for entry in K.T], errors.astype(np.float32)
+    c, size, d = likelihood.cells, own.shape[1] - 1, likelihood.distances(R)
+    gamma, of_gamma, rough = R[c.n_models :], np.diag(errors)[c.n_models :], errors.astype(np.float32)
+    dispersion = 1.0 if found.fit.prior is None else found.fit.prior.dispersion
+    variances = np.empty((2, len(own), size))
 
     def fill(part: tuple[int, int]) -> None:
-        for chunk in zip(*(likelihood.rows.chunks(part, entry, one) for entry in entries), strict=True):
-            (first, last), here = chunk[0][0], slice(*chunk[0][0])
-            rows = np.stack([each for _, each in chunk], axis=1, dtype=np.float32)
+        for first in range(*part, CHUNK):
+            here = slice(first, min(first + CHUNK, part[1]))
+            theta, of_b = own[here, :1], V[here, 1:]
+            rows = np.zeros((len(theta), size + 1, len(R)), dtype=np.float32)
+            fill_cross_blocks(first, c.arrays, d, likelihood.z, own, rows)
             moved = (rows.reshape(-1, len(R)) @ rough).reshape(rows.shape)
-            both = moved @ rows.transpose(0, 2, 1)
-            for j in range(size):
-                feature = c.n_models + j
-                for place, (of_theta, direct) in enumerate(((gamma[j], theta[here]), (0.0, np.zeros(last - first)))):
-                    along = np.zeros(size + 1)
-                    along[0], along[1 + j] = of_theta, 1.0
-                    answer = V[here] @ along
-                    variance = dispersion * (answer @ along) + np.einsum("ki,kij,kj->k", answer, both, answer)
-                    variance -= 2.0 * direct * np.einsum("ki,ki->k", answer, moved[:, :, feature])
-                    variances[place, here, j] = variance + direct**2 * errors[feature, feature]
+            both, lean = moved @ rows.transpose(0, 2, 1), of_b + gamma[:, None] * V[here, :1]
+            for place, answer in enumerate((lean, of_b)):
+                variance = dispersion * np.einsum("kjj->kj", answer[:, :, 1:])
+                variances[place, here] = variance + np.einsum("kji,kji->kj", answer @ both, answer)
+            along = np.einsum("kji,kij->kj", lean, moved[:, :, c.n_models :])
+            variances[0, here] += dispersion * gamma * lean[:, :, 0] + theta**2 * of_gamma - 2.0 * theta * along
 
     map_parts(fill, likelihood.rows.parts)
     lean_se, own_se = np.sqrt(np.maximum(variances, 0.0))
     return lean_se, own_se
+
+
+@compiled
+def fill_cross_blocks(first: int, cells: CellArrays, d: Floats, z: Floats, own: Floats, blocks: Floats) -> None:
+    """Add to `blocks` (n, 1 + n_features, n_models + n_features), 0 before, K of the n annotators from `first` on."""
+    size, n_models, entry = z.shape[1], blocks.shape[2] - z.shape[1], np.empty(own.shape[1])
+    for place in range(len(blocks)):
+        k, block = first + place, blocks[place]
+        for cell in range(cells.starts[k], cells.starts[k + 1]):
+            x = own[k, 0] * d[cell]
+            for i in range(size):
+                x += own[k, 1 + i] * z[cell, i]
+            p = 1.0 / (1.0 + math.exp(-x))
+            weight = own[k, 0] * cells.n[cell] * p * (1.0 - p)
+            entry[0] = weight * d[cell] - (cells.s[cell] - cells.n[cell] * p)
+            for i in range(size):
+                entry[1 + i] = weight * z[cell, i]
+            a, b = pair_of(cells.model_a, cells.model_b, cell)
+            for j in range(size + 1):
+                block[j, a] += entry[j]
+                block[j, b] -= entry[j]
+                for i in range(size):
+                    block[j, n_models + i] += entry[j] * z[cell, i]
