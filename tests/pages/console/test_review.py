@@ -231,6 +231,8 @@ def test_long_lists_are_paged(reviewer: Visitor, ask: Ask) -> None:
     page = reviewer.page(f"/console/annotators/{annotator}/votes")
     assert page.text(".//h1") == "Votes of key/000<"
     assert len(page.all(".//tbody/tr")) == 1
+    ask("POST", "/votes", json={"annotator": "key/000<", "ranking": [["c"], ["b", "a"]]})
+    assert reviewer.page(f"/console/annotators/{annotator}/votes").text(".//td[@data-label='Ranking']") == "c > b = a"
 
 
 def test_who_may_only_read_on_annotators_sees_the_case_and_decides_nothing(
