@@ -38,7 +38,12 @@ def leaderboard(
             "elo depends on the order of votes."
         ),
     ] = "am-elo",
-    tag: Annotated[str | None, typer.Option(help="Scores from the votes with this tag alone.")] = None,
+    tag: Annotated[
+        str | None,
+        typer.Option(
+            help="The leaderboard of a category, such as language=fr, or a criterion, such as criterion=helpful."
+        ),
+    ] = None,
     compare: Annotated[
         str | None,
         typer.Option(metavar="METHOD,…", help="Other methods of the snapshot to show beside, such as m-elo,m-elo-all."),
@@ -139,6 +144,8 @@ def _caption(published: Leaderboard) -> list[str]:
         votes += f", {snapshot.votes_sealed:,} of them sealed"
     since = f"{published.votes_not_in_board:,} arrived since{stale}"
     lines = [f"Snapshot {snapshot.number} ({published.method}{tag}), {at}: {votes}; {since}."]
+    if published.about_category:
+        lines.append(published.about_category)
     ties = sum(bool(row.tied) for row in published.models)
     if ties:
         lines.append(

@@ -90,7 +90,11 @@ def category_tables(found: Mapping[str, Any]) -> list[RenderableType]:
         table.add_row(
             row["model"], number(row["score"], 1), *("–" if one is None else _in_category(one) for one in cells)
         )
-    return [table, f"* differs from all votes beyond its error; scores vary by {found['spread']:.1f} points"]
+    return [
+        table,
+        f"* differs from all votes beyond its error; scores vary by {found['spread']:.1f} points between categories",
+        "Where a category has few votes, its scores are drawn to those of all votes.",
+    ]
 
 
 def _in_category(cell: Mapping[str, Any]) -> str:

@@ -4,6 +4,7 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 from app.schemas import FrozenModel
 from app.snapshots.schemas import Freshness, LeaderboardMethod, SnapshotHead
+from app.wording import plural
 
 LeaderboardFormat = Literal["json", "csv", "parquet"]
 Whose = Literal["people", "judges", "all"]
@@ -93,6 +94,15 @@ class PublishedLeaderboard(BaseModel):
     diagnostics: dict[str, Any] = Field(
         description="How the fit went; `GET /snapshots/{reference}` has it too. Absent where `fields` does not name it."
     )
+
+    @property
+    def about_category(self) -> str:
+        """What to know of the scores of a category, in a sentence; empty for other leaderboards."""
+        found = self.diagnostics.get("categories", {}).values()
+        votes = next((one["votes"][self.tag] for one in found if self.tag in one["votes"]), None)
+        if votes is None:
+            return ""
+        return f"The category has {plural(votes, 'vote')}; where they are few, scores are drawn to those of all votes."
 
     @staticmethod
     def columns() -> list[str]:

@@ -193,7 +193,7 @@ def test_boards_by_category(
     assert sum(one["categories"]["language=fr"]["votes"] for one in table["models"]) == 2 * french
     outliers = len(found["language"]["outliers"])
     assert f'href="/categories">{plural(outliers, "category score")} beside the rest' in client.get("/").text
-    assert "drawn to those of all votes" in client.get("/?tag=language%3Dfr").text
+    assert f"The category has {plural(french, 'vote')}" in client.get("/?tag=language%3Dfr").text
     page = client.get("/?method=weighted")
     assert page.status_code == 200
     assert "modelling annotators" not in page.text.lower()

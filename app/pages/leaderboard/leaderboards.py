@@ -108,7 +108,7 @@ def show_leaderboard(conn: Connection, version: LeaderboardVersion, group_key: s
         more_votes=more,
         verdict=describe_verdict(shown, votes),
         outlook=find_outlook(conn, version.snapshot, version.tag, group.number - 1)
-        if method == "am-elo" and not _is_category(published)
+        if method == "am-elo" and not published.about_category
         else None,
         about=f"{_ABOUT[method]} {_describe_more(published, shown, other)}",
         axis=axes[group.number],
@@ -119,10 +119,6 @@ def show_leaderboard(conn: Connection, version: LeaderboardVersion, group_key: s
         other=other,
         before=before,
     )
-
-
-def _is_category(published: PublishedLeaderboard) -> bool:
-    return any(published.tag in one["votes"] for one in published.diagnostics.get("categories", {}).values())
 
 
 def _tags(kept: Groups) -> dict[str, int]:
@@ -179,8 +175,8 @@ def _describe_more(
     Those of people and of judges are of other votes than the main one, and that of weighted categories models
     annotators too.
     """
-    if _is_category(published):
-        return "Of a category: where it has few votes, its scores are drawn to those of all votes."
+    if published.about_category:
+        return published.about_category
     if published.method == "style":
         return _describe_style(published.diagnostics.get("style", {}))
     alike = published.method in ("weighted", *get_args(Whose))
