@@ -57,7 +57,7 @@ def rate_judges(ballots: Ballots, *, confidence: float = 0.95, base: float = 100
     Raises
     ------
     VotesError
-        No vote is left.
+        No vote is left, or no model has a score.
     NotConvergedError
     """
     settings = LoopSettings(method="m-elo", min_votes=0, interval="clustered", confidence=confidence, base=base)
@@ -90,6 +90,8 @@ def fit_leans(ballots: Ballots, settings: LoopSettings) -> LeanFit:
     if len(ballots.battle) == 0:
         raise VotesError("no vote is by a judge", "no-votes")
     found = fit_without_errors(ballots.cells(), settings)
+    if not found.identified.any():
+        raise VotesError("the judges' votes give no model a score: each only won or only lost")
     small = compact(ballots.between(np.flatnonzero(found.identified)).featured(), found.identified)
     told, component = tell_leans(small.cells), found.components.label[small.models]
     x = features_of(small.cells) * told[small.cells.annotator]

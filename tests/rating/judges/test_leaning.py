@@ -112,6 +112,14 @@ def test_no_votes_are_refused(judged: Judged) -> None:
         rate_judges(judged.ballots.of_annotators(np.zeros(2, bool)))
 
 
+def test_votes_that_give_no_model_a_score_are_refused() -> None:
+    """One judge's first ranking, whose models only won or only lost, must not end a refit."""
+    a, b = np.array([[0, 0, 1], [1, 2, 2]], np.int32)
+    votes = IndexedVotes(["a"], ["m0", "m1", "m2"], np.zeros(3, np.int32), a, b, np.ones(3))
+    with pytest.raises(VotesError, match="no model a score"):
+        rate_judges(Ballots.of(votes, None))
+
+
 @pytest.mark.campaign
 @pytest.mark.parametrize(("taste", "shared"), [(0.0, None), (0.3, None), (0.3, 0.0)])
 def test_the_intervals_cover_the_scores_of_the_mean_judge(taste: float, shared: float | None) -> None:
