@@ -9,9 +9,11 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Double,
+    Integer,
     Label,
     RowMapping,
     and_,
+    cast,
     distinct,
     exists,
     func,
@@ -118,13 +120,28 @@ def find_annotator(conn: Connection, *, public_id: UUID | None, keys: Sequence[s
 
 
 def summarise_votes(conn: Connection, annotator_id: int) -> RowMapping:
-    """Count the annotator's votes: by outcome, models, retracted votes; with the times of the first and the last."""
+    """Count the annotator's votes: by outcome, models, retracted votes; with the times of the first and the last.
+
+    A ranking has no sides, and no outcome is its own.
+    """
     c = votes.c
     mine = c.annotator_id == annotator_id
-    model_a, model_b = read_contestants(conn).sides()
-    sides = union(select(model_a.label("model_id")).where(mine), select(model_b).where(mine)).subquery()
+    contestants = read_contestants(conn)
+    model_a, model_b = contestants.sides()
+    ranked = (
+        select(
+            cast(func.jsonb_path_query(c.ranking, literal_column("'$[*][*]'")), Integer).label("model_id"),
+            func.coalesce(c.voted_at, c.received_at).label("cast_at"),
+        )
+        .where(mine, c.ranking.is_not(None))
+        .subquery()
+    )
+    sides = union(
+        select(model_a.label("model_id")).where(mine), select(model_b).where(mine),
+        select(contestants.column(ranked.c.model_id, ranked.c.cast_at)),
+    ).subquery()  # fmt: skip
     counts = [
-        func.count().filter(c.outcome == code).label(name)
+        func.count().filter(c.outcome == code, c.ranking.is_(None)).label(name)
         for code, name in enumerate(("model_a", "model_b", "tie", "tie_bothbad"))
     ]
     statement = select(

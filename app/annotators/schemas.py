@@ -98,7 +98,7 @@ class FoundAnnotator(Annotator):
 class VotesSummary(FrozenModel):
     """The annotator's votes so far, counted or not."""
 
-    votes: int
+    votes: int = Field(description="Rankings too, which none of the outcomes below counts.")
     model_a: int
     model_b: int
     tie: int

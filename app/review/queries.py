@@ -90,13 +90,14 @@ def list_votes(
 
 def read_votes(
     conn: Connection, annotator_id: int, *, most: int, contestants: Contestants
-) -> list[tuple[UUID, int, int, int, float | None, float | None]]:
+) -> list[tuple[UUID, int, int, int, float | None, float | None, bool]]:
     """Return the annotator's overall votes that are not retracted, the last `most` on record, from one index.
 
     A ranking has a row for each pair.
 
-    `id, model_a_id, model_b_id, outcome, voted, received`: the models for which the vote counts; when it was cast, as
-    its sender said, and when a live vote arrived, in seconds since 1970; null where unknown.
+    `id, model_a_id, model_b_id, outcome, voted, received, ranked`: the models for which the vote counts; when it was
+    cast, as its sender said, and when a live vote arrived, in seconds since 1970, null where unknown; whether it is a
+    ranking, whose pairs have no sides.
     """
     c = votes.c
     model_a, model_b = contestants.sides()
@@ -115,7 +116,9 @@ def read_votes(
     for vote_id, a, b, outcome, voted, received, ranking, cast_at in conn.execute(statement):
         pairs = [(a, b, outcome)] if ranking is None else pairs_of(ranking)
         sides = ((contestants.of(a, cast_at), contestants.of(b, cast_at), outcome) for a, b, outcome in pairs)
-        found += [(vote_id, *pair, voted, received) for pair in (pairs if ranking is None else sides)]
+        found += [
+            (vote_id, *pair, voted, received, ranking is not None) for pair in (pairs if ranking is None else sides)
+        ]
     return found
 
 

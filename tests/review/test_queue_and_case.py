@@ -145,6 +145,23 @@ def test_a_side_a_favourite_and_haste_are_described(ask: Ask, crowd: list[str], 
     assert "0 % of the votes are ties" in said
 
 
+def test_a_ranking_is_one_moment_and_has_no_sides(ask: Ask, crowd: list[str], refit: Ask) -> None:
+    batch = [
+        {
+            "ranking": [["model 0"], ["model 1"], ["model 2"], ["model 5"]], "annotator": "orders",
+            "voted_at": f"2026-01-01T10:{minute:02}:00Z",
+        }
+        for minute in range(60)
+    ]  # fmt: skip
+    assert ask("POST", "/votes/batch", json={"votes": batch}).status_code == 200
+    refit()
+    found = ask("GET", "/annotators/orders").json()
+    summary, case = found["votes_summary"], found["evidence"]
+    assert [summary[name] for name in ("votes", "models", "model_a", "model_b", "tie")] == [60, 4, 0, 0, 0]
+    assert (case["pace"]["votes"], case["pace"]["median_seconds"], case["pace"]["hasty"]) == (60, 60.0, 0.0)
+    assert (case["votes_considered"], case["sides"]["votes"], case["sides"]["left"]) == (60, 0, None)
+
+
 def test_retracted_votes_are_no_evidence(ask: Ask, crowd: list[str], refit: Ask, database: Database) -> None:
     refit()
     ask("POST", "/retractions", json={"target": "annotator", "id": "flip 12", "reason": "a test"})

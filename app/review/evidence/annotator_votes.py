@@ -38,6 +38,7 @@ class AnnotatorVotes:
     model_a, model_b : numbers of the models for which the votes count, shape (n_votes,)
     outcome : code: 0 the left model won, 1 the right, 2 and 3 ties
     voted, received : seconds since 1970, NaN where unknown; `received` only for live votes
+    ranked : whether the vote is a pair of a ranking, which share an id and have no sides
     gap : score of the left model minus score of the right, natural units; NaN where one has no score
     tie_share : share of ties among all annotators on the two models; NaN where there is none
     ability : of the annotator; 1, the mean ability, where unknown
@@ -51,12 +52,18 @@ class AnnotatorVotes:
     outcome: Ids
     voted: Floats
     received: Floats
+    ranked: NDArray[np.bool_]
     gap: Floats
     tie_share: Floats
     ability: float
     tie_weight: float
     own: Expected
     typical: Expected
+
+    @property
+    def once(self) -> list[int]:
+        """Places of the votes, the first pair of a ranking alone."""
+        return list({vote_id: place for place, vote_id in reversed(list(enumerate(self.id)))}.values())
 
     @property
     def scored(self) -> NDArray[np.bool_]:
@@ -84,7 +91,7 @@ def ability_of(annotator: FoundAnnotator) -> float | None:
 def read_annotator_votes(conn: Connection, annotator: FoundAnnotator, scores: PublishedScores) -> AnnotatorVotes:
     """Read an annotator's votes and compute their probabilities by a leaderboard."""
     rows = read_votes(conn, annotator.annotator_id, most=MOST_VOTES, contestants=scores.contestants)
-    columns: list[Any] = list(zip(*rows, strict=True)) or [()] * 6
+    columns: list[Any] = list(zip(*rows, strict=True)) or [()] * 7
     model_a, model_b, outcome = (np.array(column, dtype=np.int64) for column in columns[1:4])
     voted, received = (np.array([np.nan if x is None else x for x in column], np.float64) for column in columns[4:6])
     gap, tie_share = scores.gap(model_a, model_b), scores.tie_share(model_a, model_b)
@@ -93,7 +100,8 @@ def read_annotator_votes(conn: Connection, annotator: FoundAnnotator, scores: Pu
     known = ability_of(annotator)
     ability = 1.0 if known is None else known
     return AnnotatorVotes(
-        list(columns[0]), model_a, model_b, outcome, voted, received, gap, tie_share, ability, weight,
+        list(columns[0]), model_a, model_b, outcome, voted, received, np.array(columns[6], np.bool_), gap, tie_share,
+        ability, weight,
         own=expect(gap[scored], ability, weight), typical=expect(gap[scored], 1.0, weight),
     )  # fmt: skip
 

@@ -37,7 +37,9 @@ def make_case(conn: Connection, annotator: FoundAnnotator) -> Case | None:
     findings = describe_findings(read_evidence(conn, snapshot.id, [annotator.annotator_id]).get(annotator.annotator_id))
     history = list_history(conn, annotator, limit=HISTORY_LENGTH)
     agreement, sides, ties = find_agreement(votes), compare_sides(votes), compare_ties(votes)
-    pace = measure_pace(votes.voted, votes.received, read_times_of_others(conn, annotator.annotator_id))
+    pace = measure_pace(
+        votes.voted[votes.once], votes.received[votes.once], read_times_of_others(conn, annotator.annotator_id)
+    )
     models = compare_models(votes, scores.names)
     drift = measure_drift(votes)
     summary: list[str] = []
@@ -55,7 +57,7 @@ def make_case(conn: Connection, annotator: FoundAnnotator) -> Case | None:
         strength=annotator.reason_strength,
         laboratory=findings,
         ability_used=votes.ability,
-        votes_considered=len(votes.id),
+        votes_considered=len(votes.once),
         agreement=agreement,
         surprising=_surprising(votes, scores),
         sides=sides,

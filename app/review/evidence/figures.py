@@ -49,9 +49,10 @@ def _compare(of: Literal["own", "typical"], left: Floats, gap: Floats, votes: An
 
 
 def compare_sides(votes: AnnotatorVotes) -> Sides:
-    """Compare the left model's wins with the scores, under the annotator's ability."""
-    left = votes.own.left_of_decided[votes.decided]
-    won = votes.left_won[votes.decided]
+    """Compare the left model's wins with the scores, under the annotator's ability, in the votes that have sides."""
+    here = votes.decided & ~votes.ranked[votes.scored]
+    left = votes.own.left_of_decided[here]
+    won = votes.left_won[here]
     distance = abs(float(won.sum() - left.sum()))
     z = _z(max(distance - 0.5, 0.0), float((left * (1.0 - left)).sum()))  # half a vote of continuity correction
     p_value = None if z is None else 2.0 * float(ndtr(-z))
