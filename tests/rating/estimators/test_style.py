@@ -9,6 +9,7 @@ from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.settings import SettingError
 from app.rating.verdict.round import run_round
 from app.rating.verdict.style import control_style
+from app.rating.votes.features import Features
 from stable_arena import AmElo
 from tests.fixtures.errors import having
 from tests.rating.fit.styled_world import SETTINGS, StyledWorld, draw_styled
@@ -66,6 +67,14 @@ def test_leans_are_each_annotators_own(fitted: AmElo, world: StyledWorld) -> Non
     inside = (leans["lower"].to_numpy() <= total.ravel()) & (total.ravel() <= leans["upper"].to_numpy())
     assert 0.9 <= inside.mean() <= 0.99
     assert np.corrcoef(leans["own"].to_numpy(), world.leans.ravel())[0, 1] > 0.7
+
+
+def test_short_histories_do_not_look_like_leans() -> None:
+    world, generator = draw_styled(600, 30), np.random.default_rng(1)
+    noise = generator.normal(size=(len(world.votes.outcome), 3))
+    features = Features((*world.features.names, "a", "b", "c"), np.column_stack([world.features.values, noise]))
+    spread = control_style(run_round(world.votes.aggregate(), SETTINGS), world.votes, features).style.spread
+    np.testing.assert_allclose(spread / ELO_PER_NATURAL, [0.3, 0.3, 0.0, 0.0, 0.0], atol=0.08)
 
 
 def test_annotators_outside_the_fit_have_leans_at_its_scores() -> None:
