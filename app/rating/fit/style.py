@@ -110,8 +110,9 @@ def estimate_lean_spread(likelihood: FeatureLikelihood, R: Floats, own: Floats, 
     """Estimate the standard deviation of each lean over the crowd, at given scores and γ.
 
     From what the votes of each annotator alone say near the crowd's own distribution: its prior is taken off, and found
-    again. (Under a prior of 1, features that no annotator minds had a spread of .2 with 30 votes each.) What they say is the mean of
-    the likelihood, b − ½ (V ∂log det H)_b to the first order, H the Hessian of (θ_k, b_k) and V its inverse.
+    again. (Under a prior of 1, features that no annotator minds had a spread of .2 with 30 votes each.) What they say
+    is the mean of the likelihood, b − ½ (V ∂log det H)_b to the first order, H the Hessian of (θ_k, b_k) and V its
+    inverse.
 
     Parameters
     ----------
