@@ -99,8 +99,11 @@ def account_votes(fit_input: FitInput, output: FitOutput) -> dict[str, int]:
     retracted. unsealed: left out because the policy counts sealed votes alone. over_quota: beyond the policy's votes
     per day. same_model: between two names of one model.
     """
-    used, votes = round(output.votes_used), output.annotators.votes
-    pending = int(votes[(votes <= fit_input.settings.min_votes) & ~fit_input.keep_never].sum())
+    used, votes = round(output.votes_used), np.bincount(fit_input.annotator, minlength=len(fit_input.annotator_ids))
+    few = (
+        output.annotators.votes <= fit_input.settings.min_votes
+    )  # a ranking is one vote here, and its pairs in `votes`
+    pending = int(votes[few & ~fit_input.keep_never].sum())
     of_others = int(votes[fit_input.keep_never & ~fit_input.left_out("all")].sum())
     return {
         "read": fit_input.votes_read,

@@ -97,6 +97,10 @@ def test_it_counts_once_for_the_limit_of_votes_and_for_the_quota(
     assert {one["annotator"]: (one["votes"], one["standing"]) for one in shown} == {
         "ann": (5, "active"), "bob": (4, "pending"),
     }  # fmt: skip
+    account = ask("GET", "/snapshots/1", scope="read").json()["diagnostics"]["votes"]
+    assert {name: account[name] for name in ("read", "used", "pending", "excluded")} == {
+        "read": 49, "used": 25, "pending": 24, "excluded": 0,
+    }  # fmt: skip
     with database.read() as conn:
         within = load_fit_input(conn, Policy(max_votes_per_day=3))
     assert (len(within.outcome), within.over_quota) == (2 * 3 * 6, 6 + 6 + 1)
