@@ -9,11 +9,9 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Double,
-    Integer,
     Label,
     RowMapping,
     and_,
-    cast,
     distinct,
     exists,
     func,
@@ -128,17 +126,9 @@ def summarise_votes(conn: Connection, annotator_id: int) -> RowMapping:
     mine = c.annotator_id == annotator_id
     contestants = read_contestants(conn)
     model_a, model_b = contestants.sides()
-    ranked = (
-        select(
-            cast(func.jsonb_path_query(c.ranking, literal_column("'$[*][*]'")), Integer).label("model_id"),
-            func.coalesce(c.voted_at, c.received_at).label("cast_at"),
-        )
-        .where(mine, c.ranking.is_not(None))
-        .subquery()
-    )
     sides = union(
         select(model_a.label("model_id")).where(mine), select(model_b).where(mine),
-        select(contestants.column(ranked.c.model_id, ranked.c.cast_at)),
+        select(contestants.ranked()).select_from(votes).where(mine, c.ranking.is_not(None)),
     ).subquery()  # fmt: skip
     counts = [
         func.count().filter(c.outcome == code, c.ranking.is_(None)).label(name)

@@ -40,13 +40,15 @@ configs:
 # Arena votes
 
 {rows:,} votes of {annotators:,} annotators on {models:,} models, exported by Stable Arena {version}. A vote says
-which of two models answered better: `winner` is `model_a`, `model_b`, `tie` or `tie (bothbad)`.
+which of two models answered better: `winner` is `model_a`, `model_b`, `tie` or `tie (bothbad)`.{rankings}
 
 Annotators are numbered in this dataset: their keys are not in it. Look at `metadata` and `tags` before you publish it,
 because they hold what the arena sent, and add a `license` above.
 
 The votes that were on record are `{vote_set}`.
 """
+_RANKINGS = """
+A `ranking`, in JSON, has several models in groups, the best first, in the place of these three columns."""
 
 
 def write_dataset(database: Database, filters: ExportFilters, folder: Path) -> Exported:
@@ -69,14 +71,17 @@ def write_dataset(database: Database, filters: ExportFilters, folder: Path) -> E
             pl.col("propensity").cast(pl.Float64),
         )
         numbered.sink_parquet(data / "train-00000-of-00001.parquet", row_group_size=100_000)
-        models = pl.concat([votes.select(pl.col(side).alias("model")) for side in ("model_a", "model_b")]).drop_nulls()
-        n_models = models.unique().select(pl.len()).collect().item()
+        models = [votes.select(pl.col(side).alias("model")) for side in ("model_a", "model_b")]
+        if ranked := "ranking" in votes.collect_schema():
+            groups = pl.col("ranking").str.json_decode(pl.List(pl.List(pl.String)))
+            models.append(votes.select(groups.explode().explode().alias("model")))
+        n_models = pl.concat(models).drop_nulls().unique().select(pl.len()).collect().item()
     finally:
         raw.unlink(missing_ok=True)
     size = next((word for most, word in _SIZES if exported.rows < most), "n>10M")
     card = _CARD.format(
         size=size, rows=exported.rows, annotators=names.height, models=n_models,
-        version=app.__version__, vote_set=exported.vote_set,
+        rankings=_RANKINGS if ranked else "", version=app.__version__, vote_set=exported.vote_set,
     )  # fmt: skip
     (folder / "README.md").write_text(card, encoding="utf-8")
     return exported

@@ -86,6 +86,8 @@ def votes_query(
     if model_id is not None:
         sides = (v.model_a_id, v.model_b_id, contestant_a, contestant_b)
         conditions.append(or_(*(side == model_id for side in sides), ranks(model_id)))
+        if ranked:
+            conditions[-1] |= select(literal(1)).where(contestants.ranked() == model_id).exists()
     return (
         select(
             v.id.label("vote_id"),

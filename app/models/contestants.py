@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from sqlalchemy import ColumnElement, Connection, DateTime, and_, case, func, literal_column, select
+from sqlalchemy import ColumnElement, Connection, DateTime, Integer, and_, case, cast, func, literal_column, select
 from sqlalchemy.dialects import postgresql
 
 from app.database.tables import model_merges, models, votes
@@ -54,7 +54,13 @@ class Contestants:
     def sides(self) -> tuple[ColumnElement[int], ColumnElement[int]]:
         """Return in SQL the models for which a row of `votes` counts, instead of model A and model B."""
         cast_at = func.coalesce(votes.c.voted_at, votes.c.received_at)
-        return self.column(votes.c.model_a_id, cast_at), self.column(votes.c.model_b_id, cast_at)
+        return self._column(votes.c.model_a_id, cast_at), self._column(votes.c.model_b_id, cast_at)
+
+    def ranked(self) -> ColumnElement[int]:
+        """Return in SQL the models for which the ranking of a row of `votes` counts: a row for each."""
+        one = func.jsonb_path_query(votes.c.ranking, literal_column("'$[*][*]'"))
+        model_id = cast(one.column_valued("ranked", joins_implicitly=True), Integer)
+        return self._column(model_id, func.coalesce(votes.c.voted_at, votes.c.received_at))
 
     def sides_sql(self, table: str) -> tuple[str, str]:
         """Return the same as SQL without parameters, for statements in text in which `votes` has the name `table`."""
@@ -62,7 +68,7 @@ class Contestants:
         cast_at = literal_column(f"coalesce({table}.voted_at, {table}.received_at)", DateTime(timezone=True))
         a, b = (
             str(
-                self.column(literal_column(f"{table}.{side}"), cast_at).compile(
+                self._column(literal_column(f"{table}.{side}"), cast_at).compile(
                     dialect=dialect, compile_kwargs={"literal_binds": True}
                 )
             )
@@ -70,8 +76,7 @@ class Contestants:
         )
         return a, b
 
-    def column(self, model_id: ColumnElement[int], cast_at: ColumnElement[datetime]) -> ColumnElement[int]:
-        """Return in SQL the model for which a vote on a model counts."""
+    def _column(self, model_id: ColumnElement[int], cast_at: ColumnElement[datetime]) -> ColumnElement[int]:
         cases = [
             (and_(model_id == number, cast_at < until) if until < ALWAYS else model_id == number, into)
             for number in self.rules

@@ -10,6 +10,7 @@ from sqlalchemy import text
 
 from app.database.engine import Database
 from app.exports.files import write_export
+from app.exports.folders import write_dataset
 from app.exports.schemas import ExportFilters
 from app.imports.runner import ImportRunner
 from app.votes.arrays import read_votes
@@ -93,6 +94,18 @@ def test_an_export_is_imported_as_it_was(run: Ask, ask: Ask, database: Database,
         conn.execute(text("TRUNCATE votes"))
     assert run(path.read_bytes(), kind, again=True)["counts"]["created"] == 4
     assert stored(database) == before
+
+
+def test_votes_of_a_model_are_those_that_count_for_it(ask: Ask, database: Database, tmp_path: Path) -> None:
+    for ranking in RANKINGS:
+        ask("POST", "/votes", json=ranking)
+    ask("POST", "/models", json={"name": "whole"}, scope="admin")
+    assert ask("POST", "/models/m2/merge", json={"into": "whole", "reason": "x"}, scope="admin").status_code < 300
+    for name, rows in (("m4", 1), ("m3", 1), ("m2", 3), ("whole", 3)):
+        filters = ExportFilters(model=name)
+        assert write_export(database, "votes", "csv", filters, tmp_path / f"{name}.csv").rows == rows, name
+    write_dataset(database, ExportFilters(), tmp_path / "dataset")
+    assert "3 votes of 2 annotators on 4 models" in (tmp_path / "dataset/README.md").read_text()
 
 
 def test_rankings_that_are_none_are_rejected(run: Ask, ask: Ask) -> None:

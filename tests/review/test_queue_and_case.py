@@ -159,6 +159,7 @@ def test_a_ranking_is_one_moment_and_has_no_sides(ask: Ask, crowd: list[str], re
     summary, case = found["votes_summary"], found["evidence"]
     assert [summary[name] for name in ("votes", "models", "model_a", "model_b", "tie")] == [60, 4, 0, 0, 0]
     assert (case["pace"]["votes"], case["pace"]["median_seconds"], case["pace"]["hasty"]) == (60, 60.0, 0.0)
+    assert ask("GET", "/annotators/orders/impact").json()["votes"] == 60
     assert (case["votes_considered"], case["sides"]["votes"], case["sides"]["left"]) == (60, 0, None)
 
 

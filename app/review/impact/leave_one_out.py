@@ -64,7 +64,8 @@ def leave_out(
     """
     base = fit_input.fit_again(in_fit, unflagged)
     before, few = base.models.score, base.models.provisional  # without intervals none is too wide
-    inside, votes = bool(in_fit[annotators].any()), int(np.isin(fit_input.annotator, annotators).sum())
+    inside, own = bool(in_fit[annotators].any()), fit_input.votes_by_annotator
+    votes = int(np.isin(fit_input.annotator, annotators).sum() if own is None else own[annotators].sum().round())
 
     def change(how: How, after: Floats, rank: NDArray[np.int64] | None = None) -> ScoreChange:
         return ScoreChange(how, inside, votes, fit_input.model_ids, before, after, few, _ranks(base), rank)
