@@ -84,8 +84,8 @@ def import_votes(
         dry_run=dry_run,
     )
     with given_files(files) as given, open_session() as session:
-        receipts = []
-        for file, path in zip(files, given, strict=True):
+        receipts, stored = [], "standard input" if STDIN in files else "the logs"
+        for path in given:
             own = replace(options, annotator_prefix=prefix_of(annotator_prefix, path))
             with showing_stages() as show:
                 receipt = import_file(
@@ -97,7 +97,7 @@ def import_votes(
             for note in receipt.notes:
                 typer.echo(one_line(f"note: {note}"), err=True)
             if output_format == "table":
-                typer.echo(_sentence("standard input" if file == STDIN else file.name, receipt))
+                typer.echo(_sentence(path.name if path in files else stored, receipt))
     if output_format == "json":
         plain = [_plain(receipt) for receipt in receipts]
         write_json(plain[0] if len(plain) == 1 else {"imports": plain})

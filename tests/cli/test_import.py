@@ -46,6 +46,18 @@ def test_a_file_once(run_cli: RunCli, vote_file: Path, database: Database) -> No
     assert counts(database) == {"votes": 3006, "models": 5, "annotators": 26, "imports": 2}
 
 
+def test_logs_of_inspect_are_one_file(run_cli: RunCli, database: Database) -> None:
+    for model, grade in (("owl", "C"), ("elk", "I")):
+        log = {
+            "status": "success", "eval": {"task": "quiz", "model": model}, "results": {"scores": [{"name": "match"}]},
+            "samples": [{"id": 1, "epoch": 1, "scores": {"match": {"value": grade}}}],
+        }  # fmt: skip
+        Path(f"{model}.json").write_text(json.dumps(log, indent=2))
+    result = run_cli("import", "owl.json", "elk.json")
+    assert (result.exit_code, result.stdout.split(",")[0]) == (0, "the logs: 1 record"), result.stderr
+    assert counts(database) == {"votes": 1, "models": 2, "annotators": 1, "imports": 1}
+
+
 def test_json_tells_conflicts_and_their_lines(run_cli: RunCli) -> None:
     Path("votes.csv").write_text(HEADER + "k,a,b,tie,1\nk,a,b,model_a,1\nk,b,a,tie,1\n")
     result = run_cli("import", "votes.csv", "--format", "json")
