@@ -1,8 +1,12 @@
 """A table of models and categories: scores, and what stands out beyond its error."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from pydantic import Field
 from sqlalchemy import Connection
 
+from app.naming.aliases import read_names
 from app.schemas import FrozenModel
 from app.snapshots.queries import list_placed_models
 from app.snapshots.schemas import Snapshot, SnapshotHead
@@ -51,7 +55,7 @@ class CategoryTable(FrozenModel):
 def tabulate_categories(conn: Connection, snapshot: Snapshot) -> CategoryTable:
     """Return the table of a snapshot; without dimensions where it has no categories."""
     found = snapshot.diagnostics.get("categories", {})
-    outliers = {(one["model"], one["tag"]) for dimension in found.values() for one in dimension["outliers"]}
+    outliers = _find_outliers(conn, [one for dimension in found.values() for one in dimension["outliers"]])
     scores: dict[str, dict[str, CategoryScore]] = {}
     main = {row["model"]: row["score"] for row in list_placed_models(conn, snapshot.id)}
     for tag in (tag for dimension in found.values() for tag in dimension["votes"] if tag):
@@ -60,10 +64,16 @@ def tabulate_categories(conn: Connection, snapshot: Snapshot) -> CategoryTable:
             scores.setdefault(model, {})[tag] = CategoryScore(
                 **{name: row[name] for name in ("score", "lower", "upper", "votes")},
                 difference=None if own is None or whole is None else own - whole,
-                stands_out=(model, tag) in outliers,
+                stands_out=(row["model_id"], tag) in outliers,
             )
     return CategoryTable(
         snapshot=SnapshotHead.model_validate(dict(snapshot)),
         dimensions={name: Dimension(votes=one["votes"], spread=one["spread"]) for name, one in found.items()},
         models=[CategoryRow(model=name, score=score, categories=scores.get(name, {})) for name, score in main.items()],
     )
+
+
+def _find_outliers(conn: Connection, outliers: Sequence[Mapping[str, Any]]) -> set[tuple[int | None, str]]:
+    """Return what stands out by the models' numbers: the diagnostics name them as they were called then."""
+    names = read_names(conn, sorted({one["model"] for one in outliers}))
+    return {(names.own.get(one["model"]) or names.number(one["model"], None), one["tag"]) for one in outliers}

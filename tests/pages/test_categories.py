@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from httpx import Client
+from httpx import Client, Response
 
 from tests.fixtures.pages import Page
 
@@ -13,7 +13,7 @@ def test_scores_votes_and_what_stands_out(client: Client, publish: Publish) -> N
     outlier = {"model": "bee", "tag": "language=fr", "difference": -80.0, "lower": -120.0, "upper": -40.0}
     votes = {"language=en": 90, "language=fr": 30, "language=de": 0, "": 7}
     found = {"language": {"votes": votes, "spread": 41.7, "outliers": [outlier]}}
-    main = {"ant": {}, "bee": {}, "cat": {}}
+    main: dict[str, dict[str, object]] = {"ant": {}, "bee": {}, "cat": {}}
     boards = {
         ("am-elo", ""): main,
         ("am-elo", "language=en"): {**main, "cat": {"score": 890.0, "votes": 0}},
@@ -32,6 +32,18 @@ def test_scores_votes_and_what_stands_out(client: Client, publish: Publish) -> N
     more = Page(client.get("/categories" + next(link for link in page.links if "rows=" in link)))
     assert more.texts(".//tbody/tr[3]/*") == ["cat", "900", "890 880 to 920 no votes", "–", "–"]
     assert "1 category score beside the rest" in Page(client.get("/")).text(".//main")
+
+
+def test_a_renamed_model_still_stands_out(client: Client, publish: Publish, ask: Callable[..., Response]) -> None:
+    outlier = {"model": "bee", "tag": "language=fr", "difference": -80.0, "lower": -120.0, "upper": -40.0}
+    found = {"language": {"votes": {"language=fr": 30, "": 7}, "spread": 41.7, "outliers": [outlier]}}
+    main: dict[str, dict[str, object]] = {"ant": {}, "bee": {}}
+    boards = {("am-elo", ""): main, ("am-elo", "language=fr"): {"ant": {}, "bee": {"score": 920.0}}}
+    publish(boards, diagnostics={"categories": found})
+    assert ask("PATCH", "/models/bee", json={"name": "wasp"}).status_code == 200
+    _, renamed = ask("GET", "/leaderboard/categories").json()["models"]
+    assert renamed["model"] == "wasp"
+    assert renamed["categories"]["language=fr"]["stands_out"]
 
 
 def test_without_categories_and_before_the_first_snapshot(client: Client, publish: Publish) -> None:
