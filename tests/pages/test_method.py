@@ -59,6 +59,14 @@ def test_this_arenas_numbers(client: Client) -> None:
     assert "about 0.31 (a standard deviation)" in said
 
 
+def test_votes_that_are_left_out_add_up(client: Client, publish: Callable[..., int]) -> None:
+    left_out = {"pending": 1, "excluded": 2, "of_others": 3, "retracted": 4, "unsealed": 5, "over_quota": 6}
+    votes = {"read": 300, "used": 272, **left_out, "same_model": 7}
+    publish({("am-elo", ""): {"ant": {}, "bee": {}}}, diagnostics={"votes": votes})
+    reasons = visit(client).texts(".//main/ul/li")[:7]
+    assert [int(reason.split(" ")[0]) for reason in reasons] == [1, 2, 3, 4, 5, 6, 7]
+
+
 @pytest.mark.usefixtures("crowd_of_a_snapshot")
 def test_the_charts_come_with_the_worker(client: Client, database: Database) -> None:
     assert not visit(client).all(".//figure")

@@ -40,7 +40,9 @@ _STANDINGS: Mapping[Standing, str] = {
 _LEFT_OUT = {
     "pending": "from annotators who are still pending",
     "excluded": "from excluded annotators",
+    "of_others": "from annotators of the other kind, people or judges, who have a leaderboard of their own",
     "retracted": "retracted",
+    "unsealed": "not cast by a battle's token, as the policy wants it",
     "over_quota": "beyond the daily number of votes that count of one annotator",
     "same_model": "between two names of one model",
 }
