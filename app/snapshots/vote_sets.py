@@ -15,7 +15,6 @@ from sqlalchemy import (
     and_,
     bindparam,
     cast,
-    distinct,
     func,
     literal_column,
     not_,
@@ -202,14 +201,18 @@ def seconds_with_more_votes_than(conn: Connection, votes_wanted: int, *, annotat
 
 
 def count_retracted(conn: Connection, vote_set: str | None = None) -> int:
-    """Count the overall votes on record that are retracted, or those that were when `vote_set` was read."""
+    """Count the overall votes on record that are retracted, or those that were when `vote_set` was read.
+
+    A ranking counts with each of its pairs, as a fit reads it.
+    """
     causes = _causes_in_force(vote_set).subquery()
-    counted = func.count(distinct(causes.c.vote_id))
-    statement = select(counted).select_from(causes.join(votes, votes.c.id == causes.c.vote_id))
+    ranked = func.jsonb_array_length(func.jsonb_path_query_array(votes.c.ranking, literal_column("'$[*][*]'")))
+    pairs = func.coalesce(ranked * (ranked - 1) // 2, 1)
+    statement = select(func.coalesce(func.sum(pairs), 0)).where(votes.c.id.in_(select(causes.c.vote_id)))
     statement = statement.where(votes.c.criterion.is_(None))
     if vote_set is not None:
         statement = statement.where(seen_by(votes.c.recorded_in, vote_set))
-    return conn.execute(statement).scalar_one()
+    return int(conn.execute(statement).scalar_one())
 
 
 def holds_foreign_rows(conn: Connection) -> bool:

@@ -94,7 +94,7 @@ class ReadVotes:
     ----------
     votes : the overall ones that are not retracted
     tags : those whose votes are told apart
-    retracted : how many votes on record are retracted
+    retracted : how many votes on record are retracted, a ranking with each of its pairs
     """
 
     votes: VoteArrays
@@ -304,7 +304,7 @@ def _without_retracted(
         ids = pl.DataFrame({name: columns[name] for name in _IDS}).with_row_index()
         gone = ids.join(pl.DataFrame(retracted, schema=list(_IDS)), on=_IDS, how="semi")
         counted[gone["index"].to_numpy()] = False
-        columns, number = {name: column[counted] for name, column in columns.items()}, gone.n_unique(_IDS)
+        columns, number = {name: column[counted] for name, column in columns.items()}, gone.height
     tag_set = once = columns["tag_set"]
     if ranked:
         ids = pl.DataFrame({name: columns[name] for name in _IDS})

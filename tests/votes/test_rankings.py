@@ -104,6 +104,10 @@ def test_it_counts_once_for_the_limit_of_votes_and_for_the_quota(
     with database.read() as conn:
         within = load_fit_input(conn, Policy(max_votes_per_day=3))
     assert (len(within.outcome), within.over_quota) == (2 * 3 * 6, 6 + 6 + 1)
+    ask("POST", "/retractions", json={"target": "annotator", "id": "bob", "reason": "x"}, scope="review")
+    with database.read() as conn:
+        without = load_fit_input(conn)
+    assert (without.votes_read, without.retracted) == (49, 24), "retracted votes stay on record"
 
 
 def test_pairs_of_merged_models_do_not_count(ask: Ask, database: Database) -> None:
