@@ -152,6 +152,16 @@ def test_search_sort_and_switch(client: Client, three: int) -> None:
         assert client.get(link).status_code == 200, link
 
 
+def test_what_judges_like_is_taken_out(client: Client, publish: Publish) -> None:
+    models: dict[str, dict[str, object]] = {"ant": {}, "bee": {}}
+    worth = {"points": 9.0, "lower": 1.0, "upper": 17.0}
+    style = {"features": [{"feature": name, **worth} for name in ("side", "length")], "left_out": 0}
+    publish({("am-elo", ""): models, ("judges", ""): models}, diagnostics={"style": style})
+    assert "What each likes is taken out too: length." in visit(client, "/?method=judges").text(".//main")
+    publish({("am-elo", ""): models, ("judges", ""): models})
+    assert "taken out too" not in visit(client, "/?method=judges").text(".//main")
+
+
 def test_what_modelling_annotators_changes_is_said(client: Client, three: int) -> None:
     said = "Compared with m-ELO, modelling annotators moves 2 models of 3; the farthest is ant, from rank 2 to 1."
     assert said in visit(client).text(".//p[@class='about']")

@@ -177,8 +177,12 @@ def _describe_more(
     """
     if published.about_category:
         return published.about_category
+    style = published.diagnostics.get("style", {})
     if published.method == "style":
-        return _describe_style(published.diagnostics.get("style", {}))
+        return _describe_style(style)
+    liked = [row["feature"] for row in style.get("features", ()) if row["feature"] != SIDE]
+    if published.method == "judges" and liked:
+        return f"What each likes is taken out too: {listed(liked, len(liked))}."
     alike = published.method in ("weighted", *get_args(Whose))
     return _describe_difference(shown, published.method) if other and not alike else ""
 
