@@ -64,7 +64,7 @@ def test_a_query_that_takes_long_is_cancelled(ask: Ask, database: Database, sett
 
 
 def _waits_for_a_lock(database: Database) -> bool:
-    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'COPY%'"
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%FROM votes%'"
     with database.read() as conn:
         return bool(conn.execute(text(waiting)).scalar_one())
 
