@@ -160,11 +160,14 @@ class _Search:
 
 
 def _errors(votes: OwnVotes, ability: float, known: PeoplesScores, taste: float) -> Floats:
-    """Return the variance of `at` by cause, shape (3, n_own): the judge's battles, the people's scores, tastes."""
+    """Return the variance of `at` by cause, shape (3, n_own): the judge's battles, the people's scores, tastes.
+
+    The prior counts beside the battles: a judge who always takes the left leaves no noise to tell an error by.
+    """
     own, bread, moves = len(votes.bread), votes.bread, votes.moves
     of_people = ability**2 * moves @ known.covariance @ moves.T
     of_people[0, 0] += (ability * known.scale_se) ** 2
-    of_battles, tastes = bread @ votes.noise[:own, :own] @ bread, taste * moves @ moves.T
+    of_battles, tastes = bread @ (votes.noise[:own, :own] + np.eye(own) / WIDE**2) @ bread, taste * moves @ moves.T
     return np.stack([np.diag(x) for x in (of_battles, of_people, tastes)])
 
 

@@ -44,6 +44,13 @@ def test_abilities_and_leans_are_found_again() -> None:
         assert se[-3:].max() < 0.15
 
 
+def test_how_far_a_judge_leans_who_always_takes_the_left_is_not_known() -> None:
+    crowd = [Voter(f"p{k}", 400) for k in range(20)]
+    found = follow(judge_votes(3, [*crowd, Voter("left", 400, lean=40.0)]))
+    assert found.lean[-1] > 4.0
+    assert found.lean_se[-1] > 0.4
+
+
 def test_few_people_make_abilities_uncertain_and_not_low() -> None:
     """300 votes of people: their scores' errors halve what a judge seems to follow, if they are taken for the truth."""
     found = [follow(judge_beside(seed, 10, 30)) for seed in range(30)]
