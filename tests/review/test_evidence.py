@@ -31,7 +31,8 @@ def votes_of(
     gap = np.array([gaps.get(a, np.nan) - gaps.get(b, np.nan) for a, b in zip(model_a, model_b, strict=True)])
     known, nothing = gap[np.isfinite(gap)], np.full(len(gap), NEVER)
     return AnnotatorVotes(
-        [UUID(int=i) for i in range(len(gap))], model_a, model_b, outcome, nothing, nothing, gap, nothing, ability,
+        [UUID(int=i) for i in range(len(gap))], model_a, model_b, outcome, nothing, nothing,
+        np.zeros(len(gap), dtype=bool), gap, nothing, ability,
         tie_weight, own=expect(known, ability, tie_weight), typical=expect(known, 1.0, tie_weight),
     )  # fmt: skip
 

@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description e2a44f0df826fe01: make docs.
+# Written by clients/python/generate.py from the OpenAPI description a621ce25d25b7e3f: make docs.
 
 from __future__ import annotations
 
@@ -947,7 +947,7 @@ class VotesSummary(BaseModel):
     The annotator's votes so far, counted or not.
     """
 
-    votes: int
+    votes: Annotated[int, Field(description="Rankings too, which none of the outcomes below counts.")]
     model_a: int
     model_b: int
     tie: int
