@@ -12,7 +12,7 @@ from app.rating.fit.arrow import Block, shift_projector, typical_information
 from app.rating.fit.features import features_of
 from app.rating.fit.m_elo import minimise_scores
 from app.rating.judges.ballots import Ballots
-from app.rating.judges.leaning import LeaningLikelihood, tell_leans
+from app.rating.judges.leaning import LeaningLikelihood, identified_leans
 from app.rating.judges.own_votes import OwnVotes
 from app.rating.settings import LoopSettings
 from app.rating.uncertainty.covariance import NORMAL, TINY, Covariance
@@ -63,9 +63,9 @@ def rate_judges(ballots: Ballots, *, confidence: float = 0.95, base: float = 100
     settings = LoopSettings(method="m-elo", min_votes=0, interval="clustered", confidence=confidence, base=base)
     fitted = fit_leans(ballots, settings)
     errors = _Errors(ballots, fitted)
-    taste, size = errors.taste_variance(), (2, len(ballots.votes.annotators), fitted.told.shape[1])
+    taste, size = errors.taste_variance(), (2, len(ballots.votes.annotators), fitted.identified.shape[1])
     both = np.full(size, np.nan)
-    both[:, fitted.found.small.annotators] = np.where(fitted.told, [fitted.leans, errors.lean_se], np.nan)
+    both[:, fitted.found.small.annotators] = np.where(fitted.identified, [fitted.leans, errors.lean_se], np.nan)
     rating = publish(replace(fitted.found, covariance=errors.covariance(taste)))
     return JudgesBoard(rating, both[0], both[1], float(np.sqrt(taste)))
 
@@ -76,12 +76,12 @@ class LeanFit(NamedTuple):
     Attributes
     ----------
     found : the estimate, without errors
-    told : leans that the votes tell, in the indices of `found.small`, shape (n_annotators, 1 + n_style)
-    leans : 0 where they are not told
+    identified : leans that the votes determine, in the indices of `found.small`, shape (n_annotators, 1 + n_style)
+    leans : 0 where they are not identified
     """
 
     found: Estimate
-    told: Mask
+    identified: Mask
     leans: Floats
 
 
@@ -93,11 +93,11 @@ def fit_leans(ballots: Ballots, settings: LoopSettings) -> LeanFit:
     if not found.identified.any():
         raise VotesError("the judges' votes give no model a score: each only won or only lost")
     small = compact(ballots.between(np.flatnonzero(found.identified)).featured(), found.identified)
-    told, component = tell_leans(small.cells), found.components.label[small.models]
-    x = features_of(small.cells) * told[small.cells.annotator]
+    identified, component = identified_leans(small.cells), found.components.label[small.models]
+    x = features_of(small.cells) * identified[small.cells.annotator]
     likelihood = LeaningLikelihood(replace(small.cells, features=x))
-    fit = minimise_scores(likelihood, component, found.fit.R, np.ones(len(told)))
-    return LeanFit(replace(found, fit=replace(found.fit, R=fit.R)), told, likelihood.leans)
+    fit = minimise_scores(likelihood, component, found.fit.R, np.ones(len(identified)))
+    return LeanFit(replace(found, fit=replace(found.fit, R=fit.R)), identified, likelihood.leans)
 
 
 class _Errors:
@@ -123,12 +123,17 @@ class _Errors:
             one = kept.where(kept.votes.annotator == small.annotators[k])
             d = R[place[one.votes.model_a]] - R[place[one.votes.model_b]]
             return OwnVotes(
-                one, place, one.differences().T * fitted.told[k][:, None], fitted.leans[k], offset=d, battles=battles
+                one,
+                place,
+                one.differences().T * fitted.identified[k][:, None],
+                fitted.leans[k],
+                offset=d,
+                battles=battles,
             )
 
         judges = [sum_votes(k) for k in range(len(small.annotators))]
         self.laplacians = [one.profile_information for one in judges]
-        S, shifts, own = np.sum(self.laplacians, axis=0), shift_projector(self.component), fitted.told.shape[1]
+        S, shifts, own = np.sum(self.laplacians, axis=0), shift_projector(self.component), fitted.identified.shape[1]
         typical = typical_information(S)
         self.inverse = Block(S + typical * shifts).solve(np.eye(len(R))) - shifts / max(typical, TINY)
         own_parts, scores = [one.by_battle[:, :own] for one in judges], [one.by_battle[:, own:] for one in judges]
@@ -136,7 +141,7 @@ class _Errors:
         everything = total.T @ total
         profile = np.hstack([*(-one.moves.T for one in judges), np.eye(len(R))])
         self.meat = profile @ (everything @ profile.T)
-        self.lean_se = np.empty(fitted.told.shape)
+        self.lean_se = np.empty(fitted.identified.shape)
         for k, one in enumerate(judges):
             moved = -one.moves @ self.inverse @ profile
             moved[:, own * k : own * (k + 1)] += one.bread

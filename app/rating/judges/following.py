@@ -14,7 +14,7 @@ from app.rating.fit.lean_spread import KNOWN
 from app.rating.fit.own_terms import OwnPrior, maximise_own
 from app.rating.fit.rows import CellRows
 from app.rating.judges.ballots import Ballots
-from app.rating.judges.leaning import tell_leans
+from app.rating.judges.leaning import identified_leans
 from app.rating.judges.own_votes import OwnVotes
 from app.rating.judges.people import PeoplesScores
 from app.rating.uncertainty.covariance import NORMAL, TINY
@@ -85,7 +85,7 @@ def follow_people(ballots: Ballots, known: PeoplesScores, own_family: Mask | Non
     for _ in range(TASTE_ROUNDS):
         for k, votes in search.judges(np.nan_to_num(found[TASTE]) ** 2):
             found[:, k] = _figures(votes, search.at[k], known, own[k])
-    found[3:5, ~search.told[:, 0]] = np.nan
+    found[3:5, ~search.identified[:, 0]] = np.nan
     return Followers(search.cells.votes_by_annotator(), *found)
 
 
@@ -113,14 +113,14 @@ def find_liking(ballots: Ballots, known: PeoplesScores, taste_sd: Floats) -> tup
     measured = np.asarray(np.isfinite(ballots.style.values).all(axis=1))
     tastes = np.nan_to_num(taste_sd) ** 2
     search = _Search(ballots.where(measured), known)
-    found = np.full((2, *search.told.shape), np.nan)
+    found = np.full((2, *search.identified.shape), np.nan)
     for k, votes in search.judges(tastes):
         if votes.number >= FEWEST:
             found[:, k] = (
                 search.at[k, 1:],
                 np.sqrt(_errors(votes, search.at[k, ABILITY], known, tastes[k]).sum(axis=0))[1:],
             )
-    found[:, ~search.told] = np.nan
+    found[:, ~search.identified] = np.nan
     return found[0, :, 1:], found[1, :, 1:]
 
 
@@ -129,7 +129,7 @@ class _Search:
 
     Attributes
     ----------
-    told : leans that the votes tell, shape (n_annotators, 1 + n_style)
+    identified : leans that the votes determine, shape (n_annotators, 1 + n_style)
     at : ability, lean, and what each feature of style is worth
     """
 
@@ -137,14 +137,14 @@ class _Search:
         self.known, self.place = known, known.places(len(ballots.votes.models))
         self.kept, self.doubt = ballots.between(known.models), known.doubt()
         self.cells = self.kept.featured()
-        self.told = tell_leans(self.cells)
-        self.at = np.zeros((len(self.told), 1 + self.told.shape[1]))
+        self.identified = identified_leans(self.cells)
+        self.at = np.zeros((len(self.identified), 1 + self.identified.shape[1]))
         self.at[:, ABILITY] = 1.0
 
     def judges(self, taste: Floats) -> Iterator[tuple[int, OwnVotes]]:
         """Find the maxima, with tastes of this variance; yield every judge with votes, and these at the maximum."""
         c, a, b = self.cells, self.place[self.cells.model_a], self.place[self.cells.model_b]
-        d, x = self.known.score[a] - self.known.score[b], features_of(c) * self.told[c.annotator]
+        d, x = self.known.score[a] - self.known.score[b], features_of(c) * self.identified[c.annotator]
         prior = OwnPrior(np.eye(self.at.shape[1])[ABILITY], np.full(self.at.shape, WIDE**-2))
         for _ in range(ROUNDS):
             flat = flatten(self.at[c.annotator, ABILITY] ** 2 * self.doubt[a, b] + 2.0 * taste[c.annotator])
@@ -154,7 +154,7 @@ class _Search:
             one = self.kept.where(self.kept.votes.annotator == k)
             left, right = self.place[one.votes.model_a], self.place[one.votes.model_b]
             flat = flatten(self.at[k, ABILITY] ** 2 * self.doubt[left, right] + 2.0 * taste[k])
-            own = one.differences() * self.told[k]
+            own = one.differences() * self.identified[k]
             h = flat * np.vstack([self.known.score[left] - self.known.score[right], own.T])
             yield k, OwnVotes(one, self.place, h, self.at[k], flat=flat, battles=battles)
 
@@ -181,11 +181,11 @@ def _figures(votes: OwnVotes, at: Floats, known: PeoplesScores, family: Floats) 
     gradient = votes.gradient[len(at) :]
     excess = float(gradient @ gradient) - float(np.trace(noise))
     taste = max(excess, 0.0) / max(float((left**2).sum()), TINY)
-    parts, told = _errors(votes, ability, known, taste), float(family @ left @ family)
+    parts, information = _errors(votes, ability, known, taste), float(family @ left @ family)
     preference = preference_se = np.nan
-    if told > KNOWN:
-        preference = float(family @ gradient) / told
-        preference_se = np.sqrt(family @ (noise + taste * left @ left) @ family) / told
+    if information > KNOWN:
+        preference = float(family @ gradient) / information
+        preference_se = np.sqrt(family @ (noise + taste * left @ left) @ family) / information
     variance = parts.sum(axis=0)
     known_to = np.array([np.inf, known.freedom, max(size - FITTED, 1.0)])
     freedom = 1.0 / np.maximum(

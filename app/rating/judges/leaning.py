@@ -10,7 +10,7 @@ from app.rating.fit.features import FeatureLikelihood, features_of
 from app.rating.fit.likelihood import Curvature, laplacian
 from app.rating.votes.cells import Cells
 
-FEWEST = 2.0  # votes' worth of contrast in a feature, from which a lean can be told from scores
+FEWEST = 2.0  # votes' worth of contrast in a feature, from which a lean can be known apart from scores
 DEPENDENT = 1e-9  # share of a lean's information that rounding may leave
 
 
@@ -38,7 +38,7 @@ class LeaningLikelihood(FeatureLikelihood):
         return replace(point, gradient_scores=point.gradient_scores[:size], stiffness=point.stiffness[: size**2])
 
 
-def tell_leans(cells: Cells) -> Mask:
+def identified_leans(cells: Cells) -> Mask:
     """Return whose leans the votes tell from scores: not that of an annotator who saw each model on one side only.
 
     Of an annotator's votes, each with the same weight, the information on leans beside free scores of the models is
@@ -49,12 +49,12 @@ def tell_leans(cells: Cells) -> Mask:
     Shape (n_annotators, n_features).
     """
     x, size = features_of(cells), cells.n_models
-    told = np.zeros((cells.n_annotators, x.shape[1]), dtype=bool)
+    identified = np.zeros((cells.n_annotators, x.shape[1]), dtype=bool)
     for k in np.flatnonzero(np.diff(cells.starts)):
         mine = slice(int(cells.starts[k]), int(cells.starts[k + 1]))
         a, b, n = cells.model_a[mine].astype(np.int64), cells.model_b[mine], cells.n[mine]
         total = n @ x[mine] ** 2
         B = np.stack([sum_by(a, n * one, size) - sum_by(b, n * one, size) for one in x[mine].T])
         along = np.linalg.lstsq(laplacian(sum_by(a * size + b, n, size * size), size), B.T)[0]
-        told[k] = total - np.einsum("ji,ij->j", B, along) > np.maximum(FEWEST, DEPENDENT * total)
-    return told
+        identified[k] = total - np.einsum("ji,ij->j", B, along) > np.maximum(FEWEST, DEPENDENT * total)
+    return identified

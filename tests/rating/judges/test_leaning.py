@@ -10,7 +10,7 @@ from app.rating.errors import VotesError
 from app.rating.fit.m_elo import fit_m_elo, minimise_scores
 from app.rating.judges.ballots import Ballots
 from app.rating.judges.board import rate_judges
-from app.rating.judges.leaning import LeaningLikelihood, tell_leans
+from app.rating.judges.leaning import LeaningLikelihood, identified_leans
 from app.rating.votes.cells import Cells
 from app.rating.votes.indexed import IndexedVotes
 from tests.fixtures.judged_votes import Judged, Voter, judge_votes
@@ -84,7 +84,7 @@ def test_a_judge_who_saw_the_baseline_always_on_one_side_has_no_lean() -> None:
         outcome,
     )  # fmt: skip
     ballots = Ballots.of(votes, None)
-    assert not tell_leans(ballots.featured()).any()
+    assert not identified_leans(ballots.featured()).any()
     board = rate_judges(ballots)
     assert np.isnan(board.lean).all()
     assert board.rating.models.score == pytest.approx(1000 + 400 / np.log(10) * fit_m_elo(ballots.cells(), ALIKE).R)
