@@ -13,8 +13,9 @@ from app.cli.progress import showing_stages
 from app.cli.session import changing, open_session, reading
 from app.cli.tables import make_table, number
 from app.errors import BadInputError
+from app.policy.presets import PRESETS, Preset
 from app.policy.schemas import Policy, PolicyVersion
-from app.policy.service import current_policy, set_policy
+from app.policy.service import changed_settings, current_policy, policy_before, set_policy
 from app.rating.errors import counted
 from app.refits.fit.process import FitResources
 from app.review.previews import PolicyPreviews
@@ -23,8 +24,14 @@ from app.review.schemas import PolicyPreview
 _LISTED = 20
 
 Changes = Annotated[
-    list[str],
-    typer.Argument(metavar="NAME=VALUE…", help="Settings to change, for example min_votes=20; null removes a limit."),
+    list[str] | None,
+    typer.Argument(metavar="NAME=VALUE…", help="Settings to change, as min_votes=20; null removes a limit."),
+]
+PresetOption = Annotated[
+    Preset | None,
+    typer.Option(
+        help="Settings that go together. small-team: every vote counts, and no board and no rank is withheld."
+    ),
 ]
 
 policy = typer.Typer(invoke_without_command=True, add_completion=False)
@@ -46,11 +53,11 @@ def show(output_format: PrintedOption = "table") -> None:
 
 
 @policy.command()
-def preview(changes: Changes, output_format: PrintedOption = "table") -> None:
+def preview(changes: Changes = None, preset: PresetOption = None, output_format: PrintedOption = "table") -> None:
     """Show which annotators' standings and which ranks a change would move; change nothing."""
     with showing_stages() as stages, open_session(creates=False) as session:
         with session.database.read() as conn:
-            settings = changed(current_policy(conn).settings, changes)
+            settings = changed(current_policy(conn).settings, preset, changes)
         stages.stage("Fitting")
         previews = PolicyPreviews(session.database, FitResources.chosen(session.settings))
         try:
@@ -62,25 +69,29 @@ def preview(changes: Changes, output_format: PrintedOption = "table") -> None:
 
 @policy.command(name="set")
 def put(
-    changes: Changes,
     reason: ReasonOption,
+    changes: Changes = None,
+    preset: PresetOption = None,
     output_format: PrintedOption = "table",
 ) -> None:
     """Change the policy from the next refit on; `policy preview` shows first what the change would do."""
     reason = check_reason(reason)
     with changing(creates=True) as conn:
-        settings = changed(current_policy(conn).settings, changes)
+        settings = changed(current_policy(conn).settings, preset, changes)
         version = set_policy(conn, settings, reason=reason, created_by=COMMAND_LINE)
-    _print(version, output_format)
+        replaced = policy_before(conn, version.version)
+    print_result(output_format, version, _moved(replaced, version))
 
 
-def changed(settings: Policy, changes: list[str]) -> Policy:
-    """Return the policy with these settings changed, values written as JSON or as plain text.
+def changed(settings: Policy, preset: Preset | None, changes: list[str] | None) -> Policy:
+    """Return the policy with a preset and then these settings, values written as JSON or as plain text.
 
-    Raises BadInputError: a change is not NAME=VALUE, or names no setting, or the value is not allowed.
+    Raises BadInputError: nothing is given, a change is not NAME=VALUE, or names no setting, or a value is not allowed.
     """
-    values: dict[str, Any] = settings.model_dump(mode="json")
-    for change in changes:
+    if preset is None and not changes:
+        raise BadInputError("give NAME=VALUE, or a --preset")
+    values: dict[str, Any] = settings.model_dump(mode="json") | dict(PRESETS[preset] if preset else {})
+    for change in changes or ():
         name, equals, value = change.partition("=")
         if not equals:
             raise BadInputError(f"{change!r} is not NAME=VALUE")
@@ -91,6 +102,14 @@ def changed(settings: Policy, changes: list[str]) -> Policy:
         except json.JSONDecodeError:
             values[name] = value
     return read_form(Policy, values)
+
+
+def _moved(replaced: PolicyVersion | None, version: PolicyVersion) -> str:
+    """Say in a line what the version changed."""
+    assert replaced is not None  # noqa: S101  a change has a version before it
+    changes = changed_settings(replaced.settings, version.settings)
+    words = [f"{name} {json.dumps(old)} → {json.dumps(new)}" for name, (old, new) in changes.items()]
+    return f"Version {replaced.version} → {version.version}: {', '.join(words) or 'the same settings'}"
 
 
 def _print(version: PolicyVersion, output_format: str) -> None:

@@ -55,12 +55,16 @@ def set_policy(
         raise PreconditionFailedError(
             f"version {replaced.version} of the policy is in force", extensions={"version": replaced.version}
         )
-    before, after = replaced.settings.model_dump(mode="json"), settings.model_dump(mode="json")
-    row = store.add_policy(conn, after, reason, created_by)
-    changes = {name: [before[name], value] for name, value in after.items() if before[name] != value}
-    detail = {"reason": reason, "changes": changes}
+    row = store.add_policy(conn, settings.model_dump(mode="json"), reason, created_by)
+    detail = {"reason": reason, "changes": changed_settings(replaced.settings, settings)}
     audit.record(conn, actor=created_by, action="policy.set", subject=str(row["version"]), detail=detail)
     return _version(row)
+
+
+def changed_settings(before: Policy, after: Policy) -> dict[str, list[Any]]:
+    """Return the old and the new value of each setting that differs, as in JSON."""
+    old, new = before.model_dump(mode="json"), after.model_dump(mode="json")
+    return {name: [old[name], value] for name, value in new.items() if old[name] != value}
 
 
 def stored_policy(settings: Mapping[str, Any]) -> Policy:

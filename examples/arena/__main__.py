@@ -10,12 +10,10 @@ from typing import Any
 import httpx
 
 from app.cli.demo.service import Service, demo_service, own_foreground
+from app.policy.presets import PRESETS
 
 POOL = Path(__file__).parent / "pool.jsonl"
-SETTINGS = {
-    "min_votes": 0, "refit_interval_seconds": 5, "min_board_annotators": 1, "min_board_votes": 1,
-    "min_model_annotators": 1, "min_model_votes": 1, "max_interval_width": None,
-}  # fmt: skip
+SETTINGS = {**PRESETS["small-team"], "refit_interval_seconds": 5}
 """One visitor is enough for a leaderboard here. In production 50 votes make an annotator count."""
 
 

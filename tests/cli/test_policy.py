@@ -1,5 +1,6 @@
 import json
 from collections.abc import Callable
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,46 @@ def test_preview_says_why_the_refit_would_wait(run_cli: RunCli) -> None:
     told = " ".join(result.stdout.split())
     reason = "it would newly exclude 4.0% of the votes (60 of 1,500), more than the policy's 1.0%"
     assert f"The refit would wait for review: {reason}." in told
+
+
+@pytest.mark.usefixtures("on_database")
+def test_set_says_what_it_changed(run_cli: RunCli) -> None:
+    said = run_cli("policy", "set", "min_votes=20", "ability_cap=null", "--reason", "x").stdout
+    assert said == "Version 1 → 2: min_votes 50 → 20, ability_cap 1.75 → null\n"
+    assert run_cli("policy", "set", "min_votes=20", "--reason", "x").stdout == "Version 2 → 3: the same settings\n"
+    whole = json.loads(run_cli("policy", "set", "min_votes=9", "--reason", "x", "--format", "json").stdout)
+    assert (whole["version"], whole["settings"]["min_votes"]) == (4, 9)
+
+
+@pytest.mark.usefixtures("on_database", "own_folder")
+def test_four_colleagues_get_ranks_by_the_preset_alone(run_cli: RunCli) -> None:
+    """Each votes once on every pair of four models: the first in the alphabet wins all but its battle with the last."""
+    lines = ["annotator,model_a,model_b,winner"]
+    for name in ("ada", "bea", "cem", "dov"):
+        lines += [
+            f"{name},{a},{b},{'model_b' if (a, b) == ('ash', 'elm') else 'model_a'}"
+            for a, b in combinations(("ash", "birch", "cedar", "elm"), 2)
+        ]
+    Path("votes.csv").write_text("\n".join(lines), encoding="utf-8")
+    assert run_cli("import", "votes.csv").exit_code == 0
+    assert run_cli("refit").exit_code == 1
+    ranks = {}
+    for chosen in (("min_votes=0", "min_board_annotators=1", "min_board_votes=1"), ("--preset", "small-team")):
+        assert run_cli("policy", "set", *chosen, "--reason", "x").exit_code == 0
+        board = json.loads(run_cli("refit", "--format", "json").stdout)
+        ranks[chosen[0]] = {row["model"]: row["rank"] for row in board["models"]}
+    assert set(ranks["min_votes=0"].values()) == {None}
+    assert sorted(ranks["--preset"].values()) == [1, 2, 3, 4]
+    assert ranks["--preset"]["cedar"] > ranks["--preset"]["ash"]
+
+
+@pytest.mark.usefixtures("on_database")
+def test_settings_that_follow_a_preset_hold(run_cli: RunCli) -> None:
+    run_cli("policy", "set", "min_model_votes=7", "--preset", "small-team", "--reason", "x")
+    settings = json.loads(run_cli("policy", "--format", "json").stdout)["settings"]
+    assert (settings["min_model_votes"], settings["min_model_annotators"]) == (7, 1)
+    assert run_cli("policy", "set", "--reason", "x").exit_code == 2
+    assert run_cli("policy", "preview").exit_code == 2
 
 
 @pytest.mark.usefixtures("on_database")
