@@ -39,7 +39,7 @@ clients: setup ## clients generated from the API's description, in Python and Ty
 	$(PYTHON) -m venv clients/generators/.venv
 	clients/generators/.venv/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement clients/generators/requirements.txt
 	cd clients/generators && npm ci --no-progress
-	$(BIN)/pytest -n 2 -m generators tests/clients $(ARGS)
+	$(BIN)/pytest -n 2 -m generators tests/clients tests/tutorials $(ARGS)
 
 screenshots: setup ## a picture of every page in docs/images: light, dark, phone (needs chromium)
 	$(BIN)/pytest tests/pages/screenshots.py -m browser
