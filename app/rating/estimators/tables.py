@@ -27,6 +27,7 @@ NAMED = 5  # unknown outcomes that an error names
 
 _DTYPES: Mapping[Any, nw.dtypes.DType] = {
     bool: nw.Boolean(),
+    bool | None: nw.Boolean(),
     int: nw.Int64(),
     int | None: nw.Int64(),
     float: nw.Float64(),
@@ -34,6 +35,7 @@ _DTYPES: Mapping[Any, nw.dtypes.DType] = {
     str: nw.String(),
     str | None: nw.String(),
 }
+_NULLABLE: Mapping[Any, str] = {int | None: "Int64", bool | None: "boolean"}  # pandas' names of its types
 
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"  # names the language; nothing is fetched
@@ -97,10 +99,20 @@ def read_table(votes: VotesLike, features: Sequence[str] = ()) -> VoteTable:
 
 
 def make_table(rows: Sequence[Mapping[str, Any]], row_type: type, kind: Any) -> Any:
-    """Return rows as a table of this kind, with the columns and types of their TypedDict; None is a missing value."""
+    """Return rows as a table of this kind, with the columns and types of their TypedDict; None is a missing value.
+
+    In pandas a whole number or a flag that may be missing is of the nullable type, in every table: numpy's types have
+    no missing value.
+    """
     hints = get_type_hints(row_type)
-    columns = {name: [row[name] for row in rows] for name in hints}
+    columns: dict[str, Any] = {name: [row[name] for row in rows] for name in hints}
     schema = {name: _dtype(hint, columns[name]) for name, hint in hints.items()}
+    implementation = nw.Implementation.from_backend(kind)
+    if implementation.is_pandas_like():
+        series = implementation.to_native_namespace().Series
+        for name, hint in hints.items():
+            if hint in _NULLABLE:
+                columns[name] = series(columns[name], dtype=_NULLABLE[hint])
     return nw.from_dict(columns, schema, backend=kind).to_native()
 
 
