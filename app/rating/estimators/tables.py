@@ -16,6 +16,7 @@ from app.rating.arrays import Floats, Ints, Mask
 from app.rating.errors import VotesError, counted
 from app.rating.votes.features import SIDE, Features, measure_features
 from app.rating.votes.indexed import IndexedVotes
+from app.rating.votes.weights import find_unclear
 
 VotesLike = IntoFrame | Mapping[str, ArrayLike]
 """A pandas, polars or Arrow table, any other that narwhals knows, or a mapping from column names to arrays."""
@@ -68,8 +69,8 @@ def read_table(votes: VotesLike, features: Sequence[str] = ()) -> VoteTable:
     Raises
     ------
     VotesError
-        Columns are missing or of the wrong kind, a value is missing, an outcome is unknown, an annotator votes twice
-        on a battle, or there are no rows.
+        Columns are missing, of the wrong kind, or may be weights by their name; a value is missing, an outcome is
+        unknown, an annotator votes twice on a battle, or there are no rows.
     TypeError
         `votes` is no table.
     """
@@ -127,7 +128,7 @@ def _dtype(hint: Any, values: list[Any]) -> nw.dtypes.DType:
 
 def _open(votes: VotesLike, measures: Sequence[str]) -> nw.DataFrame[Any]:
     if isinstance(votes, Mapping):
-        _refuse_missing(list(votes))
+        _check_columns(list(votes))
         return nw.from_dict(_arrays(votes, (*COLUMNS, *measures)), backend="polars")
     try:
         frame: nw.DataFrame[Any] | nw.LazyFrame[Any] = nw.from_native(votes)
@@ -135,14 +136,17 @@ def _open(votes: VotesLike, measures: Sequence[str]) -> nw.DataFrame[Any]:
         kinds = "a pandas, polars or Arrow table, or a mapping from column names to arrays"
         raise TypeError(f"votes must be {kinds}, not {type(votes).__name__}") from None
     frame = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
-    _refuse_missing(frame.columns)
+    _check_columns(frame.columns)
     return frame
 
 
-def _refuse_missing(columns: Sequence[str]) -> None:
+def _check_columns(columns: Sequence[str]) -> None:
     if missing := [name for name in NEEDED if name not in columns]:
         found = ", ".join(map(str, columns)) or "none"
         raise VotesError(f"missing columns: {', '.join(missing)} (found: {found})", "column")
+    if unclear := find_unclear(columns):
+        detail = f"{unclear[0]} may say how many votes a row stands for: name the column weight, or leave it out"
+        raise VotesError(detail, "column")
 
 
 def _arrays(votes: Mapping[str, ArrayLike], columns: Collection[str]) -> dict[str, Any]:

@@ -232,6 +232,7 @@ def rate_by_order(
     VotesError
         No vote is left after `min_votes`, or none on the anchor.
     """
+    votes = votes.repeated()
     by_annotator = votes.rankings_by_annotator()
     by_annotator = cells.votes_by_annotator() if by_annotator is None else by_annotator
     counted = by_annotator > min_votes
