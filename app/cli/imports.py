@@ -18,6 +18,7 @@ from app.cli.inputs import (
     PrefixOption,
     SchemaOption,
     VerdictOption,
+    ZeroRankOption,
     given_files,
     prefix_of,
 )
@@ -46,6 +47,7 @@ def import_votes(
     annotator_prefix: PrefixOption = "",
     dates: DatesOption = None,
     verdict: VerdictOption = None,
+    zero_rank: ZeroRankOption = None,
     skip_invalid: Annotated[
         bool, typer.Option("--skip-invalid", help="Leave out invalid records instead of refusing the file.")
     ] = False,
@@ -77,6 +79,7 @@ def import_votes(
         annotator_prefix=annotator_prefix,
         dates=dates,
         verdict=tuple(verdict or ()),
+        zero_rank=zero_rank,
         skip_invalid=skip_invalid,
         again=again,
         new_rows_only=new_rows_only,

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from app.errors import BadInputError, FieldError
+from app.imports.formats.grades import ZeroRank
 from app.imports.formats.sources import UNREADABLE, scan_lines
 from app.imports.formats.timestamps import DayOrder
 
@@ -56,6 +57,10 @@ VerdictOption = Annotated[
         metavar="WORD=VERDICT",
         help="What a word of the file means: gauche=left. Verdicts are left, right, tie, both_bad. Repeat it.",
     ),
+]
+ZeroRankOption = Annotated[
+    ZeroRank | None,
+    typer.Option(help="What a rank of 0 means: the best, or not ranked.", show_default="asks where it is not clear"),
 ]
 
 

@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from app.errors import BadInputError, FieldError
+from app.imports.formats.grades import ZeroRank
 from app.imports.formats.timestamps import DayOrder
 from app.imports.service import ImportOptions
 from app.imports.upload import MAX_FILE_NAME_LENGTH
@@ -29,7 +30,9 @@ class ImportParameters(FrozenModel):
         False, description="Record votes that say the same as votes on record too, as further votes."
     )
     columns: str | None = Field(
-        None, max_length=2000, description="Columns with other names, as `winner=Label,model_a=First`."
+        None,
+        max_length=2000,
+        description="Columns with other names, as `winner=Label,model_a=First`; `weight=` says that none has weights.",
     )
     annotator_prefix: str = Field(
         "", max_length=100, description="Put before every annotator, so that those of two studies stay apart."
@@ -42,6 +45,9 @@ class ImportParameters(FrozenModel):
         max_length=100,
         description="What a word in the column of the winner means, as `gauche=left`: left, right, tie, model_a, "
         "model_b or both_bad. Repeat it for several words.",
+    )
+    zero_rank: ZeroRank | None = Field(
+        None, description="What a rank below 1 means: the best, or not ranked; by default it has to be clear."
     )
     dry_run: bool = Field(
         False,

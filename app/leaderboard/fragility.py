@@ -149,7 +149,7 @@ def _measure(
             np.isin(fit_input.annotator_ids, numbers) for numbers in list_counted_annotators(conn, snapshot_id)
         )
         models = list_placed_models(conn, snapshot_id, with_archived=True)
-        ranked = np.isin(fit_input.model_ids, [row["model_id"] for row in models if row["identified"] and row["rank"]])
+        ranked = np.isin(fit_input.model_ids, [row["model_id"] for row in models if row["rank"]])
         names = model_names(conn, fit_input.model_ids)
     measure = partial(measure_both, fit_input, counted, unflagged, ranked)
     found, compared = process.run(measure, cancelled=cancelled)

@@ -8,6 +8,7 @@ from uuid import UUID
 from sqlalchemy import Connection, RowMapping, and_, func, or_, select, text, tuple_, union_all
 
 from app.database.tables import models, snapshot_annotators, snapshot_matchups, snapshot_models, snapshots
+from app.snapshots.queries import placed_columns
 
 # Every request for a leaderboard runs this statement. Plain text is the cheapest, and no column in it is large.
 # Refits end in about the order of their requests, so the last 20 hold the one that ended last. One that ended in the
@@ -62,7 +63,7 @@ _COMPONENTS = text(
     """
     SELECT method, tag, component, sum(votes)::bigint / 2 AS votes, array_agg(model_id ORDER BY model_id) AS members,
         count(*) FILTER (WHERE archived_at IS NULL) AS models,
-        count(rank) FILTER (WHERE NOT provisional) AS ranked
+        count(rank) FILTER (WHERE identified AND NOT provisional) AS ranked
     FROM snapshot_models JOIN models ON models.id = model_id
     WHERE snapshot_id = :snapshot
     GROUP BY method, tag, component
@@ -140,7 +141,8 @@ _POINTS = text(
         SELECT last - place * (last - first)::bigint / greatest(:last, 1) AS number
         FROM ends, generate_series(0, :last) AS place
     )
-    SELECT DISTINCT ON (s.number) s.number, s.published_at, m.score, m.lower, m.upper, m.rank, m.votes
+    SELECT DISTINCT ON (s.number) s.number, s.published_at, m.score, m.lower, m.upper,
+        CASE WHEN m.identified AND NOT m.provisional THEN m.rank END AS rank, m.votes
     FROM wanted
     JOIN LATERAL (
         SELECT id, number, published_at FROM snapshots WHERE snapshots.number <= wanted.number
@@ -162,7 +164,7 @@ def list_figures(conn: Connection, model_id: int, method: str, *, limit: int) ->
             snapshots.c.id.label("snapshot_id"),
             snapshots.c.number,
             snapshots.c.published_at,
-            *(c[name] for name in _FIGURES),
+            *(column for column in placed_columns() if column.name in _FIGURES),
         )
         .join_from(snapshot_models, snapshots)
         .where(c.model_id == model_id, c.method == method, c.tag == "")
@@ -175,7 +177,7 @@ def list_figures(conn: Connection, model_id: int, method: str, *, limit: int) ->
 def list_places(conn: Connection, model_id: int, snapshot_id: UUID) -> Sequence[RowMapping]:
     """Return a model's rows on every leaderboard of one snapshot, by method and tag."""
     c = snapshot_models.c
-    statement = select(snapshot_models).where(c.snapshot_id == snapshot_id, c.model_id == model_id)
+    statement = select(*placed_columns()).where(c.snapshot_id == snapshot_id, c.model_id == model_id)
     return conn.execute(statement.order_by(c.method, c.tag)).mappings().all()
 
 

@@ -13,9 +13,9 @@ from app.errors import BadInputError
 Rows = Iterable[Mapping[str, Any]]
 
 _TYPES = {
-    **dict.fromkeys(("organization", "license", "link", "tied_with", "tag"), pl.String),
+    **dict.fromkeys(("organization", "license", "link", "tied_with", "tag", "reason"), pl.String),
     **dict.fromkeys(("tied", "provisional"), pl.Boolean),
-    **dict.fromkeys(("rank", "best_rank", "worst_rank", "rank_set_best", "rank_set_worst", "class_rank"), pl.Int64),
+    **dict.fromkeys(("votes", "wins", "ties", "losses", "rank_set_best", "rank_set_worst"), pl.Int64),
 }
 _AT_ONCE = 1_000  # rows that polars takes in one call, in which no other thread runs
 MAX_SHEET_ROWS = 1_048_575
@@ -78,11 +78,15 @@ def _frame(rows: Rows, columns: Sequence[str]) -> pl.DataFrame:
     remaining = iter(rows)
     parts = [pl.DataFrame(part, infer_schema_length=None) for part in iter(lambda: _take(remaining), [])]
     if not parts:
-        return pl.DataFrame(schema=dict.fromkeys(columns, pl.String))
+        return pl.DataFrame(schema={name: _type_of(name, pl.String) for name in columns})
     frame = pl.concat(parts, how="diagonal_relaxed")
-    # A column that is null in every row becomes a number, except these.
-    typed = [pl.col(name).cast(kind) for name, kind in _TYPES.items() if name in frame.columns]
-    return frame.with_columns(*typed).with_columns(pl.col(pl.Null).cast(pl.Float64))
+    missing = [name for name, kind in frame.schema.items() if kind == pl.Null]
+    return frame.with_columns(pl.col(name).cast(_type_of(name, pl.Float64)) for name in missing)
+
+
+def _type_of(column: str, otherwise: type[pl.DataType]) -> type[pl.DataType]:
+    """Return the type of a column that has no value in any row."""
+    return pl.Int64 if column.endswith("rank") else _TYPES.get(column, otherwise)
 
 
 def _take(rows: Iterator[Mapping[str, Any]]) -> list[dict[str, Any]]:

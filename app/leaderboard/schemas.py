@@ -39,8 +39,10 @@ class LeaderboardRow(BaseModel):
     se: float | None = Field(description="Standard error of the score; for elo, over the orders of the votes.")
     lower: float | None = Field(description="Lower end of the interval; null where the votes give none.")
     upper: float | None = Field(description="Upper end of the interval; null where the votes give none.")
-    rank: int | None = Field(description="1 is best, within the component; null for a provisional model.")
-    best_rank: int | None = Field(description="Best rank that the intervals allow.")
+    rank: int | None = Field(
+        description="1 is best, within the component; null for a provisional model, and without a score."
+    )
+    best_rank: int | None = Field(description="Best rank that the intervals allow; null without a rank.")
     worst_rank: int | None = Field(description="Worst rank that the intervals allow.")
     rank_set_best: int | None = Field(
         description="Best rank of the model's rank set: the sets of all models hold their true ranks together. Null "
@@ -61,7 +63,8 @@ class LeaderboardRow(BaseModel):
     provisional: bool = Field(
         False,
         description="Whether it has too few votes or annotators, or too wide an interval, for a rank: the policy's "
-        "min_model_votes, min_model_annotators and max_interval_width. The others are ranked without it.",
+        "min_model_votes, min_model_annotators and max_interval_width. The others are ranked without it, and without "
+        "the models that have no score.",
     )
     organization: str | None = Field(description="Who made the model, where known.")
     license: str | None

@@ -47,10 +47,8 @@ def model_rows(models: ModelEstimates, model_ids: Ids, *, rank_spread: bool = Tr
     columns = {"model_id": model_ids[counted].tolist()}
     for field in fields(models):
         columns[field.name] = _plain(getattr(models, field.name)[counted])
-    for name in ("rank_set_best", "rank_set_worst", "class_rank"):
-        columns[name] = [rank or None for rank in columns[name]]  # 0 where there are no intervals
-    for name in ("best_rank", "worst_rank"):
-        columns[name] = [rank or None for rank in columns[name]]  # 0 for a provisional model
+    for name in ("best_rank", "worst_rank", "rank_set_best", "rank_set_worst", "class_rank"):
+        columns[name] = [rank or None for rank in columns[name]]  # 0 without intervals, and for a model without a rank
     if not rank_spread:
         columns["best_rank"] = columns["worst_rank"] = [None] * int(counted.sum())
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]

@@ -148,8 +148,8 @@ def _previewed(conn: Connection, models: Sequence[Mapping[str, Any]]) -> dict[st
         if row["model_id"] not in archived
     ]
     rows.sort(key=lambda row: (row.component, row.rank, row.model))
-    # A provisional model's rank is for order alone: see `list_placed_models`.
-    shown = (row.model_copy(update={"rank": None}) if row.provisional else row for row in rows)
+    # The rank of a model without a score, or of a provisional one, is for order alone: see `placed_columns`.
+    shown = (row if row.identified and not row.provisional else row.model_copy(update={"rank": None}) for row in rows)
     return {row.model: row for row in shown}
 
 

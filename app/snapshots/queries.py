@@ -10,6 +10,7 @@ from uuid import UUID
 
 import polars as pl
 from sqlalchemy import (
+    ColumnElement,
     Connection,
     Interval,
     RowMapping,
@@ -38,6 +39,7 @@ from app.database.tables import (
 from app.rating.settings import Standing
 
 _EMPTY: dict[str, None] = {}
+RANKS = ("rank", "best_rank", "worst_rank", "rank_set_best", "rank_set_worst")
 
 
 def insert_snapshot(conn: Connection, values: Mapping[str, Any]) -> RowMapping:
@@ -156,20 +158,28 @@ def list_leaderboards(conn: Connection, snapshot_id: UUID) -> list[tuple[str, st
     return sorted((row.method, row.tag) for row in conn.execute(statement))
 
 
+def placed_columns() -> list[ColumnElement[Any]]:
+    """Return the columns of `snapshot_models` as published: a model that is provisional or has no score has no ranks.
+
+    The stored `rank` of such a model is for order alone. Earlier versions ranked models without a score.
+    """
+    c = snapshot_models.c
+    ranked = c.identified & ~c.provisional
+    return [case((ranked, column)).label(column.name) if column.name in RANKS else column for column in c]
+
+
 def list_placed_models(
     conn: Connection, snapshot_id: UUID, method: str = "am-elo", tag: str = "", *, with_archived: bool = False
 ) -> Sequence[RowMapping]:
-    """Return the models of one leaderboard, by component, rank and name; provisional ones last.
+    """Return the models of one leaderboard, by component, rank and name; those without a rank last.
 
-    Each row has `model`, the columns of `snapshot_models`, what is known of the model, and whether it is `archived`.
-    Provisional models have no `rank`; `place` is for order alone.
+    Each row has `model`, `placed_columns`, what is known of the model, and whether it is `archived`. `place` is for
+    order alone.
     """
     c, archived = snapshot_models.c, models.c.archived_at.is_not(None)
-    columns = [column for column in c if column.name != "rank"]
-    rank = case((c.provisional.is_(False), c.rank)).label("rank")
     known = models.c.organization, models.c.license, models.c.link, archived.label("archived")
     statement = (
-        select(models.c.name.label("model"), *columns, rank, c.rank.label("place"), *known)
+        select(models.c.name.label("model"), *placed_columns(), c.rank.label("place"), *known)
         .join_from(snapshot_models, models)
         .where(c.snapshot_id == snapshot_id, c.method == method, c.tag == tag)
         .order_by(c.component, c.rank, models.c.name.collate("C"))

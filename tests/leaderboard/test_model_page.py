@@ -1,5 +1,8 @@
+import io
 from collections.abc import Callable
 from typing import Any
+
+import polars as pl
 
 from app.database.engine import Database
 from app.leaderboard.model_page import CHART_LENGTH
@@ -60,3 +63,28 @@ def test_how_it_came_there(ask: Ask, publish: Ask, database: Database) -> None:
     left = ask("GET", "/models/ant").json()
     assert (left["newest"], left["standings"], left["tie_share"], left["above"]) == (None, [], None, None)
     assert left["head_to_head"] == []
+
+
+def test_no_score_and_no_rank_anywhere(ask: Ask, publish: Ask) -> None:
+    """Snapshots of earlier versions have ranks of models without a score; a provisional model's is for order alone."""
+    unscored = {"score": None, "se": None, "lower": None, "identified": False, "rank_set_best": 1, "rank_set_worst": 4}
+    board = {"ant": {}, "bee": unscored, "cat": {}, "dog": {"provisional": True}}
+    publish({("am-elo", ""): board, ("m-elo", ""): board})
+    rows = {row["model"]: row for row in ask("GET", "/leaderboard?compare=m-elo").json()["models"]}
+    for model in ("bee", "dog"):
+        page = ask("GET", f"/models/{model}").json()
+        for row in (rows[model], page["newest"], *page["standings"], *page["history"]):
+            assert {name: value for name, value in row.items() if "rank" in name and value is not None} == {}
+        assert {point["rank"] for point in page["chart"]} == {None}
+        assert rows[model]["compared"]["m-elo"]["rank"] is None
+    assert (rows["ant"]["rank"], rows["cat"]["rank"]) == (1, 3), "as published"
+    parquet = pl.read_parquet(io.BytesIO(ask("GET", "/leaderboard?format=parquet&compare=m-elo").content))
+    ranks = [name for name in parquet.columns if name.endswith(("rank", "_best", "_worst"))]
+    assert {parquet.schema[name] for name in ranks} == {pl.Int64}
+    assert parquet["m_elo_rank"].to_list() == [1, None, 3, None]
+
+
+def test_where_no_model_has_a_score_ranks_are_whole_numbers(ask: Ask, publish: Ask) -> None:
+    publish({("am-elo", ""): {"ant": {"score": None, "identified": False}}})
+    parquet = pl.read_parquet(io.BytesIO(ask("GET", "/leaderboard?format=parquet&compare=am-elo").content))
+    assert {parquet.schema[name] for name in ("rank", "best_rank", "am_elo_rank")} == {pl.Int64}

@@ -14,8 +14,9 @@ def board(*rows: Row) -> dict[str, LeaderboardRow]:
     for model, component, score in rows:
         above = sum(1 for _, other, points in rows if other == component and (points or 0.0) > (score or 0.0))
         made[model] = LeaderboardRow(
-            model=model, score=score, se=None, rank=above + 1, best_rank=None, worst_rank=None, rank_set_best=None,
-            rank_set_worst=None, class_rank=None, votes=10, wins=0, ties=10, losses=0, component=component,
+            model=model, score=score, se=None, rank=None if score is None else above + 1, best_rank=None,
+            worst_rank=None, rank_set_best=None, rank_set_worst=None, class_rank=None,
+            votes=10, wins=0, ties=10, losses=0, component=component,
             identified=score is not None, organization=None, license=None, link=None,
             lower=score and score - 25.0, upper=score and score + 25.0,
         )  # fmt: skip
@@ -96,9 +97,10 @@ def test_a_score_lost_or_found_is_said_and_is_no_move() -> None:
     assert compare(without, without)[1][0].startswith("No model changed its rank")
 
 
-def test_a_rank_without_a_score_is_called_so() -> None:
-    _, words = compare([*ONE, ("last", 0, None)], [*ONE, ("new", 0, 1000.0), ("last", 0, None)])
-    assert "last fell from rank 5 to 6, without a score." in words
+def test_a_model_without_a_score_comes_and_goes_without_a_rank() -> None:
+    unscored: list[Row] = [*ONE, ("last", 0, None)]
+    assert "last is new, without a score." in compare(ONE, unscored)[1]
+    assert "last is no longer on the leaderboard; it was without a score." in compare(unscored, ONE)[1]
 
 
 def test_only_models_on_both_leaderboards_decide_what_compares() -> None:

@@ -81,6 +81,7 @@ def test_rows_show_what_the_api_answers(client: Client, publish: Publish) -> Non
     assert "provisional" in rows["cat"]["Model"]
     assert "provisional" not in rows["bee"]["Model"]
     assert "no score yet" in rows["dog"]["Model"]
+    assert rows["dog"]["Rank"] == "–"
     assert (rows["dog"]["Score"], rows["dog"]["Class"], rows["dog"]["Change"]) == ("below 640", "–", "new")
     assert [row.get("class") for row in page.all(".//tbody/tr")] == ["leading", "leading", None, None]
     assert page.text(".//h1") == "ant leads, level with bee"

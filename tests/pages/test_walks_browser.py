@@ -78,6 +78,26 @@ def test_share_the_board(reader: Page) -> None:
     assert_accessible(reader)
 
 
+@pytest.mark.arena
+def test_the_bar_of_the_plot_covers_a_row_only_while_a_model_is_chosen(new_page: NewPage) -> None:
+    page = new_page(viewport={"width": 1240, "height": 860})
+    page.goto("/")
+    bar, rows = page.locator("#plot"), page.locator("tbody tr")
+    expect(bar).to_be_visible()
+    bottom = "element => element.getBoundingClientRect().bottom"
+    assert rows.last.evaluate(bottom) > 860, "the rows go on below the fold"
+    assert bar.evaluate("element => element.getBoundingClientRect().top") >= rows.last.evaluate(bottom) - 1
+    rows.nth(2).locator("td.interval").click()
+    expect(bar).to_contain_text("Halcyon Pro")
+    assert bar.evaluate(bottom) == pytest.approx(860, abs=1)
+    unscored = page.get_by_role("row", name=re.compile("Pebble 1B"))
+    expect(unscored.locator("td.rank")).to_have_text("–")
+    shown = [text for text in page.locator("td.rank b").all_inner_texts() if text != "–"]
+    assert len(shown) == 14
+    page.goto("/models/Pebble%201B")
+    expect(page.get_by_text("no rank")).to_be_visible()
+
+
 def test_the_intervals_are_one_plot(reader: Page) -> None:
     tab_to(reader, reader.get_by_role("link", name="model 1-1"))
     expect(reader.locator("#plot p")).to_have_text("model 1-1: 1,180 points (1,150–1,210), level with 3 others here.")

@@ -80,7 +80,7 @@ def _leaderboard(leaderboard: dict[str, Any], voters: Voters) -> Table:
         score = "–" if row["score"] is None else f"{row['score']:.0f}"
         half = "" if row["se"] is None else f"± {(row['upper'] - row['lower']) / 2:.0f}"
         pushed = " ◂ pushed by the clique" if MODEL_NAMES.index(row["model"]) == voters.world.target else ""
-        rank, votes = str(row["rank"]), f"{row['votes']:,}"
+        rank, votes = "–" if row["rank"] is None else str(row["rank"]), f"{row['votes']:,}"
         table.add_row(rank, row["model"] + pushed, score, half, votes, str(true_rank[row["model"]]))
     return table
 

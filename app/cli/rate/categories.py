@@ -8,7 +8,7 @@ import polars as pl
 from app.errors import BadInputError
 from app.rating.verdict.categories import pool_categories
 from app.rating.verdict.rating import Rating
-from app.rating.verdict.rows import model_rows
+from app.rating.verdict.rows import count, model_rows
 from app.rating.votes.cells import aggregate
 from app.rating.votes.indexed import IndexedVotes
 from app.refits.fit.comparisons import find_outliers
@@ -35,11 +35,13 @@ def rate_by_category(category: pl.Series, votes: IndexedVotes, rating: Rating) -
     if not 1 < len(tags) <= MOST_CATEGORIES:
         raise BadInputError(f"--by needs a column of 2 to {MOST_CATEGORIES} values, this one has {len(tags):,}")
     place = named.replace_strict(tags, range(len(tags)), default=len(tags), return_dtype=pl.Int64).to_numpy()
-    counts = np.bincount(place[counted], minlength=len(tags) + 1).tolist()
+    weight = np.ones(len(votes.outcome)) if votes.weight is None else votes.weight
+    sums = np.bincount(place[counted], weights=weight[counted], minlength=len(tags) + 1)
+    counts = [count(total) for total in sums.tolist()]
     parts = [
         aggregate(
             votes.annotator[where], votes.model_a[where], votes.model_b[where], votes.outcome[where],
-            n_annotators=len(votes.annotators), n_models=len(votes.models),
+            n_annotators=len(votes.annotators), n_models=len(votes.models), weight=weight[where],
         )
         for number in range(len(tags) + bool(counts[-1]))
         for where in [counted & (place == number)]

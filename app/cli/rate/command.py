@@ -20,6 +20,7 @@ from app.cli.inputs import (
     PrefixOption,
     SchemaOption,
     VerdictOption,
+    ZeroRankOption,
     given_files,
     prefix_of,
 )
@@ -122,6 +123,7 @@ def rate(
     annotator_prefix: PrefixOption = "",
     dates: DatesOption = None,
     verdict: VerdictOption = None,
+    zero_rank: ZeroRankOption = None,
     criterion: Annotated[
         str, typer.Option(metavar="NAME", help="Rate by the votes on this question, of the column criterion.")
     ] = OVERALL,
@@ -175,6 +177,7 @@ def rate(
         annotator_prefix,
         dates,
         tuple(verdict or ()),
+        zero_rank,
         criterion=criterion,
         features=features,
         by=by,

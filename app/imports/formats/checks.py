@@ -17,6 +17,7 @@ from app.imports.formats.schemas.schema import OF_JUDGES, SAY_MORE
 from app.imports.formats.sources import RawBatch
 from app.imports.formats.timestamps import TIMESTAMP, DayOrder, parse_timestamps, timestamp_fault
 from app.imports.formats.values import parse_features, parse_metadata, parse_ranking, parse_tags
+from app.imports.formats.weights import read_weights, weight_fault
 from app.naming.names import name_error
 from app.votes.rules import IN_FUTURE, MAX_CLOCK_SKEW, MAX_CRITERION_LENGTH, OVERALL, WINNERS, pairs_of
 
@@ -33,6 +34,7 @@ OPTIONAL = (
     "criterion",
     *OF_JUDGES,
     "ranking",
+    "weight",
     "annotator",
     "model_a",
     "model_b",
@@ -62,14 +64,16 @@ VOTE_COLUMNS: pl.Schema = pl.Schema(
         "cost": pl.String(),
         "features": pl.String(),
         "ranked_names": pl.String(),
+        "weight": pl.Float64(),
         "row": pl.Int64(),
     }
 )
 """The columns of checked votes; only annotator, models, outcome and row are never null.
 
-Propensities and costs are as they are written: only `rate` and `judges` read them. `ranked_names` is a ranking as JSON,
-whose first pair by name the models and the outcome are. A `vote_id` is that of a vote that
-this service exported; other values than UUIDs are null, because other services have columns of this name too.
+`weight` is how many votes the row stands for, null
+where no column says so. Propensities and costs are as they are written: only `rate` and `judges` read them.
+`ranked_names` is a ranking as JSON, whose first pair by name the models and the outcome are. A `vote_id` is that of a
+vote that this service exported; other values than UUIDs are null, because other services have such columns too.
 """
 _UUID = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
 
@@ -136,6 +140,9 @@ def check_batch(
     documents, bad_documents = _parsed(frame["metadata"], parse_metadata)
     features, bad_features = _parsed(frame["features"], parse_features)
     measures, no_numbers = join_measures(frame, form.measures, features) if form.kept else (features, {})
+    weights, ranked = read_weights(frame["weight"].cast(pl.String)), rankings.is_not_null()
+    light = weights.is_null() if form.weight else _at({}, frame.height)
+    heavy = (weights != 1).fill_null(value=False) & (ranked | (form.kept or form.judged))
     broken = [
         _unusable(frame, None, raw.ambiguous, first_row),
         *(_unusable(frame, name, why, first_row) for name, why in raw.unusable.items()),
@@ -146,6 +153,7 @@ def check_batch(
         _Broken("metadata", _at(bad_documents, frame.height), lambda row: bad_documents[row]),
         _Broken("features", _at(bad_features, frame.height), lambda row: bad_features[row]),
         *(_Broken(name, rows, lambda _: "must be a number") for name, rows in no_numbers.items()),
+        _Broken("weight", light | heavy, lambda row: weight_fault(weights[row], ranked=bool(ranked[row]))),
     ]
     faulty = _at({}, frame.height)
     for rule in broken:
@@ -160,7 +168,7 @@ def check_batch(
         pl.when(pl.col("vote_id").str.contains(_UUID)).then("vote_id"),
         pl.when(pl.col("annotator_kind") != "").then("annotator_kind"),
         pl.when(~pl.col("criterion").is_in(["", OVERALL])).then("criterion"),
-        "question", "cost", measures, rankings,
+        "question", "cost", measures, rankings, weights,
         "row",
         *(() if form.kept else form.measures),
     )  # fmt: skip

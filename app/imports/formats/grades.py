@@ -3,14 +3,18 @@
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
 import polars as pl
 
+from app.errors import BadInputError
 from app.imports.formats.errors import FileTooLargeError, NoVotesError
 from app.imports.formats.schemas import Input
 from app.imports.formats.sources import RawBatch, VoteSource, refuse_long_values
+from app.rating.errors import counted
 from app.votes.rules import MOST_RANKED
 
+ZeroRank = Literal["best", "unranked"]
 MAX_GRADES = 10_000_000
 """They are held in memory: those of one ranking may stand anywhere in the file."""
 
@@ -22,11 +26,12 @@ class RankingsOfGrades:
     """The rankings of a file with a model and its grade, or its rank, in each record.
 
     The best grade is the highest, the best rank the lowest. A record without a grade takes no part, and the only grade
-    of an item is no vote. A ranking has the place of its first record, or of its first invalid one.
+    of an item is no vote. A ranking has the place of its first record, or of its first invalid one. `zero_rank` says
+    whether a rank below 1 is the best or none.
     """
 
-    def __init__(self, path: Path, source: VoteSource) -> None:
-        self._path, self._source = path, source
+    def __init__(self, path: Path, source: VoteSource, zero_rank: ZeroRank | None = None) -> None:
+        self._path, self._source, self._zero_rank = path, source, zero_rank
         self._records: list[int] = []
 
     def batches(self, wanted: Mapping[Input, str]) -> Iterator[RawBatch]:
@@ -35,6 +40,8 @@ class RankingsOfGrades:
         Raises
         ------
         NoVotesError, FileTooLargeError
+        BadInputError
+            Some ranks are below 1, and it is not clear what they mean.
         """
         frame, faults = self._read(wanted)
         grade: Input = "rank" if "rank" in wanted else "grade"
@@ -43,6 +50,8 @@ class RankingsOfGrades:
         number, given = pl.col(grade).cast(pl.Float64, strict=False), pl.col(grade).fill_null("") != ""
         strange = frame.filter(given & ~number.is_finite().fill_null(value=False))["record"]
         faults |= dict.fromkeys(strange, f"{wanted[grade]} must be a number")
+        if grade == "rank":
+            given &= ~self._unranked(frame, keys, number)
         order = number * (1 if grade == "rank" else -1)
         groups = (
             frame.filter(given | pl.col("record").is_in(list(faults)))
@@ -60,6 +69,22 @@ class RankingsOfGrades:
             rankings.append(None if fault or len(models) == 1 else _ranking(models, orders))
             self._records.append(records[0] if bad is None else bad)
         yield RawBatch(groups.select(*keys, *others, ranking=pl.Series(rankings, dtype=pl.String)), ambiguous=ambiguous)
+
+    def _unranked(self, frame: pl.DataFrame, keys: Sequence[Input], number: pl.Expr) -> pl.Expr:
+        """Return which records have a rank below 1 that is none.
+
+        If a file would have no ranking without them, they are the best.
+        """
+        below = (number < 1).fill_null(value=False)
+        n_below = frame.select(below.sum()).item()
+        if self._zero_rank is None and n_below:
+            left = frame.filter(number >= 1).group_by(keys).len()["len"]
+            if (left > 1).any():
+                raise BadInputError(
+                    f"{self._path}: {counted(n_below, 'rank')} below 1 beside ranks from 1: --zero-rank best if ranks "
+                    "begin at 0, --zero-rank unranked if these answers are not ranked (over HTTP zero_rank)"
+                )
+        return below if self._zero_rank == "unranked" else pl.lit(value=False)
 
     def places(self, rows: Collection[int]) -> dict[int, str]:
         """Return the places of the rankings with these numbers, among those that were read."""

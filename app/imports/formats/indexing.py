@@ -18,6 +18,7 @@ def encode(frame: pl.DataFrame) -> IndexedVotes:
         model_a=_numbered(frame["model_a"], models),
         model_b=_numbered(frame["model_b"], models),
         outcome=OUTCOME_VALUES[frame["outcome"].to_numpy()],
+        weight=None if frame["weight"].null_count() == frame.height else frame["weight"].fill_null(1.0).to_numpy(),
         propensity=None if propensity.null_count() == len(propensity) else _numbers(propensity),
         share=(1.0 / of_ranking.fill_null(1)).to_numpy() if of_ranking.count() else None,
     )

@@ -13,7 +13,7 @@ from app.imports.formats.checks import Checked, RecordFault, check_batch
 from app.imports.formats.csv import CsvSource
 from app.imports.formats.errors import NoVotesError, UnreadableFileError
 from app.imports.formats.expansion import check_expansion
-from app.imports.formats.grades import RankingsOfGrades
+from app.imports.formats.grades import RankingsOfGrades, ZeroRank
 from app.imports.formats.jsonl import JsonlSource
 from app.imports.formats.langwatch import unfold_grades
 from app.imports.formats.measures import ARENA, find_measures, measure_columns
@@ -65,6 +65,7 @@ class ReadOptions:
     annotator_prefix : put before the name of every annotator, so that those of two studies stay apart.
     dates : the order of day and month in dates such as 03/25/2026; by default what the file shows.
     verdict : what outcome words of the file mean, such as `gauche=left`; see `read_verdicts`.
+    zero_rank : whether ranks below 1 are the best or none; by default it has to be clear.
     judged : read what judges are compared by too, and keep both votes on a battle with the sides exchanged.
     criterion : only votes by this criterion make a `VoteFile`.
     features : names of what is read of both answers too, such as `length`; see `find_measures`. With `judged` the file
@@ -80,6 +81,7 @@ class ReadOptions:
     annotator_prefix: str = ""
     dates: DayOrder | None = None
     verdict: tuple[str, ...] = ()
+    zero_rank: ZeroRank | None = None
     judged: bool = False
     criterion: str = OVERALL
     features: tuple[str, ...] = ()
@@ -130,7 +132,7 @@ class VoteReader:
             measures=measures, kept=kept,
         )  # fmt: skip
         graded = "model" in self._form.columns
-        self._records = RankingsOfGrades(path, self._source) if graded else self._source
+        self._records = RankingsOfGrades(path, self._source, options.zero_rank) if graded else self._source
         if isinstance(self._source, JsonlSource) and (kept or options.judged):
             self._source.not_late = measure_columns()
         self._unknown = Counter[str]()
@@ -193,8 +195,10 @@ class VoteReader:
 
     @property
     def notes(self) -> list[str]:
-        """What was assumed about the times in the file, and logs of failed evaluations, known once it was read."""
-        return [*self._notes, *(self._source.notes if isinstance(self._source, JsonlSource) else ())]
+        """What was assumed about times and weights, and logs of failed evaluations, known once the file was read."""
+        weight = self._form.weight
+        weighted = [f"a row stands for as many votes as {weight} says"] if weight and not self._form.kept else []
+        return [*self._notes, *weighted, *(self._source.notes if isinstance(self._source, JsonlSource) else ())]
 
     def _day_order(self, raw: RawBatch) -> DayOrder | None:
         """Return the order of day and month, found in the whole column when the first such date comes."""

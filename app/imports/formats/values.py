@@ -88,6 +88,7 @@ _SPECIAL: Mapping[Input, Callable[[object], str | None]] = {
     "preference": timestamp_text,
     "grade": timestamp_text,
     "rank": timestamp_text,
+    "weight": timestamp_text,
     "cost": timestamp_text,
     "tags": document_text,
     "metadata": document_text,

@@ -31,8 +31,8 @@ class VoteFile:
     annotator_column : the column with the annotator; None for pooled votes.
     records : one row for each vote, a ranking or one on a pair, in file order: annotator, model_a, model_b (text),
         outcome (0 model_a, 1 model_b, 2 tie, 3 tie (bothbad)), battle_id, voted_at (UTC), tags (list of text),
-        metadata (JSON text), criterion, each of these five null where not given, row, the record's number in the file
-        from 0, and ranked_names.
+        metadata (JSON text), criterion, each of these five null where not given, weight, how many votes the row stands
+        for (null: one), row, the record's number in the file from 0, and ranked_names.
     rows_read : records in the file, including skipped and invalid ones, without blank lines.
     skipped : records without a vote.
     rejected : invalid records.
@@ -85,7 +85,11 @@ class VoteFile:
     def table(self) -> pl.DataFrame:
         """The votes with their outcome words, as the estimators of `app.rating` take them."""
         words = pl.col("outcome").replace_strict(dict(enumerate(WINNERS)), return_dtype=pl.String)
-        return self.frame.select("annotator", "model_a", "model_b", words.alias("winner"), "battle_id")
+        columns = ["weight"] if self.frame["weight"].count() else []
+        return self.frame.select(
+            "annotator", "model_a", "model_b", words.alias("winner"), "battle_id",
+            *(pl.col(name).fill_null(1.0) for name in columns),
+        )  # fmt: skip
 
     def require_category(self, by: str) -> None:
         """Refuse the file if it has no column of categories with this name.

@@ -26,10 +26,10 @@ def describe_moves(models: Sequence[RowChange]) -> Iterator[str]:
         yield _describe_move(one, place)
     for one in models:
         if one.kind == "entered":
-            rank = _at(one.rank_after, place) if one.identified_after else "without a score"
-            yield f"{one.model} is new, {rank}."
+            yield f"{one.model} is new, {_at(one.rank_after, place, scored=one.identified_after)}."
         elif one.kind == "left":
-            yield f"{one.model} is no longer on the leaderboard; it was {_at(one.rank_before, place)}."
+            rank = _at(one.rank_before, place, scored=one.identified_before)
+            yield f"{one.model} is no longer on the leaderboard; it was {rank}."
     if len(comparable) == len(models) and not moved:
         largest = max((abs(one.change) for one in models if one.change is not None), default=0.0)
         yield f"No model changed its rank or left its interval; the largest change is {largest:.1f} points."
@@ -41,7 +41,9 @@ def _describe_score(one: RowChange, place: str) -> str:
     return f"{one.model} now has a score: {points(one.score_after, 1)} points, {_at(one.rank_after, place)}."
 
 
-def _at(rank: int | None, place: str) -> str:
+def _at(rank: int | None, place: str, *, scored: bool | None = True) -> str:
+    if not scored:
+        return "without a score"
     return "provisional, without a rank" if rank is None else f"at rank {rank}{place}"
 
 
@@ -65,9 +67,9 @@ def _describe_move(one: RowChange, place: str) -> str:
         text = f"{one.model} keeps rank {after}{place}"
     else:
         text = f"{one.model} {'rose' if after < before else 'fell'} from rank {before} to {after}{place}"
-    if one.change is None:
-        return f"{text}, without a score."
-    return f"{text}, {change(one.change, 1)} points, {'beyond' if one.beyond_interval else 'within'} its interval."
+    return (
+        f"{text}, {change(one.change or 0.0, 1)} points, {'beyond' if one.beyond_interval else 'within'} its interval."
+    )
 
 
 def describe_causes(causes: Causes) -> Iterator[str]:

@@ -142,7 +142,7 @@ class Row:
         """The value of each column by its name, to sort by; None where there is none."""
         model = self.model
         return {
-            "rank": (model.component, model.provisional, model.rank or 0, -(model.score or 0.0), model.model),
+            "rank": (model.component, model.rank is None, model.rank or 0, -(model.score or 0.0), model.model),
             "class": model.class_rank,
             "model": model.model.casefold(),
             "score": model.score,

@@ -97,6 +97,7 @@ def weigher_of_votes(
     *,
     n_annotators: int,
     n_models: int,
+    weight: Floats | None = None,
     tests: tuple[str, ...] = EVIDENCE_TESTS,
 ) -> Weigher:
     """Return a function that weighs the evidence in these votes with the sides on which models were shown.
@@ -104,11 +105,13 @@ def weigher_of_votes(
     Parameters
     ----------
     annotator, left, right, outcome : the votes one by one, shape (n_votes,); outcome is W for the model on the left
+    weight : how many votes a row stands for, shape (n_votes,); default one
     """
 
     @cache
     def collapse() -> SidedCells:  # when first asked: a fit may fail before
-        return SidedCells.of_votes(annotator, left, right, outcome, n_annotators=n_annotators, n_models=n_models)
+        sizes = {"n_annotators": n_annotators, "n_models": n_models}
+        return SidedCells.of_votes(annotator, left, right, outcome, weight=weight, **sizes)
 
     def weigh_with_sides(R: Floats, whose: Mask, *, tested: bool = True) -> Evidence:
         sided = collapse()
@@ -118,12 +121,13 @@ def weigher_of_votes(
 
 
 def weigher_by_rule(votes: IndexedVotes, settings: LoopSettings) -> Weigher | None:
-    """Return what weighs the evidence with the sides; None where evidence is not the rule, or votes have weights."""
-    if settings.flag_rule != "evidence" or settings.method != "am-elo" or votes.weight is not None:
+    """Return what weighs the evidence with the sides; None where evidence is not the rule."""
+    if settings.flag_rule != "evidence" or settings.method != "am-elo":
         return None
     return weigher_of_votes(
         votes.annotator, votes.model_a, votes.model_b, votes.outcome,
-        n_annotators=len(votes.annotators), n_models=len(votes.models), tests=settings.evidence_tests,
+        n_annotators=len(votes.annotators), n_models=len(votes.models), weight=votes.weight,
+        tests=settings.evidence_tests,
     )  # fmt: skip
 
 

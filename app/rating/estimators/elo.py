@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import expit
 
-from app.rating.errors import VotesError, counted
+from app.rating.errors import counted
 from app.rating.estimators.estimator import Estimator, as_shape, find_models
 from app.rating.estimators.tables import Spec, VotesLike, leaderboard_chart
 from app.rating.fit.elo import NATURAL_PER_ELO
@@ -54,7 +54,7 @@ class Elo(Estimator):
 
         Parameters
         ----------
-        votes : as for `AmElo`; the column annotator is needed for min_votes alone, and weights are refused
+        votes : as for `AmElo`; the column annotator is needed for min_votes alone, and weights are whole numbers
 
         Returns
         -------
@@ -75,9 +75,6 @@ class Elo(Estimator):
         if not isinstance(shuffles, Integral):
             raise SettingError("shuffles", f"must be a whole number, is {shuffles!r}")
         table = self._read(votes)
-        if table.votes.weight is not None:
-            detail = "Elo takes one vote after the other, so it has no weights: leave out the column weight"
-            raise VotesError(detail, "column")
         result = rate_by_order(
             table.votes, table.votes.aggregate(),
             min_votes=self.min_votes, base=self.base, anchor=self._find_anchor(table.votes.models),
@@ -119,4 +116,5 @@ class Elo(Estimator):
 
     def _summary(self) -> str:
         models = counted(len(self.result_.models), "model")
-        return f"{self.result_.votes_used:,} of {len(self.votes_.outcome):,} votes count, {models}"
+        votes = len(self.votes_.outcome) if self.votes_.weight is None else self.votes_.weight.sum()
+        return f"{self.result_.votes_used:,} of {votes:,.0f} votes count, {models}"

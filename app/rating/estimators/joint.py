@@ -20,10 +20,10 @@ NAMED = 10  # annotators that an error names
 
 
 class RankSetRow(TypedDict):
-    """One model, and the ranks that it may have; they are missing without intervals."""
+    """One model, and the ranks that it may have; they are missing without intervals, all without a score."""
 
     model: str
-    rank: int
+    rank: int | None
     rank_set_best: int | None
     rank_set_worst: int | None
 

@@ -16,6 +16,7 @@ from app.rating.arrays import Floats, Ints, Mask
 from app.rating.errors import VotesError, counted
 from app.rating.votes.features import SIDE, Features, measure_features
 from app.rating.votes.indexed import IndexedVotes
+from app.rating.votes.weights import find_unclear
 
 VotesLike = IntoFrame | Mapping[str, ArrayLike]
 """A pandas, polars or Arrow table, any other that narwhals knows, or a mapping from column names to arrays."""
@@ -27,6 +28,7 @@ NAMED = 5  # unknown outcomes that an error names
 
 _DTYPES: Mapping[Any, nw.dtypes.DType] = {
     bool: nw.Boolean(),
+    bool | None: nw.Boolean(),
     int: nw.Int64(),
     int | None: nw.Int64(),
     float: nw.Float64(),
@@ -34,6 +36,7 @@ _DTYPES: Mapping[Any, nw.dtypes.DType] = {
     str: nw.String(),
     str | None: nw.String(),
 }
+_NULLABLE: Mapping[Any, str] = {int | None: "Int64", bool | None: "boolean"}  # pandas' names of its types
 
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"  # names the language; nothing is fetched
@@ -66,8 +69,8 @@ def read_table(votes: VotesLike, features: Sequence[str] = ()) -> VoteTable:
     Raises
     ------
     VotesError
-        Columns are missing or of the wrong kind, a value is missing, an outcome is unknown, an annotator votes twice
-        on a battle, or there are no rows.
+        Columns are missing, of the wrong kind, or may be weights by their name; a value is missing, an outcome is
+        unknown, an annotator votes twice on a battle, or there are no rows.
     TypeError
         `votes` is no table.
     """
@@ -97,10 +100,20 @@ def read_table(votes: VotesLike, features: Sequence[str] = ()) -> VoteTable:
 
 
 def make_table(rows: Sequence[Mapping[str, Any]], row_type: type, kind: Any) -> Any:
-    """Return rows as a table of this kind, with the columns and types of their TypedDict; None is a missing value."""
+    """Return rows as a table of this kind, with the columns and types of their TypedDict; None is a missing value.
+
+    In pandas a whole number or a flag that may be missing is of the nullable type, in every table: numpy's types have
+    no missing value.
+    """
     hints = get_type_hints(row_type)
-    columns = {name: [row[name] for row in rows] for name in hints}
+    columns: dict[str, Any] = {name: [row[name] for row in rows] for name in hints}
     schema = {name: _dtype(hint, columns[name]) for name, hint in hints.items()}
+    implementation = nw.Implementation.from_backend(kind)
+    if implementation.is_pandas_like():
+        series = implementation.to_native_namespace().Series
+        for name, hint in hints.items():
+            if hint in _NULLABLE:
+                columns[name] = series(columns[name], dtype=_NULLABLE[hint])
     return nw.from_dict(columns, schema, backend=kind).to_native()
 
 
@@ -115,7 +128,7 @@ def _dtype(hint: Any, values: list[Any]) -> nw.dtypes.DType:
 
 def _open(votes: VotesLike, measures: Sequence[str]) -> nw.DataFrame[Any]:
     if isinstance(votes, Mapping):
-        _refuse_missing(list(votes))
+        _check_columns(list(votes))
         return nw.from_dict(_arrays(votes, (*COLUMNS, *measures)), backend="polars")
     try:
         frame: nw.DataFrame[Any] | nw.LazyFrame[Any] = nw.from_native(votes)
@@ -123,14 +136,17 @@ def _open(votes: VotesLike, measures: Sequence[str]) -> nw.DataFrame[Any]:
         kinds = "a pandas, polars or Arrow table, or a mapping from column names to arrays"
         raise TypeError(f"votes must be {kinds}, not {type(votes).__name__}") from None
     frame = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
-    _refuse_missing(frame.columns)
+    _check_columns(frame.columns)
     return frame
 
 
-def _refuse_missing(columns: Sequence[str]) -> None:
+def _check_columns(columns: Sequence[str]) -> None:
     if missing := [name for name in NEEDED if name not in columns]:
         found = ", ".join(map(str, columns)) or "none"
         raise VotesError(f"missing columns: {', '.join(missing)} (found: {found})", "column")
+    if unclear := find_unclear(columns):
+        detail = f"{unclear[0]} may say how many votes a row stands for: name the column weight, or leave it out"
+        raise VotesError(detail, "column")
 
 
 def _arrays(votes: Mapping[str, ArrayLike], columns: Collection[str]) -> dict[str, Any]:

@@ -47,10 +47,11 @@ def make_model_estimates(rating: Estimate) -> ModelEstimates:
     lower[rest], upper[rest] = offset[rest] + low[rest], offset[rest] + high[rest]
     counts = _counts(rating.pairs)
     provisional = find_provisional(rating.cells, settings, votes=counts[0], width=upper - lower)
-    rank, best, worst = _rank(rating, score, lower, upper, provisional)
+    ranked = identified & ~provisional
+    rank, best, worst = _rank(rating, score, lower, upper, ranked)
     return ModelEstimates(
-        score, se, lower, upper, rank, best, worst, *_rank_sets(rating, provisional),
-        _classes(rating, rank, lower, upper, provisional), *counts,
+        score, se, lower, upper, rank, best, worst, *_rank_sets(rating, ranked),
+        _classes(rating, rank, lower, upper, ranked), *counts,
         component=rating.components.label, identified=identified, provisional=provisional,
     )  # fmt: skip
 
@@ -107,77 +108,53 @@ def _offset(rating: Estimate, scale: Floats) -> Floats:
 
 
 def _rank(
-    rating: Estimate, score: Floats, lower: Floats, upper: Floats, provisional: Mask
+    rating: Estimate, score: Floats, lower: Floats, upper: Floats, ranked: Mask
 ) -> tuple[Indices, Indices, Indices]:
-    """Return rank, best and worst rank. Provisional models follow the others, and have no best and worst rank."""
+    """Return rank, best and worst rank among the ranked models of a component.
+
+    The others follow in an order of their own, by score or lower bound, and have no best and worst rank.
+    """
     rank, best, worst = (np.zeros(len(score), dtype=np.int64) for _ in range(3))
+    known = [np.isfinite(x) for x in (score, lower)]
+    position = np.round(np.select(known, [score, lower], -np.inf), DECIMALS)  # equal but for rounding: one rank
     for component in range(rating.components.number):
-        members = np.flatnonzero(rating.components.label == component)
-        position = _positions(score[members], lower[members], upper[members])
-        later = provisional[members]
-        rank[members[~later]] = rank_by(position[~later])
-        rank[members[later]] = rank_by(position[later]) + int((~later).sum())
-        members = members[~later]
-        if rating.covariance is None and rating.identified[members].all():
+        here = rating.components.label == component
+        members, others = np.flatnonzero(here & ranked), np.flatnonzero(here & ~ranked)
+        rank[members] = rank_by(position[members])
+        rank[others] = rank_by(position[others]) + len(members)
+        if rating.covariance is None:
             best[members] = worst[members] = rank[members]  # without intervals there is no spread
         else:
-            ends = (np.where(np.isnan(x[members]), score[members], x[members]) for x in (lower, upper))
-            best[members], worst[members] = rank_spread(*ends)
+            best[members], worst[members] = rank_spread(lower[members], upper[members])
     return rank, best, worst
 
 
-def _classes(rating: Estimate, rank: Indices, lower: Floats, upper: Floats, provisional: Mask) -> Indices:
-    """Return the class of each model with a score and a rank, within its component."""
+def _classes(rating: Estimate, rank: Indices, lower: Floats, upper: Floats, ranked: Mask) -> Indices:
+    """Return the class of each ranked model, within its component."""
     classes = np.zeros(len(rank), dtype=np.int64)
-    ranked = rating.identified & ~provisional
     for component in range(rating.components.number):
         members = np.flatnonzero((rating.components.label == component) & ranked)
         classes[members] = class_ranks(rank[members], lower[members], upper[members])
     return classes
 
 
-def _rank_sets(rating: Estimate, provisional: Mask) -> tuple[Indices, Indices]:
-    """Return the best and worst rank of each model's simultaneous rank set, 0 without intervals or for no rank.
-
-    Models without a score may have any rank of their component.
-    """
-    label = np.where(provisional, -1, rating.components.label)
+def _rank_sets(rating: Estimate, ranked: Mask) -> tuple[Indices, Indices]:
+    """Return the best and worst rank of each ranked model's simultaneous rank set, 0 without intervals."""
     models, spread = rating.small.models, rating.covariance
-    first, last = np.zeros((2, len(label)), dtype=np.int64)
-    if rating.settings.interval == "none":
+    label = np.where(ranked, rating.components.label, -1)[models]
+    first, last = np.zeros((2, len(ranked)), dtype=np.int64)
+    if spread is None:
         return first, last
     R = rating.unit * rating.fit.scores
     for component in range(rating.components.number):
-        members, scored = np.flatnonzero(label == component), np.flatnonzero(label[models] == component)
-        first[members], last[members] = 1, len(members)
-        if spread is None or len(scored) == 0:
-            continue
+        scored = np.flatnonzero(label == component)
         confidence, half = pairwise_confidence(rating.settings.confidence, len(scored)), np.zeros((len(scored),) * 2)
         i, j = np.triu_indices(
             len(scored), 1
         )  # of a difference and its negative one is enough: quantiles of t are slow
         half[i, j] = half[j, i] = spread.contrast_half_widths(confidence, scored[i], scored[j], order=True)
-        best, worst = simultaneous_ranks(R[scored], half)
-        first[models[scored]], last[models[scored]] = best, worst + len(members) - len(scored)
+        first[models[scored]], last[models[scored]] = simultaneous_ranks(R[scored], half)
     return first, last
-
-
-def _positions(score: Floats, lower: Floats, upper: Floats) -> Floats:
-    """Return where the models of a component are ranked.
-
-    A score is its own position. A model without one is placed no higher than its votes prove: by its lower bound (by
-    the middle of two bounds). A model with only an upper bound comes after these, or lower if the bound says so. Models
-    without a bound are in the middle.
-    """
-    position = np.where(np.isnan(score), lower, score)
-    both = np.isnan(score) & np.isfinite(lower) & np.isfinite(upper)
-    position[both] = (lower[both] + upper[both]) / 2.0
-    proven, lost = np.isfinite(position), ~np.isfinite(position) & np.isfinite(upper)
-    position[lost] = np.minimum(upper[lost], np.min(position[proven], initial=np.inf) - 1.0)
-    placed = proven | lost
-    position[~placed] = np.mean(position[placed]) if placed.any() else 0.0
-    np.round(position, DECIMALS, out=position)  # scores that are equal but for rounding share a rank
-    return position
 
 
 def _counts(cells: Cells) -> tuple[Floats, Floats, Floats, Floats]:

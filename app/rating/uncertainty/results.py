@@ -32,16 +32,16 @@ class ModelEstimates:
     Attributes
     ----------
     score, se, lower, upper : Elo points
-    rank : 1 is best, within the component; best_rank and worst_rank are the rank spread of the intervals
-    rank_set_best, rank_set_worst : rank sets that contain the true ranks of all models of a component together; 0
-        without intervals
+    rank : 1 is best, among the `ranked` models of the component; the others' come after these, for order alone
+    best_rank, worst_rank : rank spread of the intervals; 0 for a model without a rank
+    rank_set_best, rank_set_worst : rank sets that contain the true ranks of all ranked models of a component together;
+        0 without intervals and for a model without a rank
     votes, wins, ties, losses : counted votes on the model
     class_rank : class of the models that cannot be told apart from its best one, 1 is best, within the component; 0
-        without a score or an interval
+        without a rank or an interval
     component : index of the connected component, 0 the one with most votes; −1 for none
     identified : whether the votes give the model a finite score
-    provisional : whether the model has too few votes or annotators, or too wide an interval, to be ranked. Its rank
-        comes after the others' of its component; its other ranks and its class are 0
+    provisional : whether the model has too few votes or annotators, or too wide an interval, to be ranked
     """
 
     score: Floats
@@ -61,6 +61,11 @@ class ModelEstimates:
     component: Indices
     identified: Mask
     provisional: Mask
+
+    @property
+    def ranked(self) -> Mask:
+        """Models that have a rank: those with a score that are not provisional, shape (n_models,)."""
+        return self.identified & ~self.provisional
 
 
 @dataclass(frozen=True)

@@ -25,16 +25,19 @@ QUANTILE = float(ndtri(0.975))
 
 
 class ModelRow(TypedDict):
-    """One model; scores in Elo points, null where the data give none. The key order is the column order."""
+    """One model; scores in Elo points, null where the data give none, and with it the ranks.
+
+    The key order is the column order.
+    """
 
     model: str
     score: float | None
     se: float | None
     lower: float | None
     upper: float | None
-    rank: int
-    best_rank: int
-    worst_rank: int
+    rank: int | None
+    best_rank: int | None
+    worst_rank: int | None
     rank_set_best: int | None
     rank_set_worst: int | None
     class_rank: int | None
@@ -81,17 +84,17 @@ FIGURES = tuple(
 
 def model_rows(rating: Rating, names: list[str]) -> list[ModelRow]:
     """Return the models with counted votes, component by component, best first."""
-    models = rating.models
-    rows = [
+    models, component = rating.models, rating.models.component
+    return [
         ModelRow(
             model=names[i],
             score=finite(models.score[i]),
             se=finite(models.se[i]),
             lower=finite(models.lower[i]),
             upper=finite(models.upper[i]),
-            rank=int(models.rank[i]),
-            best_rank=int(models.best_rank[i]),
-            worst_rank=int(models.worst_rank[i]),
+            rank=int(models.rank[i]) if models.ranked[i] else None,
+            best_rank=int(models.best_rank[i]) or None,
+            worst_rank=int(models.worst_rank[i]) or None,
             rank_set_best=int(models.rank_set_best[i]) or None,
             rank_set_worst=int(models.rank_set_worst[i]) or None,
             class_rank=int(models.class_rank[i]) or None,
@@ -102,9 +105,8 @@ def model_rows(rating: Rating, names: list[str]) -> list[ModelRow]:
             component=int(models.component[i]),
             identified=bool(models.identified[i]),
         )
-        for i in np.flatnonzero(models.votes > 0)
+        for i in sorted(np.flatnonzero(models.votes > 0), key=lambda i: (component[i], models.rank[i], names[i]))
     ]
-    return sorted(rows, key=lambda row: (row["component"], row["rank"], row["model"]))
 
 
 def annotator_rows(rating: Rating, names: list[str]) -> list[AnnotatorRow]:
@@ -230,6 +232,7 @@ def rate_by_order(
     VotesError
         No vote is left after `min_votes`, or none on the anchor.
     """
+    votes = votes.repeated()
     by_annotator = votes.rankings_by_annotator()
     by_annotator = cells.votes_by_annotator() if by_annotator is None else by_annotator
     counted = by_annotator > min_votes

@@ -1,10 +1,12 @@
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from app.rating.arrays import AnyInts, Floats, Ints, sum_by
 from app.rating.errors import VotesError
 from app.rating.votes.cells import Cells, aggregate
+
+MOST_REPEATED = 10_000_000  # votes that a method takes one by one
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,30 @@ class IndexedVotes:
             self.annotator, self.model_a, self.model_b, self.outcome,
             n_annotators=len(self.annotators), n_models=len(self.models), weight=self.weight,
         )  # fmt: skip
+
+    def repeated(self) -> "IndexedVotes":
+        """Return the votes with a row for each vote that a row stands for.
+
+        Raises
+        ------
+        VotesError
+            A weight is not a whole number, or they are more than 10 million votes.
+        """
+        if self.weight is None:
+            return self
+        odd = self.weight != np.rint(self.weight)
+        if odd.any():
+            detail = f"a method that takes one vote after the other needs whole weights (row {int(np.argmax(odd))})"
+            raise VotesError(detail, "value")
+        total = self.weight.sum()
+        if total > MOST_REPEATED:
+            raise VotesError(
+                f"the weights make {total:,.0f} votes; at most {MOST_REPEATED:,} are taken one by one", "too-many"
+            )
+        rows = np.repeat(np.arange(len(self.weight)), self.weight.astype(np.int64))
+        names = ("annotator", "model_a", "model_b", "outcome", "propensity", "share")
+        given = {name: column[rows] for name in names if (column := getattr(self, name)) is not None}
+        return replace(self, weight=None, **given)
 
     def rankings_by_annotator(self) -> Floats | None:
         """Return the votes of each annotator, a ranking counted once, shape (n_annotators,); None without rankings."""

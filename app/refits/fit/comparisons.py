@@ -202,7 +202,7 @@ def fit_categories(fit_input: FitInput, fitted: Rating) -> FittedCategories:
     return FittedCategories(tags, weighted, dimensions, tuple(notices))
 
 
-def find_outliers(found: Categories, tags: Sequence[str], votes: Sequence[int]) -> tuple[StandingOut, ...]:
+def find_outliers(found: Categories, tags: Sequence[str], votes: Sequence[float]) -> tuple[StandingOut, ...]:
     """Return the models whose scores in a category differ from those of all votes, with Bonferroni's correction."""
     spread, here = found.whole.covariance, [number for number in range(len(tags)) if votes[number]]
     if spread is None:

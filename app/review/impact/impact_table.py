@@ -19,7 +19,7 @@ _CLEAR = 0.2  # places from which a change gets a sentence
 def compare_models(change: ScoreChange, published: Sequence[Mapping[str, Any]]) -> list[ModelImpact]:
     """Compare a published leaderboard with the changed one, in the order of the published one.
 
-    Ranks count archived models, but no row shows them. They do not count provisional ones, which have none. A model
+    Ranks count archived models, but no row shows them. Provisional models and those without a score have none. A model
     that is not on the published leaderboard has no row. A model whose interval is too wide stays provisional.
 
     `published`: the published leaderboard, as `list_placed_models` returns it.
@@ -86,7 +86,7 @@ def _ranks(
     """Return the later ranks, 0 for none. A model whose interval is too wide now is not among those of a refit."""
     if change.rank is None:
         return np.where(before > 0, before + passed, 0)
-    wide, rank = (before == 0) & ~change.few[at], change.rank[at]
+    wide, rank = (before == 0) & ~change.unranked[at], change.rank[at]
     above = (component[:, None] == component) & wide & (rank > 0) & (rank < rank[:, None])
     return np.where(wide | (rank == 0), 0, rank - above.sum(axis=1))
 
@@ -136,8 +136,6 @@ def _is_moved(one: ModelImpact) -> bool:
 
 
 def _describe_model(one: ModelImpact) -> str:
-    if one.score_after is None and one.score_before is None:
-        return f"{one.model}, which has no score, would {_place(one)}."
     if one.score_after is None:
         return f"{one.model} would no longer have a score."
     if one.change is None:

@@ -31,9 +31,9 @@ class ScoreChange:
     votes : of the annotators that the snapshot read
     model_ids : of the models, shape (n_models,)
     before, after : Elo points of each model, NaN without a score, shape (n_models,)
-    few : models that are provisional before for few votes or annotators, shape (n_models,)
+    unranked : models without a score before, or provisional for few votes or annotators, shape (n_models,)
     rank_before : 0 for these models
-    rank : after a refit, 0 for a model that is then provisional for few votes or annotators; None for influence, which
+    rank : after a refit, 0 for a model that then has no score, or few votes or annotators; None for influence, which
         gives only scores
     """
 
@@ -43,7 +43,7 @@ class ScoreChange:
     model_ids: NDArray[np.int32]
     before: Floats
     after: Floats
-    few: Mask
+    unranked: Mask
     rank_before: NDArray[np.int64]
     rank: NDArray[np.int64] | None = None
 
@@ -63,12 +63,12 @@ def leave_out(
     Raises RatingError: no votes are left, or those left have no ranking.
     """
     base = fit_input.fit_again(in_fit, unflagged)
-    before, few = base.models.score, base.models.provisional  # without intervals none is too wide
+    before, unranked = base.models.score, ~base.models.ranked  # without intervals none is too wide
     inside, own = bool(in_fit[annotators].any()), fit_input.votes_by_annotator
     votes = int(np.isin(fit_input.annotator, annotators).sum() if own is None else own[annotators].sum().round())
 
     def change(how: How, after: Floats, rank: NDArray[np.int64] | None = None) -> ScoreChange:
-        return ScoreChange(how, inside, votes, fit_input.model_ids, before, after, few, _ranks(base), rank)
+        return ScoreChange(how, inside, votes, fit_input.model_ids, before, after, unranked, _ranks(base), rank)
 
     if not votes:
         return change("influence", before)
@@ -85,7 +85,7 @@ def leave_out(
 
 
 def _ranks(rating: Rating) -> NDArray[np.int64]:
-    ranks: NDArray[np.int64] = np.where(rating.models.provisional, 0, rating.models.rank)
+    ranks: NDArray[np.int64] = np.where(rating.models.ranked, rating.models.rank, 0)
     return ranks
 
 

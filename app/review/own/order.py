@@ -16,7 +16,7 @@ from app.rating.fit.elo import NATURAL_PER_ELO
 from app.rating.verdict.own_order import order_own_votes
 from app.review.own.schemas import OwnOrder, OwnPlace
 from app.review.queries import read_votes
-from app.snapshots.queries import newest_snapshot, read_models
+from app.snapshots.queries import list_placed_models, newest_snapshot
 
 ENOUGH_VOTES = 20
 _MOST_VOTES = 10_000  # the newest, of an annotator with more
@@ -95,6 +95,5 @@ def _board(conn: Connection, snapshot_id: UUID) -> dict[int, dict[str, float | i
             "board_rank": row["rank"], "board_score": row["score"], "board_lower": row["lower"],
             "board_upper": row["upper"],
         }
-        for row in read_models(conn, snapshot_id)
-        if row["method"] == "am-elo" and row["tag"] == ""
+        for row in list_placed_models(conn, snapshot_id, with_archived=True)
     }  # fmt: skip

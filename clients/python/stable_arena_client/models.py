@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description a621ce25d25b7e3f: make docs.
+# Written by clients/python/generate.py from the OpenAPI description 7750d0c91cd09920: make docs.
 
 from __future__ import annotations
 
@@ -1129,9 +1129,12 @@ class LeaderboardRow(BaseModel):
     ] = None
     rank: Annotated[
         int | None,
-        Field(description="1 is best, within the component; null for a provisional model."),
+        Field(description="1 is best, within the component; null for a provisional model, and without a score."),
     ] = None
-    best_rank: Annotated[int | None, Field(description="Best rank that the intervals allow.")] = None
+    best_rank: Annotated[
+        int | None,
+        Field(description="Best rank that the intervals allow; null without a rank."),
+    ] = None
     worst_rank: Annotated[int | None, Field(description="Worst rank that the intervals allow.")] = None
     rank_set_best: Annotated[
         int | None,
@@ -1158,7 +1161,7 @@ class LeaderboardRow(BaseModel):
     provisional: Annotated[
         bool,
         Field(
-            description="Whether it has too few votes or annotators, or too wide an interval, for a rank: the policy's min_model_votes, min_model_annotators and max_interval_width. The others are ranked without it."
+            description="Whether it has too few votes or annotators, or too wide an interval, for a rank: the policy's min_model_votes, min_model_annotators and max_interval_width. The others are ranked without it, and without the models that have no score."
         ),
     ] = False
     organization: Annotated[str | None, Field(description="Who made the model, where known.")] = None

@@ -11,8 +11,9 @@ import pytest
 from scipy.stats import spearmanr
 
 from app.cli.demo.command import POLICY, demo
-from app.cli.demo.screen import View, agreement, summary
+from app.cli.demo.screen import View, agreement, draw, summary
 from app.cli.demo.voters import HONEST_VOTES, MODEL_NAMES, SENDERS, Voters
+from app.cli.tables import render
 from app.policy.schemas import Policy
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import aggregate
@@ -90,6 +91,13 @@ def test_all_bad_annotators_are_flagged_after_twenty_seconds() -> None:
     view = View({"snapshot": {"number": 7}, "models": rows}, [{"annotator": voters.annotator(k)} for k in flagged])
     assert agreement(view, voters) == pytest.approx(spearmanr(rating.models.score, voters.world.score).statistic)
     assert "bad annotators flagged 15 of 15, honest ones 0 of 40" in summary(view, voters)
+
+
+def test_a_model_without_a_rank_has_none_on_the_screen() -> None:
+    voters, _ = crowd_after(1)
+    row = {"model": MODEL_NAMES[0], "score": None, "se": None, "rank": None, "votes": 3}
+    shown = render([draw(View({"snapshot": {"number": 7}, "models": [row]}, []), voters)])
+    assert [line.split()[1] for line in shown.splitlines() if MODEL_NAMES[0] in line] == ["–"]
 
 
 def test_before_the_first_leaderboard() -> None:

@@ -79,6 +79,22 @@ def test_a_file_that_is_on_record_leaves_a_choice(sign_in: SignIn, run_imports: 
     assert "exclude each other" in Page(both).text(".//div[@id='upload-problem']/p")
 
 
+def test_what_a_column_or_a_rank_means_is_asked_and_said(sign_in: SignIn, run_imports: Callable[[], None]) -> None:
+    admin = sign_in("admin")
+    counts = "annotator,model_a,model_b,winner,n\nk,ant,bee,tie,2\n"
+    ranks = "item,annotator,model,rank\n1,k,ant,0\n1,k,bee,1\n1,k,cat,2\n"
+    for content, asked, fields in (
+        (counts, "weight=n", {"columns": "weight="}), (ranks, "zero_rank", {"zero_rank": "unranked"})
+    ):  # fmt: skip
+        assert asked in Page(send(admin, "votes.csv", content, to="/preview")).text(".//div[@class='notice warn']")
+        address = send(admin, "votes.csv", content, **fields).headers["location"]
+        run_imports()
+        assert admin.page(address).texts(".//dl/div/dd")[1] == "1"
+    mapped = counts.replace("winner", "verdict")
+    shown = Page(send(admin, "votes.csv", mapped, to="/preview", column_winner="verdict", columns="weight="))
+    assert "1 of the first 1 record is a vote" in shown.text(".//p")
+
+
 FRENCH = "juge,modele_a,modele_b,verdict\nann,amber,birch,gauche\nbob,amber,birch,égalité\ncid,amber,birch,gauche\n"
 COLUMNS = {"column_annotator": "juge", "column_model_a": "modele_a", "column_model_b": "modele_b"}
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from app.rating.errors import VotesError
-from stable_arena import AmElo, BradleyTerry, Elo
+from stable_arena import AmElo, BradleyTerry
 from tests.fixtures.errors import having
 
 pytestmark = pytest.mark.filterwarnings("ignore::app.rating.errors.RatingWarning")
@@ -78,27 +78,6 @@ def test_outcomes_are_words_or_numbers(votes: pl.DataFrame) -> None:
     assert AmElo().fit(bad).leaderboard.equals(expected)
 
 
-def test_a_weight_of_two_is_the_row_twice(votes: pl.DataFrame) -> None:
-    part = votes.head(1000)
-    weighted = votes.with_row_index().with_columns(weight=pl.when(pl.col("index") < 1000).then(2).otherwise(1))
-    for estimator in (AmElo(flag_rule="threshold"), BradleyTerry(interval="information")):
-        expected = estimator.fit(pl.concat([votes, part])).leaderboard
-        assert_close(estimator.fit(weighted).leaderboard, expected)
-
-
-def test_fractions_of_votes_are_not_rounded(votes: pl.DataFrame) -> None:
-    whole = BradleyTerry().fit(votes).leaderboard
-    halved = BradleyTerry().fit(votes.with_columns(weight=0.5)).leaderboard
-    assert_close(halved.select("model", "score"), whole.select("model", "score"))
-    assert halved["votes"].to_list() == [votes / 2 for votes in whole["votes"]]
-    assert halved["votes"].dtype == pl.Float64
-
-
-def test_a_weighted_annotator_is_tested_without_the_sides(votes: pl.DataFrame) -> None:
-    assert "side" in AmElo().fit(votes).flags()["reason"]
-    assert "side" not in AmElo().fit(votes.with_columns(weight=1)).flags()["reason"]
-
-
 GOOD = {
     "annotator": ["k", "k", "l"], "model_a": ["x", "y", "x"], "model_b": ["y", "x", "y"],
     "winner": ["model_a", "tie", "model_b"],
@@ -128,7 +107,11 @@ GOOD = {
         ({"annotator": [["k"], ["l"], ["m"]]}, "annotator must have one dimension, has 2"),
         ({"weight": [1.0, np.nan, 1.0]}, "weight is missing in 1 row, the first is row 1"),
         ({"weight": [1.0, -1.0, 1.0]}, "weight is not a positive number (row 1)"),
+        ({"weight": [1.0, 0.0, 1.0]}, "weight is not a positive number (row 1)"),
+        ({"weight": [1.0, np.inf, 1.0]}, "weight is not a positive number (row 1)"),
         ({"weight": ["1", "2", "3"]}, "weight cannot be String"),
+        ({"n": [1, 2, 3]}, "n may say how many votes a row stands for: name the column weight, or leave it out"),
+        ({"Weight": [1, 2, 3]}, "Weight may say how many votes a row stands for"),
         ({"battle_id": ["b", "b", "b"]}, "battle_id repeats a vote of the same annotator in 2 rows, the first"),
         ({"battle_id": ["b", "c", "b"]}, "no vote is left: no annotator has more than 50 votes"),
         ({"battle_id": [None, None, "b"]}, "no vote is left: no annotator has more than 50 votes"),
@@ -161,14 +144,3 @@ def test_missing_and_mixed_values_are_found_in_pandas_tables() -> None:
 def test_what_is_no_table_is_a_type_error(thing: Any) -> None:
     with pytest.raises(TypeError, match="votes must be a pandas, polars or Arrow table, or a mapping"):
         AmElo().fit(thing)
-
-
-def test_elo_takes_no_weights(votes: pl.DataFrame) -> None:
-    with pytest.raises(VotesError, check=having(code="column")):
-        Elo(shuffles=2).fit(votes.with_columns(weight=1))
-
-
-def assert_close(table: pl.DataFrame, expected: pl.DataFrame) -> None:
-    assert table["model"].to_list() == expected["model"].to_list()
-    numbers = [name for name, dtype in expected.schema.items() if dtype.is_numeric()]
-    np.testing.assert_allclose(table.select(numbers).to_numpy(), expected.select(numbers).to_numpy(), rtol=1e-7)

@@ -75,13 +75,13 @@ def test_a_model_that_only_won_gets_a_one_sided_bound_and_no_score() -> None:
     bound = -math.log(math.expm1(-math.log(0.05) / 1000)) * 400 / math.log(10)
     assert rating.models.lower[2] == pytest.approx(1000 + bound, abs=1e-6)
     assert rating.models.upper[2] == math.inf
-    assert rating.models.rank.tolist() == [2, 2, 1]
-    assert rating.models.best_rank[2] == 1
+    assert rating.models.rank.tolist() == [1, 1, 3]
+    assert (rating.models.ranked.tolist(), rating.models.best_rank.tolist()) == ([True, True, False], [1, 1, 0])
     assert rating.models.score[:2].mean() == pytest.approx(1000.0)
     assert "no-finite-score" in codes(rating)
 
 
-def test_two_lucky_wins_do_not_rank_first_nor_two_losses_above_them() -> None:
+def test_two_lucky_wins_and_two_losses_give_a_bound_and_no_rank() -> None:
     even = [(a, b, w, 50) for a, b in ((0, 1), (0, 2), (1, 2)) for w in (1.0, 0.0)]
     games = world(*even, (3, 0, 1.0, 1), (3, 1, 1.0, 1), (4, 0, 0.0, 1), (4, 1, 0.0, 1), models=5)
     models = run_round(games, NO_INTERVALS).models
@@ -89,8 +89,12 @@ def test_two_lucky_wins_do_not_rank_first_nor_two_losses_above_them() -> None:
     assert exact == pytest.approx(-216.2, abs=0.1)
     assert models.lower[3] == pytest.approx(1000 + exact, abs=1e-6)
     assert models.upper[4] == pytest.approx(1000 - exact, abs=1e-6)
-    assert models.rank.tolist() == [1, 1, 1, 4, 5]
-    assert (models.best_rank[3:].tolist(), models.worst_rank[3:].tolist()) == ([1, 1], [5, 5])
+    for found in (models, run_round(games, M_ELO).models):
+        assert found.rank.tolist() == [1, 1, 1, 4, 5]  # of those without a score for order alone
+        assert found.ranked.tolist() == [True, True, True, False, False]
+        for ranks in (found.best_rank, found.worst_rank, found.rank_set_best, found.rank_set_worst):
+            assert ranks[3:].tolist() == [0, 0]
+            assert ranks.max() <= 3
 
 
 def test_a_model_that_only_lost_mirrors_it_and_what_hangs_on_it_has_no_bound() -> None:
@@ -98,10 +102,9 @@ def test_a_model_that_only_lost_mirrors_it_and_what_hangs_on_it_has_no_bound() -
     rating = run_round(games, M_ELO)
     assert rating.models.upper[2] < 1000
     assert rating.models.lower[2] == -math.inf
-    assert rating.models.rank[2] == 4
     assert (rating.models.lower[3], rating.models.upper[3]) == (-math.inf, math.inf)
     assert rating.models.identified.tolist() == [True, True, False, False]
-    assert (rating.models.best_rank[3], rating.models.worst_rank[3]) == (1, 4)
+    assert (rating.models.rank[2:].tolist(), rating.models.worst_rank.tolist()) == ([3, 3], [2, 2, 0, 0])
 
 
 @pytest.mark.parametrize(
@@ -146,8 +149,7 @@ def test_two_models_of_which_one_always_wins_have_no_scores_at_all() -> None:
         assert not rating.models.identified.any()
         assert np.isnan(rating.models.score).all()
         assert rating.diagnostics.log_likelihood == 0.0
-        assert rating.models.best_rank.tolist() == [1, 1]
-        assert rating.models.worst_rank.tolist() == [2, 2]
+        assert rating.models.best_rank.tolist() == rating.models.worst_rank.tolist() == [0, 0]
 
 
 def ladder(rungs: int, annotators: int = 1) -> Cells:

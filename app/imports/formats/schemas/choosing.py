@@ -10,6 +10,7 @@ from app.errors import BadInputError
 from app.imports.formats.schemas import derive
 from app.imports.formats.schemas.known import OURS, SCHEMAS
 from app.imports.formats.schemas.schema import BOTH_BAD, OF_JUDGES, OUTCOME_WORDS, TIE, A, B, Input, Schema
+from app.imports.formats.weights import find_weight
 
 ANNOTATOR_COLUMNS = (
     "annotator", "judge", "judge_hash", "worker", "user_id", "userId", "voter_id", "visitor_id", "judger", "judge_id",
@@ -32,7 +33,7 @@ FIELDS: Mapping[str, Input] = {
     "annotator": "annotator", "model_a": "model_a", "model_b": "model_b", "winner": "winner", "battle_id": "battle_id",
     "timestamp": "voted_at", "tags": "tags", "metadata": "metadata", "propensity": "propensity", "vote_id": "vote_id",
     "annotator_kind": "annotator_kind", "criterion": "criterion", "question": "question", "cost": "cost",
-    "model": "model", "rating": "grade", "rank": "rank",
+    "model": "model", "rating": "grade", "rank": "rank", "weight": "weight",
 }  # fmt: skip
 """What may be named, and our name for it."""
 
@@ -82,7 +83,8 @@ class Form:
     """The format of a file: the schema, and the column with the annotator (None: votes are pooled).
 
     `annotator_prefix` is put before the name of every annotator. `judged` reads what judges are compared by; `measures`
-    are columns that features are read from, which become one column where they are `kept`.
+    are columns that features are read from, which become one column where they are `kept`. `weight` is the column that
+    says how many votes a record stands for.
     """
 
     schema: Schema
@@ -91,11 +93,14 @@ class Form:
     judged: bool = False
     measures: Mapping[Input, str] = field(default_factory=dict)
     kept: bool = False
+    weight: str | None = None
 
     @property
     def columns(self) -> dict[Input, str]:
         """Our name → the file's column."""
         who: dict[Input, str] = {"annotator": self.annotator} if self.annotator else {}
+        if self.weight:
+            who["weight"] = self.weight
         given = {**who, **self.schema.required, **self.schema.optional}
         if not self.judged:
             given = {name: column for name, column in given.items() if name not in OF_JUDGES}
@@ -126,9 +131,11 @@ def choose_form(
     Raises
     ------
     BadInputError
-        `name` is no format; columns are missing; or there is no column with the annotator.
+        `name` is no format; columns are missing; there is no column with the annotator; or it is not clear how many
+        votes a record stands for.
     """
-    renamed = renamed or {}
+    renamed = dict(renamed or {})
+    named_weight = renamed.pop("weight", None)
     annotator_column = renamed.get("annotator", annotator_column)
     if pooled and annotator_column is not None:
         raise BadInputError("pool_annotators and annotator_column exclude each other")
@@ -159,7 +166,9 @@ def choose_form(
     question = next((column for column in QUESTION_COLUMNS if has(column)), None)
     if question is not None:
         schema = replace(schema, optional={"question": question, **schema.optional})
-    return Form(schema, None if pooled else annotator)
+    form = Form(schema, None if pooled else annotator)
+    used, graded = form.columns.values(), "model" in schema.required
+    return replace(form, weight=find_weight(columns, has, named=named_weight, used=used, graded=graded))
 
 
 def _likely_cause(missing: Sequence[str], columns: Sequence[str], kind: str, schema: Schema) -> str:
@@ -190,12 +199,14 @@ def find_schema(name: str) -> Schema:
 def read_columns(text: str) -> dict[Input, str]:
     """Return the columns that `winner=Label,annotator=User` names; a column's name may have commas in it.
 
+    `weight=` says that no column has weights.
+
     Raises BadInputError.
     """
     columns: dict[Input, str] = {}
     for part in _BETWEEN.split(text):
         pair = _PAIR.fullmatch(part)
-        if pair is None or not pair[2].strip() or "\x00" in part:
+        if pair is None or not (pair[2].strip() or pair[1] == "weight") or "\x00" in part:
             raise BadInputError(
                 f"columns must be FIELD=COLUMN,… with the fields {', '.join(FIELDS)}, is {text[:200]!r}"
             )

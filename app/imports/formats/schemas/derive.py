@@ -127,10 +127,10 @@ def from_preference(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def from_ranks(frame: pl.DataFrame) -> pl.DataFrame:
-    """Make a vote of each pair of systems of a row by their ranks, of which the lower is better; -1 is none."""
+    """Make a vote of each pair of systems of a row by their ranks, of which the lower is better, from 1; -1 is none."""
     first, second = (pl.col(name).cast(pl.Int64, strict=False) for name in ("first_score", "second_score"))
     order = (
-        pl.when(first.is_null() | second.is_null())
+        pl.when(first.is_null() | second.is_null() | (first == 0) | (second == 0))
         .then(pl.concat_str(_text("first_score"), pl.lit(" "), _text("second_score")))
         .when((first < 0) | (second < 0))
         .then(pl.lit(""))

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from pathlib import PurePath
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 from uuid import UUID
 
 from fastapi import Response
@@ -15,6 +15,7 @@ from app.database.engine import Database
 from app.database.file_chunks import CHUNK_BYTES
 from app.errors import BadInputError
 from app.guard.bodies import SMALL, takes_body
+from app.imports.formats.grades import ZeroRank
 from app.imports.formats.schemas import SCHEMAS
 from app.imports.preview import preview_file
 from app.imports.schemas import Import, ImportCounts, State
@@ -84,7 +85,7 @@ def get_import(import_id: UUID, console: Sender, conn: ReadView, *, known: bool 
     """Show an import; until it has ended, the browser asks for it again every second."""
     found = find_import(conn, import_id)
     words = map_words(find_unknown_words(conn, import_id), found.options.get("verdict", ()))
-    kept = ("schema", "annotator_column", "columns", "new_rows_only", "allow_repeats")
+    kept = ("schema", "annotator_column", "columns", "zero_rank", "new_rows_only", "allow_repeats")
     again = {name: found.options[name] for name in kept if found.options.get(name)}
     return console.page(
         "imports/import.html", shown=show_import(found), known=known, words=words, again=again, meanings=MEANINGS
@@ -118,11 +119,14 @@ def _read(form: FormData) -> tuple[UploadFile, str, str, ImportOptions]:
         )
     texts = {name: str(form.get(name, "")).strip() for name in ("schema", "annotator_column", "columns")}
     named = [f"{field}={column}" for field in MAPPED if (column := str(form.get(f"column_{field}", "")))]
+    if not named or texts["columns"].startswith("weight="):  # for which there is no choice beside the file
+        named.append(texts["columns"])
     options = ImportOptions(
         schema=texts["schema"] or None,
         annotator_column=texts["annotator_column"] or None,
-        columns=",".join(named) or texts["columns"] or None,
+        columns=",".join(named) or None,
         verdict=_verdicts(form),
+        zero_rank=next((word for word in get_args(ZeroRank) if word == form.get("zero_rank")), None),
         skip_invalid="skip_invalid" in form,
         again="again" in form,
         dry_run="dry_run" in form,
