@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description a621ce25d25b7e3f: make docs.
+# Written by clients/python/generate.py from the OpenAPI description 0cb8d7ebd3b8582f: make docs.
 
 from __future__ import annotations
 
@@ -1077,7 +1077,7 @@ class LeaderboardConfidence(BaseModel):
         list[str],
         Field(description="The k models with the highest scores, best first; archived ones count."),
     ]
-    votes: Annotated[int, Field(description="Counted votes between the models.")]
+    votes: Annotated[int, Field(description="Counted votes on the ranked models.")]
     more_votes: Annotated[
         MoreVotes | None,
         Field(
