@@ -11,6 +11,7 @@ from app.annotators.erasure import clear_metadata_of_erased
 from app.annotators.standings import insert_snapshot_annotators, list_standing_changes, update_standings
 from app.audit.service import audit_head
 from app.models.queries import read_model_names
+from app.rating.method import METHOD
 from app.refits.fit.interface import FitInput, FitOutput, Ids
 from app.refits.fit.parts import Parts, log_left_out
 from app.refits.guard import find_alarms
@@ -64,6 +65,7 @@ def write_snapshot(
             "leaderboard_of": fit_input.whose,
             "doors": doors,
             "audit": audit_head(conn),
+            "method_version": METHOD,
         },
         "held": fit_input.annotator_ids[output.annotators.held].tolist(),
         "judges": fit_input.annotator_ids[: len(fit_input.judges)][fit_input.judges].tolist(),

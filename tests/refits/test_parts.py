@@ -1,6 +1,5 @@
 """Whatever fails beside the main leaderboard, the leaderboard comes: without that part, with a notice."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,15 +7,12 @@ import pytest
 
 from app.errors import UnavailableError
 from app.rating.errors import NotConvergedError, VotesError
-from app.rating.settings import LoopSettings
 from app.rating.verdict import confidence
 from app.refits.fit import comparisons, fit
 from app.refits.fit.fit import fit_snapshot
 from app.refits.fit.interface import FitInput, FitOutput
 from app.refits.fit.parts import LEFT_OUT, PartNotice, Parts
-from tests.fixtures.fit_inputs import make_fit_input
-
-ANNOTATORS, EACH, MODELS = 12, 40, 4
+from tests.fixtures.fit_inputs import make_input_with_everything
 
 IN_TURN = [
     (fit, "fit_categories", ["leaderboards of categories"]),
@@ -48,21 +44,7 @@ def fail(*_: Any, **__: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def task() -> FitInput:
-    """Votes of people and judges, with tags, a feature, and a criterion."""
-    generator, size = np.random.default_rng(5), ANNOTATORS * EACH
-    annotator = np.repeat(np.arange(ANNOTATORS), EACH)
-    left = generator.integers(MODELS, size=size)
-    right = (left + generator.integers(1, MODELS, size=size)) % MODELS
-    outcome = (generator.random(size) < 1 / (1 + np.exp(0.5 * (left - right)))).astype(float)
-    made = make_fit_input(
-        annotator, left, right, outcome, n_annotators=ANNOTATORS, n_models=MODELS, settings=LoopSettings(min_votes=10)
-    )
-    return replace(
-        made, judges=np.arange(ANNOTATORS) >= ANNOTATORS - 4, dimensions={"code": ("code", "text")},
-        tags=("code", "text"), tag_bits=generator.integers(1, 3, size).astype(np.int32),
-        category_weights={"code": 1.0, "text": 1.0}, style_features=("length",),
-        measures=generator.uniform(10, 200, (size, 2)), criteria={"clear": made},
-    )  # fmt: skip
+    return make_input_with_everything()
 
 
 @pytest.fixture(scope="module")
