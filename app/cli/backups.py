@@ -10,6 +10,7 @@ from app.backups.restore import refit_newest, restore_backup
 from app.cli.session import open_any_schema
 from app.errors import BadInputError, StableArenaError
 from app.rating.errors import counted
+from app.refits.load import NotReproducibleError
 
 
 class NotRestoredExactlyError(StableArenaError):
@@ -62,11 +63,20 @@ def restore(
         if not manifest.reproducible:
             typer.echo("Not verified: the votes had come from a dump of another server, whose vote sets are not known.")
             return
-        made = refit_newest(database)
+        try:
+            made = refit_newest(database)
+        except NotReproducibleError as error:
+            typer.echo(f"Not verified: {error.detail}.")
+            return
     if made is None:
         typer.echo("There is no snapshot to verify.")
     elif made.reproduced:
         typer.echo(f"Snapshot {made.number}, refitted from {counted(made.votes, 'vote')}, has the same numbers.")
+    elif made.explained:
+        typer.echo(
+            f"Snapshot {made.number} has the same {counted(made.votes, 'vote')}. Version {made.code_version} made it "
+            f"by another method: refitted, scores differ by up to {made.differences.get('score', 0.0):g}."
+        )
     else:
         detail = (
             f"they differ by up to {made.largest_difference:g}" if made.same_votes else "its votes are not the same"

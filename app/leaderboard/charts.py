@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 import structlog
-from sqlalchemy import Connection, RowMapping, select, text
+from sqlalchemy import Connection, RowMapping, false, func, select, text
 from sqlalchemy.dialects.postgresql import insert
 
 from app.database.engine import Database
@@ -17,8 +17,12 @@ from app.database.interruption import Interruption
 from app.database.tables import snapshot_charts, snapshots
 from app.leaderboard.chart_specs import STANDINGS, Spec, abilities_chart, calibration_chart, votes_chart
 from app.rating.errors import counted
+from app.refits.fit.parts import Parts, log_left_out
+from app.snapshots.queries import add_notices
 
 log = structlog.get_logger()
+
+PART = "charts"
 
 Rows = Sequence[Mapping[str, Any]] | Sequence[RowMapping]
 
@@ -73,10 +77,12 @@ class Chart(NamedTuple):
 
 
 def find_undrawn(conn: Connection) -> RowMapping | None:
-    """Return the newest snapshot's `id` and `settings` if it has no charts; None if it has, or there is none."""
-    newest = select(snapshots.c.id, snapshots.c.settings).order_by(snapshots.c.number.desc()).limit(1).subquery()
+    """Return the newest snapshot's `id` and `settings` if its charts were not tried; None else, or if there is none."""
+    tried = func.coalesce(snapshots.c.diagnostics["warnings"].contains([{"part": PART}]), false()).label("tried")
+    columns = snapshots.c.id, snapshots.c.settings, tried
+    newest = select(*columns).order_by(snapshots.c.number.desc()).limit(1).subquery()
     drawn = select(snapshot_charts.c.name).where(snapshot_charts.c.snapshot_id == newest.c.id)
-    return conn.execute(select(newest).where(~drawn.exists())).mappings().one_or_none()
+    return conn.execute(select(newest).where(~drawn.exists(), ~newest.c.tried)).mappings().one_or_none()
 
 
 def count_abilities(conn: Connection, snapshot_id: UUID) -> Sequence[RowMapping]:
@@ -110,24 +116,35 @@ def read_charts(conn: Connection, snapshot_id: UUID) -> dict[str, Chart]:
 def draw_newest(database: Database, interruption: Interruption | None = None) -> bool:
     """Draw and store the newest snapshot's charts if it has none; return whether there was something to draw.
 
-    A snapshot that is no longer the newest stays without charts.
+    A snapshot that is no longer the newest stays without charts, and so does one whose charts fail, with a notice.
 
     Raises InterruptedWorkError: by `interruption`; no chart is stored, and the next call draws them.
     """
     interruption = interruption or Interruption()
     with database.read() as conn, interruption.queries(conn):
         snapshot = find_undrawn(conn)
-        if snapshot is None:
-            return False
+    if snapshot is None:
+        return False
+    parts = Parts()
+    charts = parts.compute(PART, lambda: _draw(database, interruption, snapshot))
+    log_left_out(parts.notices)
+    with database.begin() as conn:
+        if charts is None:
+            add_notices(conn, snapshot["id"], [notice.named(()) for notice in parts.notices])
+        else:
+            insert_charts(conn, snapshot["id"], charts)
+            log.info("charts_drawn", snapshot=str(snapshot["id"]), count=len(charts))
+    return True
+
+
+def _draw(database: Database, interruption: Interruption, snapshot: RowMapping) -> list[Chart]:
+    with database.read() as conn, interruption.queries(conn):
         plans = plan_charts(conn, snapshot["id"], snapshot["settings"])
     charts = []
     for name, spec, description in plans:
         interruption.wait(0)
         charts.append(Chart(name, draw(spec), description))
-    with database.begin() as conn:
-        insert_charts(conn, snapshot["id"], charts)
-    log.info("charts_drawn", snapshot=str(snapshot["id"]), count=len(charts))
-    return True
+    return charts
 
 
 def plan_charts(conn: Connection, snapshot_id: UUID, settings: Mapping[str, Any]) -> list[tuple[str, Spec, str]]:

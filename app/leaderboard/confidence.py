@@ -71,7 +71,7 @@ class LeaderboardConfidence(FrozenModel):
     )
     sentence: str = Field(description="The verdict in words, for a page.")
     leaders: list[str] = Field(description="The k models with the highest scores, best first; archived ones count.")
-    votes: int = Field(description="Counted votes between the models.")
+    votes: int = Field(description="Counted votes on the ranked models.")
     more_votes: MoreVotes | None = Field(
         description="Until the verdict is `decided` or `equal`, if battles are chosen as they are now; null when it "
         "is. Too few for a category: what its scores have from other votes counts as its own."

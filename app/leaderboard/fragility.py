@@ -3,14 +3,13 @@
 The worker measures it after the publication, and it is stored beside the snapshot. Readers get it in the diagnostics.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from uuid import UUID
 
 import numpy as np
-import structlog
 from pydantic import Field
 from sqlalchemy import Connection, literal, select
 from sqlalchemy.dialects.postgresql import JSONB, insert
@@ -20,19 +19,18 @@ from app.database.leases import LeasedJob
 from app.database.tables import snapshot_fragility, snapshots
 from app.naming.aliases import read_names
 from app.rating.arrays import Mask
-from app.rating.errors import RatingError
 from app.rating.judges.comparison import Comparison
+from app.rating.uncertainty.results import RatingNotice
 from app.rating.verdict.fragility import Fewest, Fragility, find_fragility
 from app.refits.fit.comparisons import compare_judges
 from app.refits.fit.interface import FitInput
-from app.refits.fit.process import FitProcess, FitProcessLostError, FitTooLargeError
-from app.refits.load import NotReproducibleError, load_past_fit_input
+from app.refits.fit.parts import Parts, log_left_out
+from app.refits.fit.process import FitProcess
+from app.refits.load import load_past_fit_input
 from app.refits.publish import model_names
 from app.schemas import FrozenModel
-from app.snapshots.queries import list_counted_annotators, list_placed_models
+from app.snapshots.queries import add_notices, list_counted_annotators, list_placed_models
 from app.snapshots.service import find_snapshot
-
-log = structlog.get_logger()
 
 FRAGILITY_LEASE = "fragility"
 MOST_LOOKS = 1_000_000_000
@@ -99,7 +97,7 @@ def measure_newest(
     """Measure and store the newest snapshot's fragility if it has none; return whether there was something to do.
 
     It reads the votes that the snapshot names, so it can do so after any crash. What cannot be measured is stored as
-    empty, so that it is tried once. A snapshot that is no longer the newest stays without.
+    empty, with a notice, so that it is tried once. A snapshot that is no longer the newest stays without.
 
     `process`: measures; one that is stopped leaves the snapshot without, for another worker.
     `cancelled`: as for `FitProcess.run`.
@@ -115,16 +113,18 @@ def measure_newest(
     if snapshot_id is None:
         return False
     with job:
-        try:
-            pairs, best, judges = _measure(database, process, snapshot_id, cancelled)
-        except (RatingError, NotReproducibleError, FitTooLargeError, FitProcessLostError) as error:
-            log.warning("fragility_not_measured", snapshot=str(snapshot_id), detail=str(error))
-            if process.stopped:
-                return False
-            pairs, best, judges = [], [], None
+        parts = Parts()
+        measured = parts.compute("fragility", lambda: _measure(database, process, snapshot_id, cancelled))
+        if measured is None and process.stopped:
+            return False
+        pairs, best, judges, left_out = measured or ([], [], None, ())
+        notices = (*parts.notices, *left_out)
+        log_left_out(notices)
         with database.begin() as conn:
             values = {"snapshot_id": snapshot_id, "pairs": pairs, "best": best, "judges": judges}
             conn.execute(insert(snapshot_fragility).on_conflict_do_nothing(), values)
+            if notices:
+                add_notices(conn, snapshot_id, [notice.named(()) for notice in notices])
     return True
 
 
@@ -142,7 +142,7 @@ def fragility_rows(fragility: Fragility, names: list[str]) -> tuple[Rows, Rows]:
 
 def _measure(
     database: Database, process: FitProcess, snapshot_id: UUID, cancelled: Callable[[], bool]
-) -> tuple[Rows, Rows, dict[str, Any] | None]:
+) -> tuple[Rows, Rows, dict[str, Any] | None, Sequence[RatingNotice]]:
     with database.read() as conn:
         fit_input = load_past_fit_input(conn, find_snapshot(conn, str(snapshot_id)))
         counted, unflagged = (
@@ -152,16 +152,21 @@ def _measure(
         ranked = np.isin(fit_input.model_ids, [row["model_id"] for row in models if row["rank"]])
         names = model_names(conn, fit_input.model_ids)
     measure = partial(measure_both, fit_input, counted, unflagged, ranked)
-    found, compared = process.run(measure, cancelled=cancelled)
+    found, compared, notices = process.run(measure, cancelled=cancelled)
     judges = compared and {name: getattr(compared, name) for name in ("people", "judges", "panels")}
-    return (*(([], []) if found is None else fragility_rows(found, names)), judges)
+    return (*(([], []) if found is None else fragility_rows(found, names)), judges, notices)
 
 
 def measure_both(
     fit_input: FitInput, counted: Mask, unflagged: Mask, ranked: Mask
-) -> tuple[Fragility | None, Comparison | None]:
-    """Return what `measure_fragility` and `compare_judges` do: they need the same votes."""
-    return measure_fragility(fit_input, counted, unflagged, ranked), compare_judges(fit_input)
+) -> tuple[Fragility | None, Comparison | None, Sequence[RatingNotice]]:
+    """Return what `measure_fragility` and `compare_judges` do, and notices: they need the same votes."""
+    parts = Parts()
+    found = parts.compute("fragility", lambda: measure_fragility(fit_input, counted, unflagged, ranked))
+    compared = parts.compute(
+        "comparison of judges and people", lambda: compare_judges(fit_input), omitted="judges-omitted"
+    )
+    return found, compared, parts.notices
 
 
 def measure_fragility(fit_input: FitInput, counted: Mask, unflagged: Mask, ranked: Mask) -> Fragility | None:

@@ -55,6 +55,7 @@ def check_service(figures: ServiceFigures) -> list[Check]:
         _last_refit(figures),
         _kernels(figures),
         _leaderboard(figures),
+        _parts(figures),
         _annotators(figures),
         _rules(figures),
         _keys(figures),
@@ -147,6 +148,17 @@ def _leaderboard(figures: ServiceFigures) -> Check:
         remedy = f"The policy allows {limit}. Refit, and look at how it ends; then at the worker."
         return Check(name, "bad", f"It is stale. {words}", remedy, "/console/refits")
     return Check(name, "good", words, address="/")
+
+
+def _parts(figures: ServiceFigures) -> Check:
+    name, newest = "Parts of the snapshot", figures.newest
+    if newest is None or not newest.left_out:
+        return Check(name, "good", "None is left out because of an error.")
+    remedy = (
+        "Scores and ranks are whole. Look for part_left_out in the worker's log, and report an unexpected error with "
+        "its traceback; the next refit tries again."
+    )
+    return Check(name, "warn", f"Left out of snapshot {count(newest.number)}: {listed(list(newest.left_out))}.", remedy)
 
 
 def _annotators(figures: ServiceFigures) -> Check:

@@ -133,6 +133,7 @@ def newest_snapshot(conn: Connection) -> RowMapping | None:
         c.diagnostics["votes"].label("votes"),
         c.diagnostics["rules"].label("rules"),
         c.diagnostics["alarms"].label("alarms"),
+        c.diagnostics["warnings"].label("warnings"),
     )
     return conn.execute(select(*columns).order_by(c.number.desc()).limit(1)).mappings().one_or_none()
 

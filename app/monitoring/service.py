@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Row, RowMapping
 
 from app.monitoring import queries as store
 from app.policy.service import current_policy
+from app.refits.fit.parts import LEFT_OUT
 from app.refits.schedule import REFIT_LEASE
 from app.snapshots.freshness import CountNewVotes, first_leaderboard_is_late, is_from_future
 from app.snapshots.vote_sets import MOST_COUNTED, count_votes, new_votes_since
@@ -37,6 +38,7 @@ class SnapshotFigures:
         same_model
     rules : rule → annotators that it flags or excludes, and their share of the votes read
     alarms : rules whose share had jumped at publication
+    left_out : its parts that are left out because of an error, and why
     """
 
     number: int
@@ -45,6 +47,7 @@ class SnapshotFigures:
     votes: Mapping[str, int]
     rules: Mapping[str, tuple[int, float]]
     alarms: frozenset[str]
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -148,4 +151,7 @@ def _snapshot_figures(row: RowMapping) -> SnapshotFigures:
     votes = {name: count for name, count in (row["votes"] or {}).items() if name != "read"}
     rules = {rule: (found["annotators"], found["votes"] / read) for rule, found in (row["rules"] or {}).items()}
     alarms = frozenset(alarm["rule"] for alarm in row["alarms"] or ())
-    return SnapshotFigures(row["number"], float(row["published_at"]), float(row["age_seconds"]), votes, rules, alarms)
+    left_out = tuple(notice["detail"] for notice in row["warnings"] or () if notice["code"] == LEFT_OUT)
+    return SnapshotFigures(
+        row["number"], float(row["published_at"]), float(row["age_seconds"]), votes, rules, alarms, left_out
+    )

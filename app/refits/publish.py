@@ -1,6 +1,6 @@
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 import numpy as np
@@ -11,7 +11,9 @@ from app.annotators.erasure import clear_metadata_of_erased
 from app.annotators.standings import insert_snapshot_annotators, list_standing_changes, update_standings
 from app.audit.service import audit_head
 from app.models.queries import read_model_names
+from app.rating.method import METHOD
 from app.refits.fit.interface import FitInput, FitOutput, Ids
+from app.refits.fit.parts import Parts, log_left_out
 from app.refits.guard import find_alarms
 from app.refits.queries import count_by_door
 from app.refits.rows import (
@@ -21,12 +23,13 @@ from app.refits.rows import (
     leaderboard_rows,
     matchup_columns,
     style_account,
-    verdict_rows,
 )
 from app.snapshots.confidence import insert_confidence
 from app.snapshots.pair_weights import insert_pair_weights
 from app.snapshots.queries import insert_leaderboards, insert_matchups, insert_snapshot
 from app.webhooks import events
+
+T = TypeVar("T")
 
 
 def write_snapshot(
@@ -38,26 +41,31 @@ def write_snapshot(
     take over and publish. `apply_standings` follows under the lease.
     """
     names = model_names(conn, fit_input.model_ids)
-    rules = count_rules(output.annotators)
-    alarms = [asdict(alarm) for alarm in find_alarms(conn, rules, fit_input.votes_read)]
+    rules, parts = count_rules(output.annotators), Parts()
+    found = _compute(conn, parts, "alarms about rules", lambda: find_alarms(conn, rules, fit_input.votes_read))
+    alarms = [asdict(alarm) for alarm in found or ()]
+    doors = _compute(conn, parts, "votes by door", lambda: count_by_door(conn, fit_input.vote_set))
+    log_left_out(parts.notices)
+    notices = (*output.diagnostics.warnings, *output.notices, *parts.notices)
     values: dict[str, Any] = {
         "refit_id": refit_id,
         "policy_version": fit_input.policy_version,
         "settings": asdict(fit_input.settings),
         "diagnostics": {
             **asdict(output.diagnostics),
-            "warnings": [notice.named(names) for notice in (*output.diagnostics.warnings, *output.notices)],
+            "warnings": [notice.named(names) for notice in notices],
             "seconds": dict(seconds),
             "votes": account_votes(fit_input, output),
             "rules": rules,
             "alarms": alarms,
             **dict.fromkeys(("fragility", "fragility_of_best")),  # measured later, see `app.leaderboard.fragility`
-            "verdicts": verdict_rows(output),
+            "verdicts": output.verdicts,
             **style_account(output),
             "categories": dimension_rows(output, names),
             "leaderboard_of": fit_input.whose,
-            "doors": count_by_door(conn, fit_input.vote_set),
+            "doors": doors,
             "audit": audit_head(conn),
+            "method_version": METHOD,
         },
         "held": fit_input.annotator_ids[output.annotators.held].tolist(),
         "judges": fit_input.annotator_ids[: len(fit_input.judges)][fit_input.judges].tolist(),
@@ -73,7 +81,8 @@ def write_snapshot(
     _announce(conn, snapshot, values, alarms, annotators)
     insert_leaderboards(conn, snapshot["id"], leaderboard_rows(output, fit_input.model_ids))
     insert_confidence(conn, snapshot["id"], output.confidence, fit_input.model_ids)
-    insert_matchups(conn, snapshot["id"], matchup_columns(output.matchups, fit_input.model_ids))
+    if output.matchups is not None:
+        insert_matchups(conn, snapshot["id"], matchup_columns(output.matchups, fit_input.model_ids))
     insert_pair_weights(conn, snapshot["id"], output.pair_weights)
     insert_snapshot_annotators(conn, snapshot["id"], annotators)
     return UUID(str(snapshot["id"]))
@@ -128,6 +137,16 @@ def model_names(conn: Connection, model_ids: Ids) -> list[str]:
     """Return the models' names in the order of their ids in a fit's input."""
     names = read_model_names(conn)
     return [names[model_id] for model_id in model_ids.tolist()]
+
+
+def _compute(conn: Connection, parts: Parts, part: str, work: Callable[[], T]) -> T | None:
+    """Compute a part by statements of this transaction, which goes on if they fail."""
+
+    def within() -> T:
+        with conn.begin_nested():
+            return work()
+
+    return parts.compute(part, within)
 
 
 def _announce(

@@ -6,8 +6,10 @@ from typing import Any
 from uuid import UUID
 
 from app.database.engine import Database
+from app.rating.errors import RatingError
+from app.rating.method import METHOD
 from app.refits.fit.fit import fit_snapshot
-from app.refits.load import load_past_fit_input
+from app.refits.load import NotReproducibleError, load_past_fit_input
 from app.refits.publish import model_names
 from app.refits.rows import annotator_columns, leaderboard_rows
 from app.snapshots.queries import read_annotators, read_models
@@ -39,6 +41,8 @@ class Reproduction:
     ----------
     votes : how many votes counted in the fit's input
     same_votes : whether they have the hash that was published
+    code_version : of the service that made it
+    same_method : whether that had the method of this one, so that the numbers should be the same
     differences : column → largest absolute difference; infinite where a value or a row is missing on one side
     """
 
@@ -46,6 +50,8 @@ class Reproduction:
     number: int
     votes: int
     same_votes: bool
+    code_version: str
+    same_method: bool
     differences: dict[str, float]
 
     @property
@@ -58,6 +64,11 @@ class Reproduction:
         """Whether the votes are the same and every number is, up to the tolerance."""
         return self.same_votes and self.largest_difference <= TOLERANCE
 
+    @property
+    def explained(self) -> bool:
+        """Whether it is reproduced, or as near as another method comes: by the same votes."""
+        return self.reproduced or (self.same_votes and not self.same_method)
+
 
 def reproduce(database: Database, reference: str) -> Reproduction:
     """Fit a snapshot, named by id or number, again: its votes, retractions, decisions, policy and settings.
@@ -66,7 +77,8 @@ def reproduce(database: Database, reference: str) -> Reproduction:
     fit runs.
 
     Raises NotFoundError.
-    Raises NotReproducibleError: the snapshot's votes or settings can no longer be determined.
+    Raises NotReproducibleError: the snapshot's votes or settings can no longer be determined, or another method made
+    it, and this one cannot rate its votes.
     Raises RatingError.
     """
     with database.read() as conn:
@@ -74,7 +86,13 @@ def reproduce(database: Database, reference: str) -> Reproduction:
         fit_input = load_past_fit_input(conn, snapshot)
         names = model_names(conn, fit_input.model_ids)
         models, annotators = read_models(conn, snapshot.id), read_annotators(conn, snapshot.id)
-    output = fit_snapshot(fit_input)
+    same_method = snapshot.diagnostics.get("method_version") == METHOD
+    try:
+        output = fit_snapshot(fit_input)
+    except RatingError as error:
+        if same_method:
+            raise
+        raise NotReproducibleError(f"version {snapshot.code_version} made it, by another method: {error}") from error
     published = {(row["method"], row["tag"]) for row in models}  # earlier versions published fewer leaderboards
     made = [row for row in leaderboard_rows(output, fit_input.model_ids) if (row["method"], row["tag"]) in published]
     if annotators:  # old snapshots lose them to save space
@@ -85,6 +103,8 @@ def reproduce(database: Database, reference: str) -> Reproduction:
         number=snapshot.number,
         votes=len(fit_input.outcome),
         same_votes=output.votes_hash == snapshot.votes_hash,
+        code_version=snapshot.code_version,
+        same_method=same_method,
         differences=_compare([dict(row) for row in (*models, *annotators)], made),
     )
 

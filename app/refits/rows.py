@@ -23,8 +23,6 @@ WORTH_KEEPING = 1.0
 """log10 of a test's likelihood ratio from which evidence on an annotator who is not flagged is kept: ten to one."""
 EVEN = 0.5
 """P(a ≤ ε) of an ability that is shown at ε."""
-VERDICTS = 10
-"""For the best 1 to 10 models a snapshot's diagnostics say whether they are decided."""
 LEAN_QUANTILE = 1.96
 _SIDES = ("left", "right")
 
@@ -52,14 +50,6 @@ def model_rows(models: ModelEstimates, model_ids: Ids, *, rank_spread: bool = Tr
     if not rank_spread:
         columns["best_rank"] = columns["worst_rank"] = [None] * int(counted.sum())
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-
-
-def verdict_rows(output: FitOutput) -> dict[str, str]:
-    """Return the verdicts on the best k models of the main leaderboard, k = 1 to 10."""
-    found = output.confidence.get(("", 0))
-    if found is None:
-        return {}
-    return {str(k): found.decide(k).verdict for k in range(1, min(VERDICTS + 1, len(found.joint.score)))}
 
 
 def style_account(output: FitOutput) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from app.policy.service import current_policy
 from app.rating.errors import NoCommonRankingError, RatingError
 from app.refits.fit.fit import fit_snapshot
 from app.refits.fit.interface import FitInput, FitOutput
+from app.refits.fit.parts import log_left_out
 from app.refits.fit.process import FitCancelledError, FitProcess, FitResources
 from app.refits.guard import reason_to_hold
 from app.refits.load import load_fit_input
@@ -186,6 +187,7 @@ class RefitRunner:
         work = partial(fit_snapshot, fit_input, comparisons=self._comparisons)
         output = self._process.run(work, cancelled=lambda: self._is_cancelled(run))
         run.seconds.update(output.seconds)
+        log_left_out(output.notices)
         if "compile" in output.seconds:
             log.warning("kernels_compiled", seconds=round(output.seconds["compile"], 1), ahead="stable-arena compile")
         reason = None if run.accept_exclusions else reason_to_hold(fit_input, output)

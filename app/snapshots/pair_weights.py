@@ -13,7 +13,7 @@ _STORED = np.dtype("<f2")
 
 
 def insert_pair_weights(conn: Connection, snapshot_id: UUID, tables: Mapping[str, PairWeights]) -> None:
-    """Store tables of pair weights by tag, at least one."""
+    """Store tables of pair weights by tag."""
     rows = [
         {
             "snapshot_id": snapshot_id,
@@ -24,11 +24,12 @@ def insert_pair_weights(conn: Connection, snapshot_id: UUID, tables: Mapping[str
         }
         for tag, table in tables.items()
     ]
-    conn.execute(insert(snapshot_pair_weights), rows)
+    if rows:
+        conn.execute(insert(snapshot_pair_weights), rows)
 
 
 def find_pair_weights(conn: Connection, snapshot_id: UUID) -> dict[str, PairWeights]:
-    """Return a snapshot's tables by tag, "" for battles without a tag; none of a snapshot of an earlier version."""
+    """Return a snapshot's tables by tag, "" for battles without a tag; none where they are left out."""
     statement = select(snapshot_pair_weights).where(snapshot_pair_weights.c.snapshot_id == snapshot_id)
     return {
         row.tag: PairWeights(

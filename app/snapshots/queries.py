@@ -1,6 +1,6 @@
 """Published snapshots: written once, in the publishing transaction, and only read afterwards.
 
-Charts and fragility follow in tables of their own.
+Charts and fragility follow in tables of their own, and notices where they are left out.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,6 +22,7 @@ from sqlalchemy import (
     or_,
     select,
     text,
+    update,
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
@@ -59,6 +60,14 @@ def insert_matchups(conn: Connection, snapshot_id: UUID, pairs: Mapping[str, lis
     """Add the pairs of models: columns of `snapshot_matchups`, of equal length, without the snapshot."""
     columns = {"snapshot_id": str(snapshot_id), **pairs}
     copy_into(conn, "snapshot_matchups", pl.DataFrame(columns, infer_schema_length=None))
+
+
+def add_notices(conn: Connection, snapshot_id: UUID, notices: Sequence[Mapping[str, Any]]) -> None:
+    """Add to the notices of a published snapshot: about what was to be added to it later."""
+    c = snapshots.c.diagnostics
+    told = func.coalesce(c["warnings"], literal([], JSONB)).op("||")(literal(list(notices), JSONB))
+    added = c.op("||")(func.jsonb_build_object("warnings", told))
+    conn.execute(update(snapshots).where(snapshots.c.id == snapshot_id).values(diagnostics=added))
 
 
 def newest_snapshot(conn: Connection, as_of: datetime | None = None) -> RowMapping | None:

@@ -9,6 +9,7 @@ from app.database.engine import Database
 from tests.fixtures.environment import Configure
 
 RunCli = Callable[..., Any]
+RELEASE = Path(__file__).parents[1] / "backups" / "releases" / "0.2.0.zip"
 
 
 @pytest.mark.campaign
@@ -73,6 +74,15 @@ def test_an_embedded_database_moves_to_a_server(
     assert restored.exit_code == 0, restored.stderr
     assert restored.stdout.endswith("There is no snapshot to verify.\n")
     assert "ant" in run_cli("models", "list").stdout
+
+
+def test_a_backup_of_another_method_is_restored_with_its_version_named(
+    run_cli: RunCli, empty_database_url: str, configure: Configure
+) -> None:
+    configure(DATABASE_URL=empty_database_url)
+    restored = run_cli("restore", RELEASE)
+    assert (restored.exit_code, restored.stderr) == (0, "")
+    assert "0.2.0" in restored.stdout.splitlines()[-1]
 
 
 def test_where_there_is_nothing_to_back_up(run_cli: RunCli, tmp_path: Path, configure: Configure) -> None:

@@ -144,6 +144,16 @@ def test_reproducing_a_snapshot(arena: None, database: Database, run_cli: RunCli
     told = run_cli("refit", "--reproduce", "1")
     assert told.exit_code == 1
     assert "score: 2\n" in told.stdout
+    with database.begin() as conn:
+        conn.exec_driver_sql(
+            "UPDATE snapshots SET diagnostics = diagnostics - 'method_version', code_version = '0.1.0'"
+        )
+    told = run_cli("refit", "--reproduce", "1")
+    assert (told.exit_code, told.stderr) == (0, "")
+    assert "version 0.1.0" in told.stdout
+    assert "score: 2\n" in told.stdout
+    made = json.loads(run_cli("refit", "--reproduce", "1", "--format", "json").stdout)
+    assert (made["code_version"], made["same_method"], made["reproduced"]) == ("0.1.0", False, False)
     assert run_cli("refit", "--reproduce", "9").exit_code == 1
     with database.read() as conn:
         assert conn.exec_driver_sql("SELECT count(*) FROM snapshots").scalar_one() == 1

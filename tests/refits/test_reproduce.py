@@ -18,6 +18,8 @@ from app.database.tables import (
     votes,
 )
 from app.errors import NotFoundError
+from app.rating.errors import VotesError
+from app.rating.method import METHOD
 from app.refits.load import NotReproducibleError
 from app.refits.reproduce import reproduce
 from app.refits.schemas import Refit
@@ -90,6 +92,40 @@ def test_a_number_that_was_changed_is_found(database: Database, stored_crowd: No
     assert made.differences["score"] == pytest.approx(0.5)
     assert made.differences["se"] == made.largest_difference == math.inf
     assert not made.reproduced
+
+
+def test_other_numbers_of_another_method_are_explained_and_other_votes_are_not(
+    database: Database, stored_crowd: None, run_refit: DoRefit
+) -> None:
+    run_refit()
+    with database.begin() as conn:
+        conn.execute(update(snapshot_models).values(score=snapshot_models.c.score + 0.5))
+    made = reproduce(database, "1")
+    assert (made.same_votes, made.same_method, made.explained) == (True, True, False)
+    with database.begin() as conn:
+        before = snapshots.c.diagnostics.op("-")("method_version")
+        conn.execute(update(snapshots).values(diagnostics=before, code_version="0.1.0"))
+    made = reproduce(database, "1")
+    assert (made.code_version, made.same_method, made.reproduced, made.explained) == ("0.1.0", False, False, True)
+    with database.begin() as conn:
+        conn.execute(delete(votes).where(votes.c.id == select(votes.c.id).limit(1).scalar_subquery()))
+    assert not reproduce(database, "1").explained
+
+
+def test_votes_that_this_method_cannot_rate_name_the_version_that_did(
+    database: Database, stored_crowd: None, run_refit: DoRefit
+) -> None:
+    run_refit()
+    with database.begin() as conn:
+        settings = snapshots.c.settings.concat({"min_votes": 10_000})
+        conn.execute(update(snapshots).values(settings=settings))
+    with pytest.raises(VotesError):
+        reproduce(database, "1")
+    with database.begin() as conn:
+        before = snapshots.c.diagnostics.concat({"method_version": METHOD - 1})
+        conn.execute(update(snapshots).values(diagnostics=before, code_version="0.1.0"))
+    with pytest.raises(NotReproducibleError, match=r"version 0\.1\.0 made it"):
+        reproduce(database, "1")
 
 
 def test_a_vote_that_was_lost_is_found(database: Database, stored_crowd: None, run_refit: DoRefit) -> None:

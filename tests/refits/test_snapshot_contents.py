@@ -17,6 +17,7 @@ from app.rating.verdict import categories
 from app.refits.fit import comparisons
 from app.refits.fit.fit import fit_snapshot
 from app.refits.fit.interface import LeaderboardName
+from app.refits.fit.parts import Parts
 from app.refits.load import load_fit_input
 from app.refits.reproduce import reproduce
 from app.refits.schemas import Refit
@@ -84,10 +85,13 @@ def test_elo_is_left_out_where_it_is_not_cheap(
         task = load_fit_input(conn)
     cells = task.cells()
     fitted = fit_main(task)
-    names = {name.method for name in comparisons.fit_other_methods(task, cells, fitted)}
+    names = {name.method for name in comparisons.fit_other_methods(task, cells, fitted, Parts())}
     assert names == {"m-elo", "m-elo-all", "elo"}
     monkeypatch.setattr(comparisons, "ELO_UPDATES", 19 * 1680)
-    assert {name.method for name in comparisons.fit_other_methods(task, cells, fitted)} == {"m-elo", "m-elo-all"}
+    assert {name.method for name in comparisons.fit_other_methods(task, cells, fitted, Parts())} == {
+        "m-elo",
+        "m-elo-all",
+    }
     assert {name.method for name in fit_snapshot(task).leaderboards} == {"am-elo", "m-elo", "m-elo-all"}
 
 

@@ -35,7 +35,8 @@ def sum_intended(conn: Connection, draws: Iterable[RowMapping]) -> Intended:
         tables = loaded[1]
         candidates = np.array(draw["model_ids"], dtype=np.int64)
         tag = next((tag for tag in draw["tags"] if tag in tables), "")
-        table = uniform_weights(candidates) if draw["drawn_by"] == "uniform" else tables[tag].among(candidates)
+        uniform = draw["drawn_by"] == "uniform" or tag not in tables
+        table = uniform_weights(candidates) if uniform else tables[tag].among(candidates)
         shares = show_probabilities(table, calibrating=draw["drawn_by"] == "calibration")
         for model_id, share in zip(draw["model_ids"], shares.tolist(), strict=True):
             intended.mean[model_id] += draw["battles"] * share

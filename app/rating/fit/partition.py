@@ -151,7 +151,7 @@ class Partition:
     def eliminate(self, *, products: bool = True) -> Eliminated:
         """Return the sums over all annotators at the last point, where a step begins; `product` is 0 unless asked.
 
-        What leans take off A is a small part of it, and a good part of the time: it stays as at the first point.
+        What leans take off A takes a good part of the time: it stays as it was until `renew_leans`.
         """
         self.origin, self.departures = self.theta, np.zeros(len(self.theta), dtype=np.int64)
         sums = self._eliminate((~self.held).astype(float), self.held.astype(float), products=products)
@@ -160,6 +160,10 @@ class Partition:
                 self._of_leans = self.arrow.leans(rough=True)
             sums = replace(sums, product=sums.product + self._of_leans)
         return sums
+
+    def renew_leans(self) -> None:
+        """Find anew, at the next point, what leans take off A."""
+        self._of_leans = None
 
     def respond(self, scores: Floats, multiplier: Floats) -> Response:
         """Find the step of the abilities, and which of them come to the cap or leave it.

@@ -25,6 +25,7 @@ MOST_RESCALED = 0.5  # |log c| of a step: abilities at the cap stay there, so th
 DIVERGED = 100.0  # natural units between two scores: σ(100) is 1 in double precision
 WIDER = 6.0  # times the range of the start, where that is more
 CONVERGED = 1e-18  # squared length of a step in standard errors (at fixed abilities the Newton decrement)
+SLOW = 0.5  # of the squared length of the step before: what leans take off A has changed too much
 ENOUGH = 1e-14  # squared length that is accepted where rounding may keep it from shrinking to that
 
 
@@ -118,6 +119,8 @@ def minimise(partitions: Partitions, R: Floats, *, enough: float = ENOUGH) -> Op
             partitions.each(Partition.move, 1.0)
             R = partitions.normalise(R + step.scores, furthest=MOST_RESCALED)
             return Optimum(R, iteration + 1)
+        if iteration and rate > SLOW:
+            partitions.each(Partition.renew_leans)
         # large enough that a step towards the constraint always decreases the merit function
         penalty = max(penalty, 2.0 * WIDTH * float(np.abs(step.multiplier).max()))
         exact, last = step.size < NEAR_EACH * terms, step.size

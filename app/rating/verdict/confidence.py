@@ -15,6 +15,7 @@ from app.rating.verdict.joint import (
     Growth,
     JointScores,
     count_pairs_of,
+    count_votes_on,
     find_growth,
     join_scores,
     rank_probabilities,
@@ -208,7 +209,7 @@ class Confidence:
     within : P(model is among the best k), k = 1 … 50 or n, shape (n, most)
     forecasts : more votes until the best k are decided or practically equal, k = 1 … 50 or n − 1: the 10 %, 50 % and
         90 % points, shape (most, 3)
-    votes : between these models
+    votes : on these models, at least 1
     unscored : the other models of the component: those without a score, and provisional ones
     rule : what the forecasts ask for
     """
@@ -251,7 +252,8 @@ def measure_confidence(
     votes = count_pairs_of(rating, joint)
     here = None if design is None else design[np.ix_(joint.models, joint.models)]
     with one_blas_thread():
-        growth = find_growth(joint, votes, here if here is not None and here.any() else None)
+        design = here if here is not None and here.any() else None
+        growth = find_growth(joint, votes, design, total=count_votes_on(rating, joint))
         most = min(MOST_RANKS, n)
         within = rank_probabilities(joint, most)
         contenders = (within[:, -1] > 0.0) | (np.arange(n) <= most)

@@ -13,7 +13,8 @@ from app.rating.uncertainty.covariance import NORMAL
 from app.rating.uncertainty.ranks import contrast_errors
 from app.rating.verdict.rating import Rating
 
-LEAST = 1e-12  # of the mean information, in every direction: that on models far apart may vanish
+LEAST = 1e-12  # beside the mean information, in every direction: that on models far apart may vanish
+LEAST_WORTH = 0.1  # below it a vote would have been worth more than a hundred times what the model says
 DRAWS = 10_000
 BLOCK = 500  # draws at once: of 500 models 2 MB
 USUAL = 2.0  # standard errors at which normal errors are as wide as those of t
@@ -106,7 +107,7 @@ class Growth:
     ----------
     basis : U in Elo points, shape (n, n − 1)
     rate : λ of each column, per vote, at least 0, shape (n − 1,)
-    votes : votes between the models so far
+    votes : that gave the scores
     """
 
     basis: Floats
@@ -129,8 +130,10 @@ class Growth:
         return errors
 
 
-def find_growth(joint: JointScores, votes: Floats, design: Floats | None = None) -> Growth:
-    """Return how Σ shrinks: Σ(m) = T (P + m Λ(π))⁻¹ Tᵀ across the shifts, with T P⁻¹ Tᵀ = Σ.
+def find_growth(
+    joint: JointScores, votes: Floats, design: Floats | None = None, *, total: float | None = None
+) -> Growth:
+    """Return how Σ shrinks: Σ(m) = (Σ⁻¹ + m T⁻¹ Λ(π) T⁻¹)⁻¹ across the shifts, with T P⁻¹ T = Σ.
 
     Λ(π) = Σ_pairs π_ij p(1 − p) (e_i − e_j)(e_i − e_j)ᵀ is the information of a vote on a pair drawn from π, and P that
     of the votes so far.
@@ -140,29 +143,32 @@ def find_growth(joint: JointScores, votes: Floats, design: Floats | None = None)
     votes : counted votes between the models, symmetric, shape (n, n)
     design : π, the probability with which the next battle is of each pair, symmetric, each pair at both places, shape
         (n, n); by default pairs are chosen as they have been so far
+    total : votes that gave the scores, at least 1; by default those between the models
 
     Notes
     -----
     T, symmetric and positive, is what makes votes worth less, or more, than the model says: abilities, ties, tastes of
-    annotators, the unit. Where they make no difference it is the identity. Pairs chosen as they have been give
-    Σ(m) = Σ/(1 + m/votes). Annotators are taken to come as the votes do.
+    annotators, the unit. Where they make no difference it is the identity, and it is taken as that where P is so small
+    that other votes gave Σ: through models without a rank, or of other categories. Pairs chosen as they have been give
+    Σ(m) = Σ/(1 + m/total). Annotators are taken to come as the votes do.
     """
-    n = len(joint.score)
+    n, total = len(joint.score), max(float(votes.sum()) / 2.0 if total is None else total, 1.0)
+    across = np.linalg.qr(np.column_stack([np.ones(n), np.eye(n)[:, 1:]]))[0][:, 1:]  # of the shifts
+    covariance = across.T @ joint.covariance @ across
+    root = square_root(covariance)
+    if design is None:
+        return Growth(across @ root, np.full(n - 1, 1.0 / total), total)
     natural = joint.gaps / ELO_PER_NATURAL
     worth = expit(natural) * expit(-natural)
-    across = np.linalg.qr(np.column_stack([np.ones(n), np.eye(n)[:, 1:]]))[0][:, 1:]  # of the shifts
-    past, total = _information(worth * votes, across), float(votes.sum()) / 2.0
-    past += LEAST * np.trace(past) / (n - 1) * np.eye(n - 1)
-    future = past / total if design is None else _information(worth * design / (design.sum() / 2.0), across)
-    rate, vectors = eigh(future, past)
-    transport = _transport(past, across.T @ joint.covariance @ across)
-    return Growth(across @ (transport @ vectors), np.maximum(rate, 0.0), total)
+    past, future = (_information(worth * pairs, across) for pairs in (votes, design / (design.sum() / 2.0)))
+    seen = _inverse_transport(past, covariance) @ root
+    rate, vectors = eigh(seen.T @ future @ seen)
+    return Growth(across @ root @ vectors, np.maximum(rate, 0.0), total)
 
 
 def count_pairs_of(rating: Rating, joint: JointScores) -> Floats:
     """Return the counted votes between the models of `joint`, symmetric, shape (n, n)."""
-    place = np.full(rating.cells.n_models, -1)
-    place[joint.models] = np.arange(len(joint.models))
+    place = _places(rating, joint)
     a, b = place[rating.pairs.model_a], place[rating.pairs.model_b]
     both = (a >= 0) & (b >= 0)
     votes = np.zeros((len(joint.models),) * 2)
@@ -171,21 +177,38 @@ def count_pairs_of(rating: Rating, joint: JointScores) -> Floats:
     return symmetric
 
 
+def count_votes_on(rating: Rating, joint: JointScores) -> float:
+    """Return the counted votes on the models of `joint`, those against other models too."""
+    place = _places(rating, joint)
+    return float(rating.pairs.n[(place[rating.pairs.model_a] >= 0) | (place[rating.pairs.model_b] >= 0)].sum())
+
+
+def _places(rating: Rating, joint: JointScores) -> Indices:
+    """Return the place of each model in `joint`, −1 for none, shape (n_models,)."""
+    place = np.full(rating.cells.n_models, -1)
+    place[joint.models] = np.arange(len(joint.models))
+    return place
+
+
 def _information(weight: Floats, across: Floats) -> Floats:
     """Return Σ_pairs weight_ij (e_i − e_j)(e_i − e_j)ᵀ in the basis `across`."""
     inside: Floats = across.T @ (weight.sum(axis=1)[:, None] * across - weight @ across)
     return inside
 
 
-def _transport(information: Floats, covariance: Floats) -> Floats:
-    """Return the symmetric T ≥ 0 with T information⁻¹ T = covariance: P^½ (P^−½ Σ P^−½)^½ P^½."""
+def _inverse_transport(information: Floats, covariance: Floats) -> Floats:
+    """Return T⁻¹ of the symmetric T ≥ 0 with T information⁻¹ T = covariance: T = P^½ (P^−½ Σ P^−½)^½ P^½.
+
+    Of T's eigenvalues those below `LEAST_WORTH` are 1: the votes there did not give the covariance.
+    """
     values, vectors = eigh(information)
-    half = (vectors * np.sqrt(values)) @ vectors.T
-    inverse_half = (vectors / np.sqrt(values)) @ vectors.T
+    values = np.maximum(values, LEAST * (1.0 + values.mean()))
+    half, inverse_half = ((vectors * each) @ vectors.T for each in (np.sqrt(values), values**-0.5))
     inner_values, inner_vectors = eigh(inverse_half @ covariance @ inverse_half)
     inner = (inner_vectors * np.sqrt(np.maximum(inner_values, 0.0))) @ inner_vectors.T
-    transport: Floats = half @ inner @ half
-    return transport
+    worth, directions = eigh(half @ inner @ half / ELO_PER_NATURAL)
+    inverse: Floats = (directions / np.where(worth < LEAST_WORTH, 1.0, worth)) @ directions.T
+    return inverse / ELO_PER_NATURAL
 
 
 def rank_probabilities(joint: JointScores, most: int, *, draws: int = DRAWS) -> Floats:

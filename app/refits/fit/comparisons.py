@@ -1,13 +1,14 @@
 """Leaderboards to compare the main one with: by other methods, of kinds, with style control, and of categories."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import get_args
 
 import numpy as np
 
 from app.rating.arrays import Mask
-from app.rating.errors import NotConvergedError, RatingError, VotesError
+from app.rating.errors import VotesError
 from app.rating.fit.elo import fit_elo
 from app.rating.judges.ballots import Ballots
 from app.rating.judges.board import rate_judges
@@ -18,11 +19,12 @@ from app.rating.uncertainty.results import ModelEstimates, RatingNotice
 from app.rating.verdict.categories import Categories, pool_categories
 from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import run_round
-from app.rating.verdict.style import control_style
+from app.rating.verdict.style import Styled, control_style
 from app.rating.votes.cells import Cells
 from app.rating.votes.compact import pool_annotators
 from app.rating.votes.features import SIDE, Features, measure_features, measure_known
 from app.refits.fit.interface import DimensionResult, FitInput, LeaderboardName, StandingOut, StyleBoard, Whose
+from app.refits.fit.parts import Parts
 from app.votes.rules import criterion_tag
 
 ELO_UPDATES = 10_000_000
@@ -30,7 +32,9 @@ ELO_UPDATES = 10_000_000
 FEWEST_SHUFFLES, MOST_SHUFFLES = 20, 1000
 
 
-def fit_other_methods(fit_input: FitInput, cells: Cells, fitted: Rating) -> dict[LeaderboardName, ModelEstimates]:
+def fit_other_methods(
+    fit_input: FitInput, cells: Cells, fitted: Rating, parts: Parts
+) -> dict[LeaderboardName, ModelEstimates]:
     """Fit m-ELO on the votes that count ("m-elo") and on all votes ("m-elo-all"), and Elo ("elo") where it is cheap.
 
     `cells`: of all votes in the input.
@@ -40,40 +44,45 @@ def fit_other_methods(fit_input: FitInput, cells: Cells, fitted: Rating) -> dict
         fit_input.settings, method="m-elo", flag_rule="threshold", exclude=False, release_margin=0.0, min_votes=0
     )
     counted = fitted.cells
-    found = {
-        LeaderboardName("m-elo"): run_round(counted, settings).models,
-        LeaderboardName("m-elo-all"): run_round(cells, settings).models,
-    }
     shuffles = int(min(MOST_SHUFFLES, ELO_UPDATES // counted.n_votes))
+    methods: dict[str, Callable[[], ModelEstimates]] = {
+        "m-elo": lambda: run_round(counted, settings).models,
+        "m-elo-all": lambda: run_round(cells, settings).models,
+    }
     if shuffles >= FEWEST_SHUFFLES:
-        found[LeaderboardName("elo")] = _fit_elo(counted, fitted, shuffles)
-    return found
+        methods["elo"] = lambda: _fit_elo(counted, fitted, shuffles)
+    return _compute_leaderboards(methods, parts, "method-board-omitted")
 
 
-def fit_kinds(fit_input: FitInput, cells: Cells, fitted: Rating) -> dict[LeaderboardName, ModelEstimates]:
+def fit_kinds(fit_input: FitInput, cells: Cells, fitted: Rating, parts: Parts) -> dict[LeaderboardName, ModelEstimates]:
     """Fit leaderboards of "people", of "judges" and of "all" where both vote; one without a fit is left out.
 
     Judges are rated with a lean of each (`app.rating.judges`), the others by the main leaderboard's method and rules.
     """
     if not fit_input.mixed:
         return {}
-    settings, found = fit_input.settings, dict[LeaderboardName, ModelEstimates]()
-    for whose in get_args(Whose):
+    settings = fit_input.settings
+
+    def fit_kind(whose: Whose) -> ModelEstimates:
         left_out = fit_input.left_out(whose)
-        try:
-            if whose == "judges":
-                found[LeaderboardName(whose)] = _rate_judges(fit_input, ~left_out)
-            elif whose == fit_input.whose:
-                found[LeaderboardName(whose)] = fitted.models
-            else:
-                rating = run_round(
-                    cells, settings, keep_always=fit_input.keep_always, keep_never=left_out,
-                    weigher=fit_input.weigher(settings.evidence_tests), votes=fit_input.votes_by_annotator,
-                )  # fmt: skip
-                found[LeaderboardName(whose)] = rating.models
-        except RatingError:
-            continue
-    return found
+        if whose == "judges":
+            return _rate_judges(fit_input, ~left_out)
+        if whose == fit_input.whose:
+            return fitted.models
+        return run_round(
+            cells, settings, keep_always=fit_input.keep_always, keep_never=left_out,
+            weigher=fit_input.weigher(settings.evidence_tests), votes=fit_input.votes_by_annotator,
+        ).models  # fmt: skip
+
+    kinds = {whose: partial(fit_kind, whose) for whose in get_args(Whose)}
+    return _compute_leaderboards(kinds, parts, "kind-board-omitted")
+
+
+def _compute_leaderboards(
+    methods: Mapping[str, Callable[[], ModelEstimates]], parts: Parts, omitted: str
+) -> dict[LeaderboardName, ModelEstimates]:
+    made = {name: parts.compute(f"leaderboard {name}", work, omitted=omitted) for name, work in methods.items()}
+    return {LeaderboardName(name): models for name, models in made.items() if models is not None}
 
 
 def _rate_judges(fit_input: FitInput, judges: Mask) -> ModelEstimates:
@@ -91,9 +100,10 @@ def _ballots(fit_input: FitInput) -> Ballots:
 
 
 def compare_judges(fit_input: FitInput) -> Comparison | None:
-    """Compare the judges with the people, by tag too; None where one kind alone votes, or nothing can be compared.
+    """Compare the judges with the people, by tag too; None where one kind alone votes.
 
     Annotators excluded by a decision are left out. Annotators are named by their ids.
+    Raises RatingError: nothing can be compared.
     """
     if not fit_input.mixed:
         return None
@@ -102,10 +112,7 @@ def compare_judges(fit_input: FitInput) -> Comparison | None:
     here = (counted & (votes > 0))[fit_input.annotator]
     human, bits = ~fit_input.judges | (votes == 0) | ~counted, fit_input.tag_bits
     categories = {} if bits is None else {tag: ((bits[here] >> i) & 1) > 0 for i, tag in enumerate(fit_input.tags)}
-    try:
-        return compare(_ballots(fit_input).where(here), human, fit_input.settings, categories=categories, declared=True)
-    except RatingError:
-        return None
+    return compare(_ballots(fit_input).where(here), human, fit_input.settings, categories=categories, declared=True)
 
 
 def _style(fit_input: FitInput) -> Features | None:
@@ -117,14 +124,14 @@ def _style(fit_input: FitInput) -> Features | None:
     return measure_known({name: (measures[:, 2 * j], measures[:, 2 * j + 1]) for j, name in enumerate(names)})
 
 
-def fit_style_board(fit_input: FitInput, fitted: Rating) -> tuple[StyleBoard | None, tuple[RatingNotice, ...]]:
+def fit_style_board(fit_input: FitInput, fitted: Rating, parts: Parts) -> StyleBoard | None:
     """Fit a leaderboard with style control, of the votes that count and have all features of the policy.
 
-    Where some lack one, the others are fitted without features first. A notice says why there is no fit.
+    Where some lack one, the others are fitted without features first. None where the policy declares no features.
     """
     names = fit_input.style_features
     if not names:
-        return None, ()
+        return None
     measures = fit_input.measures
     known: Mask = np.ones(len(fit_input.outcome), dtype=np.bool_)
     columns = {}
@@ -135,7 +142,8 @@ def fit_style_board(fit_input: FitInput, fitted: Rating) -> tuple[StyleBoard | N
     counts = fitted.cells.votes_by_annotator() > 0
     counted = counts[fit_input.annotator]
     votes, left_out = int((counted & known).sum()), int((counted & ~known).sum())
-    try:
+
+    def fit() -> Styled:
         if not votes:
             raise VotesError(f"no vote that counts has all of the features {', '.join(names)}")
         base = fitted
@@ -145,61 +153,66 @@ def fit_style_board(fit_input: FitInput, fitted: Rating) -> tuple[StyleBoard | N
             again = fit_input.fit_again(counts, unflagged, fitted.optimum, known)
             base = replace(again, settings=fitted.settings)
         features = measure_features(names, columns, int(known.sum()))
-        found = control_style(base, fit_input.indexed(known), features)
-    except RatingError as error:
-        detail = f"there is no leaderboard with style control: {error}"
-        return StyleBoard(None, votes, left_out), (RatingNotice("style-board-omitted", detail),)
-    return StyleBoard(found, votes, left_out), ()
+        return control_style(base, fit_input.indexed(known), features)
+
+    found = parts.compute("leaderboard with style control", fit, omitted="style-board-omitted")
+    return StyleBoard(found, votes, left_out)
 
 
 @dataclass(frozen=True)
 class FittedCategories:
-    """The leaderboards of categories, by tag and the weighted one, how each dimension's differ, and notices."""
+    """The leaderboards of categories, by tag and the weighted one, and how each dimension's differ."""
 
     tags: dict[str, Rating] = field(default_factory=dict)
     weighted: Rating | None = None
     dimensions: dict[str, DimensionResult] = field(default_factory=dict)
-    notices: tuple[RatingNotice, ...] = ()
 
 
-def fit_categories(fit_input: FitInput, fitted: Rating) -> FittedCategories:
+def fit_categories(fit_input: FitInput, fitted: Rating, parts: Parts) -> FittedCategories:
     """Fit a leaderboard for every category with counted votes, those of a dimension pooled with each other.
 
-    A dimension without a fit is left out, with a notice: its votes must not hold up the main leaderboard.
+    A dimension without a fit is left out, with a notice.
     """
-    tags, dimensions, weighted = dict[str, Rating](), dict[str, DimensionResult](), None
-    notices: list[RatingNotice] = []
+    every = FittedCategories()
     counted = (fitted.cells.votes_by_annotator() > 0)[fit_input.annotator]
     for name, unordered in fit_input.dimensions.items():
         values = tuple(sorted(unordered))  # a refit that is made again does not know the order
-        place = fit_input.find_category(values)
-        votes = np.bincount(place[counted], minlength=len(values) + 1).tolist()
-        by_tag = dict(zip((*values, ""), votes, strict=True))
-        weighed = set(fit_input.category_weights) & set(values)
-        if weighed and (unknown := sorted(tag for tag in weighed if not by_tag[tag])):
-            detail = f"the weight of {', '.join(unknown)} is for no vote: no counted vote has the tag"
-            notices.append(RatingNotice("weight-without-votes", detail))
-        if not sum(votes[:-1]):
-            continue
-        if max(votes) == sum(votes):  # a category of all votes is the main leaderboard
-            tags[values[votes.index(max(votes))]] = fitted
-            dimensions[name] = DimensionResult(by_tag, None, ())
-            weighted = fitted if weighed else weighted
-            continue
-        parts = [fit_input.cells(counted & (place == number)) for number in range(len(values) + bool(votes[-1]))]
-        try:
-            found = pool_categories(fitted, parts)
-            tags |= {tag: found.rating(number) for number, tag in enumerate(values) if votes[number]}
-            if weighed:
-                share = np.array([fit_input.category_weights.get(tag, 0.0) for tag in values] + [0.0] * bool(votes[-1]))
-                weighted = found.mix(share / share.sum(), fitted.cells)
-        except (VotesError, NotConvergedError) as error:
-            notices.append(
-                RatingNotice("tag-board-omitted", f"there is no leaderboard of {', '.join(values)}: {error}")
-            )
-            continue
-        dimensions[name] = DimensionResult(by_tag, found.tau, find_outliers(found, values, votes))
-    return FittedCategories(tags, weighted, dimensions, tuple(notices))
+        found = parts.compute(
+            f"leaderboard of {', '.join(values)}",
+            partial(_fit_dimension, fit_input, fitted, name, values, counted, parts), omitted="tag-board-omitted",
+        )  # fmt: skip
+        if found is not None:
+            weighted = every.weighted if found.weighted is None else found.weighted
+            every = FittedCategories(every.tags | found.tags, weighted, every.dimensions | found.dimensions)
+    return every
+
+
+def _fit_dimension(
+    fit_input: FitInput, fitted: Rating, name: str, values: Sequence[str], counted: Mask, parts: Parts
+) -> FittedCategories:
+    """Return the leaderboards of the categories of one dimension, none without a counted vote."""
+    place = fit_input.find_category(values)
+    votes = np.bincount(place[counted], minlength=len(values) + 1).tolist()
+    by_tag = dict(zip((*values, ""), votes, strict=True))
+    weighed = set(fit_input.category_weights) & set(values)
+    if weighed and (unknown := sorted(tag for tag in weighed if not by_tag[tag])):
+        detail = f"the weight of {', '.join(unknown)} is for no vote: no counted vote has the tag"
+        parts.notices.append(RatingNotice("weight-without-votes", detail))
+    if not sum(votes[:-1]):
+        return FittedCategories()
+    if max(votes) == sum(votes):  # a category of all votes is the main leaderboard
+        dimensions = {name: DimensionResult(by_tag, None, ())}
+        return FittedCategories({values[votes.index(max(votes))]: fitted}, fitted if weighed else None, dimensions)
+    cells = [fit_input.cells(counted & (place == number)) for number in range(len(values) + bool(votes[-1]))]
+    found = pool_categories(fitted, cells)
+    tags = {tag: found.rating(number) for number, tag in enumerate(values) if votes[number]}
+    weighted = None
+    if weighed:
+        share = np.array([fit_input.category_weights.get(tag, 0.0) for tag in values] + [0.0] * bool(votes[-1]))
+        weighted = found.mix(share / share.sum(), fitted.cells)
+    return FittedCategories(
+        tags, weighted, {name: DimensionResult(by_tag, found.tau, find_outliers(found, values, votes))}
+    )
 
 
 def find_outliers(found: Categories, tags: Sequence[str], votes: Sequence[float]) -> tuple[StandingOut, ...]:
@@ -219,22 +232,25 @@ def find_outliers(found: Categories, tags: Sequence[str], votes: Sequence[float]
     return tuple(sorted(outliers, key=lambda one: -abs(one.difference)))
 
 
-def fit_criteria(fit_input: FitInput) -> tuple[dict[str, Rating], tuple[RatingNotice, ...]]:
+def fit_criteria(fit_input: FitInput, parts: Parts) -> dict[str, Rating]:
     """Fit a leaderboard for every criterion by its own votes alone, abilities too, as the main one is; by its tag.
 
-    A criterion without a fit is left out: its votes must not hold up the main leaderboard. A notice says so.
+    A criterion without a fit is left out, with a notice.
     """
-    found, notices = dict[str, Rating](), list[RatingNotice]()
+
+    def fit(own: FitInput) -> Rating:
+        return run_round(
+            own.cells(), own.settings, keep_always=own.keep_always, keep_never=fit_input.keep_never,
+            weigher=own.weigher(own.settings.evidence_tests), votes=own.votes_by_annotator,
+        )  # fmt: skip
+
+    found = dict[str, Rating]()
     for criterion, own in fit_input.criteria.items():
-        try:
-            found[criterion_tag(criterion)] = run_round(
-                own.cells(), own.settings, keep_always=own.keep_always, keep_never=fit_input.keep_never,
-                weigher=own.weigher(own.settings.evidence_tests), votes=own.votes_by_annotator,
-            )  # fmt: skip
-        except RatingError as error:
-            detail = f"there is no leaderboard of the criterion {criterion!r}: {error}"
-            notices.append(RatingNotice("criterion-board-omitted", detail))
-    return found, tuple(notices)
+        part = f"leaderboard of the criterion {criterion!r}"
+        rating = parts.compute(part, partial(fit, own), omitted="criterion-board-omitted")
+        if rating is not None:
+            found[criterion_tag(criterion)] = rating
+    return found
 
 
 def _fit_elo(cells: Cells, fitted: Rating, shuffles: int) -> ModelEstimates:

@@ -3,6 +3,8 @@
 import hashlib
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -12,7 +14,7 @@ from app.rating.sampling.pair_weights import PairWeights, pair_positions, weigh_
 from app.rating.sampling.scored_models import scored_models
 from app.rating.settings import LoopSettings
 from app.rating.uncertainty.models import predict_matchups
-from app.rating.uncertainty.results import RatingNotice
+from app.rating.uncertainty.results import ModelEstimates
 from app.rating.verdict.confidence import Confidence, measure_confidence
 from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import run_round
@@ -26,13 +28,24 @@ from app.refits.fit.comparisons import (
     fit_other_methods,
     fit_style_board,
 )
-from app.refits.fit.interface import FitInput, FitOutput, Ids, LeaderboardName, MatchupTable
+from app.refits.fit.interface import (
+    DimensionResult,
+    FitInput,
+    FitOutput,
+    Ids,
+    LeaderboardName,
+    MatchupTable,
+    StyleBoard,
+)
+from app.refits.fit.parts import Parts
 
 MOST_PREDICTED = 200
 """Up to this many models every pair is predicted; beyond it only pairs with votes."""
 MOST_PAIRS = 1_000_000
 """Of all leaderboards of a snapshot together that have a table of pair weights (2 bytes a pair) and the joint errors of
 their scores (4 bytes a pair): eight leaderboards of 500 models, or one of 1,400."""
+VERDICTS = 10
+"""For the best 1 to 10 models a snapshot's diagnostics say whether they are decided."""
 
 
 class _Stages:
@@ -52,6 +65,7 @@ def fit_snapshot(fit_input: FitInput, *, comparisons: bool = True) -> FitOutput:
     """Fit the votes, and compute everything that a snapshot publishes.
 
     `comparisons`: also fit what is compared with the main leaderboard: leaderboards by other methods and by tag.
+    What is beside the main leaderboard is left out where it fails, with a notice.
     Raises RatingError: the votes have no ranking.
     """
     stages, compiled, settings = _Stages(), list[float](), fit_input.settings
@@ -66,37 +80,51 @@ def fit_snapshot(fit_input: FitInput, *, comparisons: bool = True) -> FitOutput:
             weigher=fit_input.weigher(settings.evidence_tests), votes=fit_input.votes_by_annotator,
         )  # fmt: skip
         stages.end("round")
-        leaderboards = {LeaderboardName(settings.method): fitted.models}
-        ratings, categories, style = {"": fitted}, FittedCategories(), None
-        notices: tuple[RatingNotice, ...] = ()
-        if comparisons:
-            categories = fit_categories(fit_input, fitted)
-            criteria, of_criteria = fit_criteria(fit_input)
-            tags, notices = categories.tags | criteria, categories.notices + of_criteria
-            leaderboards |= fit_other_methods(fit_input, cells, fitted)
-            leaderboards |= fit_kinds(fit_input, cells, fitted)
-            style, of_style = fit_style_board(fit_input, fitted)
-            notices += of_style
-            if style is not None and style.found is not None:
-                leaderboards[LeaderboardName("style")] = style.found.rating.models
-            leaderboards |= {LeaderboardName(settings.method, tag): found.models for tag, found in tags.items()}
-            if categories.weighted is not None:
-                leaderboards[LeaderboardName("weighted")] = categories.weighted.models
-            ratings |= tags
-        matchups = tabulate_matchups(fitted, settings)
+        parts = Parts()
+        beside = _fit_beside(fit_input, cells, fitted, parts) if comparisons else _Beside()
+        ratings = {"": fitted} | beside.ratings
+        matchups = parts.compute("matchups", lambda: tabulate_matchups(fitted, settings))
         stages.end("other_boards")
-        pair_weights = tabulate_pairs(fit_input, ratings)
+        tables = parts.compute("pair weights", lambda: tabulate_pairs(fit_input, ratings, parts)) or {}
         stages.end("pair_weights")
-        confidence = measure_leaderboards(fit_input, ratings, pair_weights)
+        measured = parts.compute("forecasts", lambda: measure_leaderboards(fit_input, ratings, tables, parts)) or {}
+        verdicts = parts.compute("verdicts on the best models", lambda: list_verdicts(measured)) or {}
         stages.end("confidence")
     seconds = stages.seconds | fitted.diagnostics.seconds
     del seconds["round"]  # it has timed its own stages
     if compiled:  # kernels that were not compiled ahead, or could not be read
         seconds["compile"] = compiled[-1]
     return FitOutput(
-        leaderboards, fitted.annotators, fitted.evidence, fitted.diagnostics, fitted.votes_used, matchups, confidence,
-        votes_hash, seconds, notices, categories.dimensions, pair_weights, style,
+        {LeaderboardName(settings.method): fitted.models} | beside.leaderboards, fitted.annotators, fitted.evidence,
+        fitted.diagnostics, fitted.votes_used, matchups, measured, votes_hash, verdicts, seconds, tuple(parts.notices),
+        beside.dimensions, tables, beside.style,
     )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Beside:
+    """What is compared with the main leaderboard; `ratings` are those by tag."""
+
+    leaderboards: dict[LeaderboardName, ModelEstimates] = field(default_factory=dict)
+    ratings: dict[str, Rating] = field(default_factory=dict)
+    dimensions: dict[str, DimensionResult] = field(default_factory=dict)
+    style: StyleBoard | None = None
+
+
+def _fit_beside(fit_input: FitInput, cells: Cells, fitted: Rating, parts: Parts) -> _Beside:
+    method, none = fit_input.settings.method, FittedCategories()
+    categories = parts.compute("leaderboards of categories", lambda: fit_categories(fit_input, fitted, parts)) or none
+    criteria = parts.compute("leaderboards of criteria", lambda: fit_criteria(fit_input, parts)) or {}
+    methods = parts.compute("leaderboards by other methods", lambda: fit_other_methods(fit_input, cells, fitted, parts))
+    kinds = parts.compute("leaderboards of kinds", lambda: fit_kinds(fit_input, cells, fitted, parts))
+    style = parts.compute("style control", lambda: fit_style_board(fit_input, fitted, parts))
+    found, ratings = (methods or {}) | (kinds or {}), categories.tags | criteria
+    if style is not None and style.found is not None:
+        found[LeaderboardName("style")] = style.found.rating.models
+    found |= {LeaderboardName(method, tag): rating.models for tag, rating in ratings.items()}
+    if categories.weighted is not None:
+        found[LeaderboardName("weighted")] = categories.weighted.models
+    return _Beside(found, ratings, categories.dimensions, style)
 
 
 def hash_cells(cells: Cells, annotator_ids: Ids, model_ids: Ids) -> str:
@@ -127,22 +155,29 @@ def tabulate_matchups(fitted: Rating, settings: LoopSettings) -> MatchupTable:
     )  # fmt: skip
 
 
-def tabulate_pairs(fit_input: FitInput, ratings: Mapping[str, Rating]) -> dict[str, PairWeights]:
+def tabulate_pairs(fit_input: FitInput, ratings: Mapping[str, Rating], parts: Parts) -> dict[str, PairWeights]:
     """Return a table of pair weights for each rating, of all models on record that battles may show.
 
-    `ratings`: by tag, "" for the main leaderboard; in this order, as many as fit into `MOST_PAIRS`.
+    `ratings`: by tag, "" for the main leaderboard, without whose table there is none; in this order, as many as fit
+    into `MOST_PAIRS`.
     """
     shown = np.flatnonzero(~np.isin(fit_input.model_ids, fit_input.unoffered))
-    pairs = max(len(shown) * (len(shown) - 1) // 2, 1)
-    kept = list(ratings.items())[: MOST_PAIRS // pairs]
-    return {
-        tag: weigh_pairs(scored_models(rating, shown), fit_input.model_ids[shown], fit_input.sampling)
-        for tag, rating in kept
-    }
+    pairs, tables = max(len(shown) * (len(shown) - 1) // 2, 1), dict[str, PairWeights]()
+
+    def weigh(rating: Rating) -> PairWeights:
+        return weigh_pairs(scored_models(rating, shown), fit_input.model_ids[shown], fit_input.sampling)
+
+    for tag, rating in list(ratings.items())[: MOST_PAIRS // pairs]:
+        table = parts.compute(f"pair weights of {_board(tag)}", partial(weigh, rating))
+        if table is not None:
+            tables[tag] = table
+        elif not tag:
+            break
+    return tables
 
 
 def measure_leaderboards(
-    fit_input: FitInput, ratings: Mapping[str, Rating], pair_weights: Mapping[str, PairWeights]
+    fit_input: FitInput, ratings: Mapping[str, Rating], pair_weights: Mapping[str, PairWeights], parts: Parts
 ) -> dict[tuple[str, int], Confidence]:
     """Return how sure the order of each leaderboard's groups is, by tag and component.
 
@@ -151,17 +186,33 @@ def measure_leaderboards(
     """
     measured: dict[tuple[str, int], Confidence] = {}
     pairs = 0
-    for tag, rating in ratings.items():
+
+    def measure(tag: str, component: int) -> Confidence | None:
         weights = pair_weights.get(tag)
         design = None if weights is None else _spread_weights(weights, fit_input.model_ids)
+        return measure_confidence(ratings[tag], fit_input.verdict_rule, design, component)
+
+    for tag, rating in ratings.items():
         for component in range(rating.components.number):
-            found = measure_confidence(rating, fit_input.verdict_rule, design, component)
+            found = parts.compute(f"forecast of {_board(tag)}", partial(measure, tag, component))
             if found is not None:
                 pairs += len(found.joint.score) * (len(found.joint.score) - 1) // 2
                 if pairs > MOST_PAIRS:
                     return measured
                 measured[tag, component] = found
     return measured
+
+
+def list_verdicts(confidence: Mapping[tuple[str, int], Confidence]) -> dict[str, str]:
+    """Return the verdicts on the best k models of the main leaderboard, k = 1 to 10."""
+    found = confidence.get(("", 0))
+    if found is None:
+        return {}
+    return {str(k): found.decide(k).verdict for k in range(1, min(VERDICTS + 1, len(found.joint.score)))}
+
+
+def _board(tag: str) -> str:
+    return f"the leaderboard of {tag}" if tag else "the main leaderboard"
 
 
 def _spread_weights(weights: PairWeights, model_ids: Ids) -> Floats:

@@ -290,12 +290,13 @@ class FitOutput:
     ----------
     leaderboards : all of the snapshot's leaderboards, the main one first
     annotators, evidence, diagnostics, votes_used : of the main leaderboard's fit (`Rating`)
-    matchups : of the votes that count in the main leaderboard
+    matchups : of the votes that count in the main leaderboard; None where they are left out
     confidence : how sure the order of the main leaderboard ("") and of each tag's is; without those that have no
         intervals, fewer than 2 or more than 500 models with a score
     votes_hash : SHA-256 of the cells of every vote in the input
+    verdicts : on the best k models of the main leaderboard, by k
     seconds : stage → seconds; `compile`, within the others, where kernels had to be compiled
-    notices : about the leaderboards of categories; those of the main leaderboard are in the rating
+    notices : about other parts than the main leaderboard, whose own are in its diagnostics
     categories : of each dimension how its categories differ
     pair_weights : how likely each pair is to be a battle, by tag; "" for battles without a tag
     style : None where the policy declares no features
@@ -306,9 +307,10 @@ class FitOutput:
     evidence: Evidence | None
     diagnostics: Diagnostics
     votes_used: float
-    matchups: MatchupTable
+    matchups: MatchupTable | None
     confidence: dict[tuple[str, int], Confidence]
     votes_hash: str
+    verdicts: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     notices: tuple[RatingNotice, ...] = ()
     categories: dict[str, DimensionResult] = field(default_factory=dict)

@@ -88,6 +88,18 @@ def test_the_fit_is_stationary_in_every_parameter(world: StyledWorld, rating: Ra
     assert R.sum() == pytest.approx(0)
 
 
+def test_a_feature_that_leans_all_but_explain_converges() -> None:
+    """Where three annotators lean far, little is left to say what the crowd prefers: leans take most off A."""
+    drawn = draw_styled(3, 400, n_models=5, lean_sd=2.0, seed=0)
+    world = replace(drawn, features=Features(("length",), drawn.features.values[:, 1:]))
+    plain = run_round(world.votes.aggregate(), SETTINGS)
+    found = fit_style(*cells_of(world, plain), plain.fit, np.zeros(5, dtype=np.int64), cap=None, bias_correction=False)
+    assert found.fit.iterations < 20
+    fit, likelihood = found.fit, found.observed.likelihood
+    point = likelihood.expand(fit.R, fit.theta)
+    assert point.gradient_scores == pytest.approx(0, abs=1e-5)
+
+
 def test_votes_are_weighed_by_abilities_beside_leans(world: StyledWorld, rating: Rating) -> None:
     component = np.zeros(5, dtype=np.int64)
     cells, votes = cells_of(world, rating)

@@ -79,6 +79,42 @@ def test_votes_on_one_pair_are_worth_what_their_information_says(fitted: Rating,
     assert growth.errors(500.0)[0, 1] < 0.9 * model.errors[0, 1]
 
 
+@pytest.mark.parametrize("pairs", [[], [(0, 1), (2, 3)]])
+def test_where_other_votes_gave_the_scores_a_vote_is_worth_what_the_model_says(pairs: list[tuple[int, int]]) -> None:
+    """Votes between the models do not link them: their scores come through models without a rank."""
+    joint, votes = joint_of([60.0, 20.0, -10.0, -70.0], np.diag([900.0, 400.0, 400.0, 900.0])), np.zeros((4, 4))
+    for i, j in pairs:
+        votes[i, j] = votes[j, i] = 40.0
+    alike = find_growth(joint, votes, total=30.0)
+    np.testing.assert_allclose(alike.errors(90.0), joint.errors / 2)
+    design = np.zeros((4, 4))
+    design[0, 2] = design[2, 0] = 1.0
+    growth = find_growth(joint, votes, design, total=30.0)
+    np.testing.assert_allclose(growth.errors(0.0), joint.errors)
+    natural = 70.0 / ELO_PER_NATURAL
+    if not pairs:
+        worth = expit(natural) * expit(-natural) / ELO_PER_NATURAL**2
+        later = 1.0 / (1.0 / joint.errors[0, 2] ** 2 + 50.0 * worth)
+        assert growth.errors(50.0)[0, 2] ** 2 == pytest.approx(later)
+    assert 0.5 * joint.errors[0, 2] < growth.errors(50.0)[0, 2] < 0.99 * joint.errors[0, 2]
+
+
+def test_models_that_met_through_others_alone_have_a_forecast(fitted: Rating) -> None:
+    """The ranked ones of an arena in which they have no vote with each other."""
+    unranked = ~np.isin(np.arange(7), [0, 1])
+    pairs = fitted.pairs
+    apart = replace(
+        fitted, models=replace(fitted.models, provisional=unranked),
+        pairs=pairs.where(unranked[pairs.model_a] | unranked[pairs.model_b]),
+    )  # fmt: skip
+    for design in (None, np.ones((7, 7)) - np.eye(7)):
+        known = measure_confidence(apart, RULE, design)
+        assert known is not None
+        assert known.votes > 0
+        assert not np.isnan(known.forecasts).any()
+        assert (known.doubled < known.joint.errors)[0, 1]
+
+
 def test_the_first_step_is_that_of_the_definition() -> None:
     """Every step of every path is decided from scratch."""
     generator = np.random.default_rng(3)
