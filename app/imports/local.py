@@ -155,7 +155,7 @@ def _open(database: Database, name: str, sha256: bytes, options: ImportOptions, 
     """Return the import of this file, which another process may have started or finished meanwhile."""
     with database.begin() as conn:
         store.lock_file(conn, sha256)
-        found = store.find_import(conn, sha256)
+        found = store.find_import(conn, sha256, to_change=True)
         if found is None or (found["state"] == "done" and options.again):
             import_id = new_id()
             values = {"file_name": name, "sha256": sha256, "state": "running", "options": asdict(options)}

@@ -123,6 +123,8 @@ def measure_newest(
                 return False
             pairs, best, judges = [], [], None
         with database.begin() as conn:
+            if not job.lock(conn):
+                return False  # another worker measures it
             values = {"snapshot_id": snapshot_id, "pairs": pairs, "best": best, "judges": judges}
             conn.execute(insert(snapshot_fragility).on_conflict_do_nothing(), values)
     return True

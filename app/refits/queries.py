@@ -98,11 +98,15 @@ def typical_seconds(conn: Connection) -> float | None:
 def end_refit(
     conn: Connection, refit_id: UUID, epoch: int, state: str, *, seconds: dict[str, float], detail: str | None = None
 ) -> bool:
-    """Record how a refit of this epoch ended. A refit that is done stays done; then this returns False."""
+    """Record how a running refit of this epoch ended. One that has ended stays as it is; then this returns False.
+
+    Only a worker that finds itself superseded may say so of a refit that the next worker has given up for lost.
+    """
     end_when_silent(conn, MOMENT_SECONDS)
+    open_states = (*RUNNING, "failed") if state == "superseded" else RUNNING
     statement = (
         update(refits)
-        .where(refits.c.id == refit_id, refits.c.epoch == epoch, refits.c.state != "done")
+        .where(refits.c.id == refit_id, refits.c.epoch == epoch, refits.c.state.in_(open_states))
         .values(state=state, seconds=seconds, detail=detail, finished_at=func.clock_timestamp())
     )
     return conn.execute(statement).rowcount == 1
