@@ -44,7 +44,7 @@ class ImportReceipt:
     resumed : whether this continued an interrupted import
     faults : the first invalid records, of a dry run
     conflicts : the first 1,000 conflicts, with their places in the file and the votes that they contradict
-    notes : what was assumed about the times in the file
+    notes : as of a `Survey`
     """
 
     import_id: UUID | None

@@ -28,6 +28,7 @@ from app.cli.progress import showing_stages
 from app.cli.tables import annotators_table, category_tables, elo_table, leaderboard_table, style_tables
 from app.errors import BadInputError
 from app.imports.formats import ReadOptions, VoteFile, join_vote_files, read_vote_file
+from app.imports.formats.joining import join_models, read_aliases
 from app.leaderboard.row_files import ROW_FILES
 from app.rating.errors import counted
 from app.rating.settings import DEFINITIONS, FlagRule, Interval, LoopSettings, SettingError, check_settings
@@ -125,6 +126,10 @@ def rate(
     criterion: Annotated[
         str, typer.Option(metavar="NAME", help="Rate by the votes on this question, of the column criterion.")
     ] = OVERALL,
+    alias: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=MODEL", help="Count the votes on one name for another model. Repeat it."),
+    ] = None,
     skip_invalid: Annotated[
         bool,
         typer.Option("--skip-invalid", help="Leave out invalid votes and count them, instead of refusing the file."),
@@ -167,6 +172,7 @@ def rate(
         features=features,
         by=by,
     )
+    aliases = read_aliases(alias or ())
     reading = ReadOptions(
         schema,
         annotator_column,
@@ -187,6 +193,7 @@ def rate(
         if votes.rejected and not skip_invalid:
             raise _refusal(votes)
         votes.require_category(by)
+        votes = join_models(votes, aliases)
         rating = rate_votes(votes, settings, read_seconds=read_seconds, stage=stages.stage)
     for note in votes.notes:
         typer.echo(f"note: {note}", err=True)

@@ -6,9 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from app.errors import BadInputError
 from app.imports.formats import VoteFile
 from app.imports.formats.indexing import encode
+from app.imports.formats.joining import look_alike_warnings
 from app.imports.formats.measures import read_features
 from app.rating.arrays import Floats
 from app.rating.errors import NoFiniteMaximumError, VotesError, counted
@@ -153,7 +156,10 @@ def _jointly(
     diagnostics = asdict(rating.diagnostics)
     used_interval = diagnostics.pop("interval")
     diagnostics["seconds"] = {**seconds, **rating.diagnostics.seconds}
-    diagnostics["warnings"] = [notice.named(votes.models) for notice in rating.diagnostics.warnings]
+    diagnostics["warnings"] = [
+        *(notice.named(votes.models) for notice in rating.diagnostics.warnings),
+        *_look_alikes(votes),
+    ]
     return OfflineRating(
         method=settings.method,
         settings={**_echo(settings, file), "interval": used_interval},
@@ -231,9 +237,14 @@ def _by_order(
             "converged": None,
             "components": by_order.components,
             "seconds": {**seconds, "fit": time.perf_counter() - started, "intervals": 0.0},
-            "warnings": [notice.named(votes.models) for notice in by_order.warnings],
+            "warnings": [*(notice.named(votes.models) for notice in by_order.warnings), *_look_alikes(votes)],
         },
     )
+
+
+def _look_alikes(votes: IndexedVotes) -> list[dict[str, Any]]:
+    number = np.bincount(np.concatenate([votes.model_a, votes.model_b]), minlength=len(votes.models))
+    return look_alike_warnings(dict(zip(votes.models, number.tolist(), strict=True)))
 
 
 def _echo(settings: OfflineSettings, file: VoteFile) -> dict[str, Any]:
