@@ -39,7 +39,9 @@ def write_snapshot(
     """
     names = model_names(conn, fit_input.model_ids)
     rules = count_rules(output.annotators)
-    alarms = [asdict(alarm) for alarm in find_alarms(conn, rules, fit_input.votes_read)]
+    rankings = count_whole_votes(fit_input, output)
+    votes_read = fit_input.votes_read if rankings is None else rankings["votes_read"]
+    alarms = [asdict(alarm) for alarm in find_alarms(conn, rules, votes_read)]
     values: dict[str, Any] = {
         "refit_id": refit_id,
         "policy_version": fit_input.policy_version,
@@ -49,6 +51,7 @@ def write_snapshot(
             "warnings": [notice.named(names) for notice in (*output.diagnostics.warnings, *output.notices)],
             "seconds": dict(seconds),
             "votes": account_votes(fit_input, output),
+            "rankings": rankings,
             "rules": rules,
             "alarms": alarms,
             **dict.fromkeys(("fragility", "fragility_of_best")),  # measured later, see `app.leaderboard.fragility`
@@ -116,6 +119,19 @@ def account_votes(fit_input: FitInput, output: FitOutput) -> dict[str, int]:
         "over_quota": fit_input.over_quota,
         "same_model": fit_input.same_model,
     }
+
+
+def count_whole_votes(fit_input: FitInput, output: FitOutput) -> dict[str, int] | None:
+    """Return the votes read and the votes that count, a ranking as one; None without rankings: pairs are votes then.
+
+    What the policy leaves out before the fit, such as votes over the quota, is read as pairs.
+    """
+    votes = fit_input.votes_by_annotator
+    if votes is None:
+        return None
+    counted = np.isfinite(output.annotators.ability)
+    left_out = fit_input.votes_read - len(fit_input.outcome)
+    return {"votes_read": round(float(votes.sum())) + left_out, "votes_used": round(float(votes[counted].sum()))}
 
 
 def count_sealed(fit_input: FitInput, output: FitOutput) -> int:

@@ -12,6 +12,7 @@ from app.database.ids import new_id
 from app.database.leases import MOMENT_SECONDS, end_when_silent
 from app.database.notices import notify
 from app.database.tables import battles, imports, invitations, refits, snapshots, votes
+from app.snapshots.units import VOTES_READ
 from app.snapshots.vote_sets import is_retracted, seen_by
 
 RUNNING = ("reading", "fitting", "publishing")
@@ -123,9 +124,9 @@ def fail_lost_refits(conn: Connection, epoch: int) -> int:
 
 
 def list_rules(conn: Connection, *, limit: int) -> Sequence[tuple[Mapping[str, Any], int]]:
-    """Return `diagnostics.rules` and the number of votes read of the newest snapshots that have them."""
+    """Return `diagnostics.rules` and the number of votes read, a ranking as one, of the newest snapshots with them."""
     rules = snapshots.c.diagnostics["rules"]
-    statement = select(rules, snapshots.c.votes_read).where(snapshots.c.diagnostics.has_key("rules"))
+    statement = select(rules, VOTES_READ).where(snapshots.c.diagnostics.has_key("rules"))
     return [(row[0], row[1]) for row in conn.execute(statement.order_by(snapshots.c.number.desc()).limit(limit))]
 
 

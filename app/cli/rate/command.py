@@ -270,7 +270,9 @@ def _tables(rating: "OfflineRating", *, annotators: bool) -> list[RenderableType
     if annotators:
         parts += ["", annotators_table(rating.annotators)]
     counts, diagnostics = rating.votes, rating.diagnostics
-    footer = f"{counted(counts['read'], 'vote')} read, {counts['used']:,} used"
+    footer = f"{counted(counts['read'], 'vote')} read, {counts['votes_used' if counts['rankings'] else 'used']:,} used"
+    if counts["rankings"]:
+        footer += f", as {counts['used']:,} of {counted(counts['pairs_read'], 'pair')}"
     if counts["rejected"]:
         footer += f", {counts['rejected']:,} rejected"
     if diagnostics["log_likelihood"] is not None:
@@ -279,11 +281,17 @@ def _tables(rating: "OfflineRating", *, annotators: bool) -> list[RenderableType
     flagged = sum(row["standing"] in ("flagged", "excluded") for row in rating.annotators)
     if flagged:
         footer += f" · {flagged} of {counted(len(rating.annotators), 'annotator')} flagged or excluded (--annotators)"
-    per = [
-        f"{name} {each['mean']:,.1f} (median {each['median']:,g}, {each['least']:,g} to {each['most']:,g})"
-        for name, each in counts["per"].items()
-    ]
+    per = [f"{name} {_spread(each)}" for name, each in counts["per"].items()]
     warnings = [
         Text(f"warning: {notice['detail']} ({notice['code']})", style="yellow") for notice in diagnostics["warnings"]
     ]
-    return [*parts, "", footer, f"votes per {', per '.join(per)}", *warnings]
+    unit = "pairs" if counts["rankings"] else "votes"
+    spread = f"{unit} per {', per '.join(per)}"
+    if counts["rankings"]:
+        each = counts["votes_per_annotator"]
+        spread = f"votes per annotator {_spread(each)}; {spread}; a ranking of n models is one vote and n(n−1)/2 pairs"
+    return [*parts, "", footer, spread, *warnings]
+
+
+def _spread(each: dict[str, float]) -> str:
+    return f"{each['mean']:,.1f} (median {each['median']:,g}, {each['least']:,g} to {each['most']:,g})"

@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description a621ce25d25b7e3f: make docs.
+# Written by clients/python/generate.py from the OpenAPI description dfe5e89a5d4ef3da: make docs.
 
 from __future__ import annotations
 
@@ -703,8 +703,14 @@ class Snapshot(BaseModel):
     number: Annotated[int, Field(description="Grows with every publication; gaps are possible.")]
     published_at: AwareDatetime
     policy_version: int
-    votes_read: Annotated[int, Field(description="Votes on record when it was made.")]
-    votes_used: Annotated[int, Field(description="Votes that count in it.")]
+    votes_read: Annotated[
+        int,
+        Field(description="Votes on record when it was made; of a ranking, its pairs."),
+    ]
+    votes_used: Annotated[
+        int,
+        Field(description="Of these, the ones that count. `diagnostics.rankings` has both by whole votes."),
+    ]
     votes_sealed: Annotated[
         int | None,
         Field(
@@ -743,8 +749,14 @@ class SnapshotDetail(BaseModel):
     number: Annotated[int, Field(description="Grows with every publication; gaps are possible.")]
     published_at: AwareDatetime
     policy_version: int
-    votes_read: Annotated[int, Field(description="Votes on record when it was made.")]
-    votes_used: Annotated[int, Field(description="Votes that count in it.")]
+    votes_read: Annotated[
+        int,
+        Field(description="Votes on record when it was made; of a ranking, its pairs."),
+    ]
+    votes_used: Annotated[
+        int,
+        Field(description="Of these, the ones that count. `diagnostics.rankings` has both by whole votes."),
+    ]
     votes_sealed: Annotated[
         int | None,
         Field(
@@ -788,8 +800,14 @@ class SnapshotHead(BaseModel):
     number: Annotated[int, Field(description="Grows with every publication; gaps are possible.")]
     published_at: AwareDatetime
     policy_version: int
-    votes_read: Annotated[int, Field(description="Votes on record when it was made.")]
-    votes_used: Annotated[int, Field(description="Votes that count in it.")]
+    votes_read: Annotated[
+        int,
+        Field(description="Votes on record when it was made; of a ranking, its pairs."),
+    ]
+    votes_used: Annotated[
+        int,
+        Field(description="Of these, the ones that count. `diagnostics.rankings` has both by whole votes."),
+    ]
     votes_sealed: Annotated[
         int | None,
         Field(
@@ -992,7 +1010,7 @@ class Import(BaseModel):
     counts: ImportCounts
     notes: Annotated[
         list[str],
-        Field(description="What was assumed about the times in the file, once it is checked."),
+        Field(description="What was noticed once it was checked: times, names that look alike."),
     ] = []
     detail: Annotated[str | None, Field(description="Why it failed.")]
     undone_by: Annotated[
@@ -1027,7 +1045,7 @@ class ImportDetails(BaseModel):
     counts: ImportCounts
     notes: Annotated[
         list[str],
-        Field(description="What was assumed about the times in the file, once it is checked."),
+        Field(description="What was noticed once it was checked: times, names that look alike."),
     ] = []
     detail: Annotated[str | None, Field(description="Why it failed.")]
     undone_by: Annotated[
