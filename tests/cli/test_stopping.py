@@ -59,7 +59,7 @@ def end_those_alive(processes: list[psutil.Process]) -> list[psutil.Process]:
     return list(alive)
 
 
-@pytest.mark.parametrize("name", SIGNALS)
+@pytest.mark.parametrize("name", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.campaign)])
 def test_a_command_stops_the_database_that_it_started(name: signal.Signals, data_dir: Path, tmp_path: Path) -> None:
     path = tmp_path / "votes.csv"
     path.write_text("annotator,model_a,model_b,winner\nk,a,b,tie\n")
@@ -73,6 +73,7 @@ def test_a_command_stops_the_database_that_it_started(name: signal.Signals, data
     assert end_those_alive(servers) == []
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("name", SIGNALS)
 def test_simulations_end_with_their_command(name: signal.Signals, tmp_path: Path) -> None:
     simulate = ("battles", "simulate", "--world", "20", "--repeats", "100", "--processes", "2")
