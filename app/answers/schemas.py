@@ -5,7 +5,7 @@ from uuid import UUID
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from app.api.texts import storable
-from app.naming.names import Name
+from app.naming.names import Label, Name
 from app.schemas import ClosedModel, FrozenModel
 
 MAX_TEXT_BYTES = 100_000
@@ -45,8 +45,8 @@ class NewAnswer(BaseModel):
     )
     model: Name = Field(description="Name of the model.")
     answer: ShownText = Field(description=f"What the model answered, as Markdown of at most {MAX_TEXT_BYTES:,} bytes.")
-    language: Name | None = Field(None, description="The prompt's language; its votes have it as a tag.")
-    category: Name | None = Field(None, description="The prompt's category; its votes have it as a tag.")
+    language: Label | None = Field(None, description="The prompt's language; its votes have it as a tag.")
+    category: Label | None = Field(None, description="The prompt's category; its votes have it as a tag.")
     reference: ShownText | None = Field(None, description="A good answer, for those who set up the arena.")
 
 

@@ -19,6 +19,7 @@ from typer.main import get_command
 
 import app
 from app.cli.failures import run_guarded
+from app.cli.stopping import end_as_at_ctrl_c
 from app.errors import BadInputError
 
 PLUGIN = "plugin"  # in the place of a command's module: the entry point of its name in the group below
@@ -161,4 +162,5 @@ def run() -> None:
     # Fits use one thread of the linear algebra library (`app.rating.threads`). Its other threads would spin from
     # the import of numpy on, which took a fifth of the time of a short command.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    end_as_at_ctrl_c()
     application()

@@ -23,6 +23,7 @@ from app.leaderboard.service import choose_leaderboard, read_leaderboard
 from app.rating.errors import counted
 from app.rating.verdict.confidence import MOST_RANKS
 from app.snapshots.schemas import LeaderboardMethod
+from app.snapshots.units import describe_counted
 
 Format = Literal["table", "json", "csv", "parquet"]
 _Asked = Literal["table", "json", "csv", "parquet", "arena-catalog"]
@@ -139,7 +140,7 @@ def _caption(published: Leaderboard) -> list[str]:
     at = snapshot.published_at.strftime("%Y-%m-%d %H:%M:%S %Z")
     tag = f", tag {published.tag!r}" if published.tag is not None else ""
     stale = ", the leaderboard is stale" if published.stale else ""
-    votes = f"{snapshot.votes_used:,} of {counted(snapshot.votes_read, 'vote')} counted"
+    votes = describe_counted(snapshot.votes_used, snapshot.votes_read, published.diagnostics.get("rankings"))
     if snapshot.votes_sealed:
         votes += f", {snapshot.votes_sealed:,} of them sealed"
     since = f"{published.votes_not_in_board:,} arrived since{stale}"

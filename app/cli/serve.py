@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from app.cli.logs import log_level, log_to_stderr
+from app.cli.stopping import stop_at_once, stop_signals
 from app.cli.supervisor import Supervisor
-from app.cli.worker import stop_at_once, stop_signals
 from app.errors import BadInputError, StableArenaError
 from app.naming.service import require_pseudonym_key
 from app.opening import open_database_of

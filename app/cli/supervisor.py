@@ -19,7 +19,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.supervisors import Multiprocess
 
 from app.cli.logs import log_level, log_to_stderr
-from app.cli.worker import heeds_hangup, start_resource_tracker, work_as_child
+from app.cli.stopping import heeds_hangup
+from app.cli.worker import start_resource_tracker, work_as_child
 from app.guard.connections import ConnectionLimits
 from app.refits.fit.work_process import become_child
 from app.settings import Settings

@@ -1,13 +1,12 @@
 import gc
 import signal
 import threading
-from collections.abc import Iterable
 from functools import partial
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
-from typing import NoReturn
 
 from app.cli.logs import log_level, log_to_stderr
+from app.cli.stopping import stop_at_once, stop_signals
 from app.naming.service import require_pseudonym_key
 from app.opening import open_database_of
 from app.refits.fit.work_process import WORKER_PRIORITY, become_child, lower_priority
@@ -33,11 +32,6 @@ def work_as_child(parent_death: Connection, settings: Settings) -> None:
     _work_until({signal.SIGTERM}, settings, revives=False)
 
 
-def heeds_hangup() -> bool:
-    """Whether SIGHUP, the end of the terminal's session, ends this process: under `nohup` it does not."""
-    return signal.getsignal(signal.SIGHUP) != signal.SIG_IGN
-
-
 def start_resource_tracker() -> None:
     """Start the process that cleans up after child processes, so that the end of the terminal's session spares it.
 
@@ -49,27 +43,6 @@ def start_resource_tracker() -> None:
         resource_tracker.ensure_running()
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def stop_signals() -> set[signal.Signals]:
-    """Return the signals that end a command."""
-    return {signal.SIGINT, signal.SIGTERM} | ({signal.SIGHUP} if heeds_hangup() else set())
-
-
-def stop_at_once(signals: Iterable[signal.Signals]) -> threading.Event:
-    """Let these signals end the process in order while it starts, which takes long on a busy machine.
-
-    They set the event that is returned, too: Python drops an exception that a handler raises within a finaliser.
-    """
-    stopped = threading.Event()
-
-    def stop(*_: object) -> NoReturn:
-        stopped.set()
-        raise SystemExit(0)
-
-    for name in signals:
-        signal.signal(name, stop)
-    return stopped
 
 
 def wait_awake(stopped: threading.Event) -> None:

@@ -15,6 +15,7 @@ import socket
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -166,9 +167,13 @@ class LeasedJob:
                 self._give_back(conn, self._name, epoch)
             return begun
 
-    def lock(self, conn: Connection) -> bool:
-        """Whether the lease is still held; if so, no other process can take it before this transaction ends."""
-        return lock_lease(conn, self._name, self.epoch)
+    @property
+    def lock(self) -> Callable[[Connection], bool]:
+        """Whether the lease is still held; if so, no other process can take it before this transaction ends.
+
+        Another process can be given it, unlike the job itself.
+        """
+        return partial(lock_lease, name=self._name, epoch=self.epoch)
 
     def __enter__(self) -> Self:
         self._thread.start()

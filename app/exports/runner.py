@@ -89,13 +89,13 @@ class ExportRunner:
         except UnavailableError:
             raise
         except (StableArenaError, OSError) as error:
-            self._end(export.id, "failed", detail=str(error))
+            self._end(export.id, job, "failed", detail=str(error))
         except Exception as error:  # a bug: it ends on the log and on the export's record, not the worker
             log.exception("export_broke", export_id=str(export.id))
-            self._end(export.id, "failed", detail=f"unexpected {type(error).__name__}")
+            self._end(export.id, job, "failed", detail=f"unexpected {type(error).__name__}")
         else:
             options = {**export.options, "vote_set": done.vote_set}
-            self._end(export.id, "done", rows=done.rows, bytes=size, options=options)
+            self._end(export.id, job, "done", rows=done.rows, bytes=size, options=options)
 
     def _store(self, export_id: UUID, path: Path, job: LeasedJob) -> bool:
         """Store the file in the database, where every process can read it; False if another worker took over."""
@@ -116,7 +116,8 @@ class ExportRunner:
                 store.put_back(conn, export_id)
                 drop_chunks(conn, export_id)
 
-    def _end(self, export_id: UUID, state: str, **values: object) -> None:
+    def _end(self, export_id: UUID, job: LeasedJob, state: str, **values: object) -> None:
+        """Record how an export ended, unless another worker took over, whose file it is then."""
         with self._database.begin() as conn:
-            if not store.end_export(conn, export_id, state, **values):
+            if job.lock(conn) and not store.end_export(conn, export_id, state, **values):
                 drop_chunks(conn, export_id)  # withdrawn: it may name an annotator who was erased meanwhile

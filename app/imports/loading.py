@@ -19,6 +19,7 @@ from app.database.file_chunks import drop_chunks
 from app.database.leases import LeasedJob
 from app.imports import queries as store
 from app.imports.formats import VoteReader
+from app.imports.held import CLAIMS
 from app.imports.names import RecordFault, number_votes
 from app.imports.recognition import number_votes_of_file
 from app.imports.service import MAX_FAULTS_STORED, OF_THE_RECORD
@@ -28,9 +29,6 @@ from app.votes.bulk import LeftOut, load_votes, read_left_out
 from app.votes.repeats import receive_repeated, replaces_conflicts
 
 log = structlog.get_logger()
-
-CLAIMS = "claims"
-"""A hidden entry of an import's counts: how often it was started since it last made progress."""
 
 CHUNK_BYTES = 4 << 20
 """Votes that are stored at once. Each chunk visits most pages of the index of battles: few large ones are faster."""
@@ -77,11 +75,11 @@ class ImportLoad:
         self._expect_new = True
 
     def begin(self, survey: Survey) -> None:
-        """Store the counts of the survey and its errors, unless they are stored already."""
+        """Store the counts of the survey and its errors, unless they are stored already or the import has ended."""
         counts = survey.counts | dict.fromkeys(("created", "replaced", *OF_THE_RECORD), 0)
         with self._database.begin() as conn:
             row = store.lock_import(conn, self._id)
-            if row["rows_total"] is None:
+            if row["rows_total"] is None and row["state"] == "running":
                 store.begin_import(conn, self._id, rows_total=survey.rows, counts=counts, notes=survey.notes)
                 store.add_faults(conn, self._id, survey.fault_rows)
 

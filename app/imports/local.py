@@ -44,7 +44,7 @@ class ImportReceipt:
     resumed : whether this continued an interrupted import
     faults : the first invalid records, of a dry run
     conflicts : the first 1,000 conflicts, with their places in the file and the votes that they contradict
-    notes : what was assumed about the times in the file
+    notes : as of a `Survey`
     """
 
     import_id: UUID | None
@@ -155,7 +155,7 @@ def _open(database: Database, name: str, sha256: bytes, options: ImportOptions, 
     """Return the import of this file, which another process may have started or finished meanwhile."""
     with database.begin() as conn:
         store.lock_file(conn, sha256)
-        found = store.find_import(conn, sha256)
+        found = store.find_import(conn, sha256, to_change=True)
         if found is None or (found["state"] == "done" and options.again):
             import_id = new_id()
             values = {"file_name": name, "sha256": sha256, "state": "running", "options": asdict(options)}

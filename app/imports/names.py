@@ -1,6 +1,7 @@
 """Replaces the names of models and annotators by their numbers, for a column of votes at a time."""
 
 import json
+from collections import Counter
 from datetime import datetime
 from itertools import pairwise
 from typing import cast
@@ -74,6 +75,16 @@ def number_known(
     number = pl.col("annotator").replace_strict(known, return_dtype=pl.Int32)
     votes = votes.with_columns(annotator_id=number)
     return votes.drop_nulls(["annotator_id", "model_a_id", "model_b_id"]) if drop_unknown else votes
+
+
+def count_models(votes: pl.DataFrame) -> dict[str, int]:
+    """Return the number of votes on each model, by its name in the file."""
+    pairs = votes.filter(pl.col("ranked_names").is_null())
+    names = pl.concat([pairs["model_a"], pairs["model_b"].alias("model_a")]).value_counts()
+    ranked = Counter(
+        name for text in votes["ranked_names"].drop_nulls() for group in json.loads(text) for name in group
+    )
+    return dict(Counter(dict(names.iter_rows())) + ranked)
 
 
 def _names_in(votes: pl.DataFrame) -> list[str]:

@@ -21,12 +21,17 @@ def lock_file(conn: Connection, sha256: bytes) -> None:
     conn.execute(select(func.pg_advisory_xact_lock(int.from_bytes(sha256[:8], signed=True))))
 
 
-def find_import(conn: Connection, sha256: bytes) -> RowMapping | None:
-    """Return the newest import of a file with this hash that has stored votes, or still can, and was not undone."""
+def find_import(conn: Connection, sha256: bytes, *, to_change: bool = False) -> RowMapping | None:
+    """Return the newest import of a file with this hash that has stored votes, or still can, and was not undone.
+
+    `to_change`: lock it until the end of the transaction.
+    """
     counts = or_(imports.c.state.in_((*RUNNABLE, "done")), and_(imports.c.state == "failed", imports.c.rows_done > 0))
     statement = select(imports).where(imports.c.sha256 == sha256, counts, func.coalesce(_dry, False).is_(False))
     statement = statement.where(_undone_by().is_(None))
-    return conn.execute(statement.order_by(imports.c.created_at.desc()).limit(1)).mappings().one_or_none()
+    statement = statement.order_by(imports.c.created_at.desc()).limit(1)
+    statement = statement.with_for_update(of=imports) if to_change else statement
+    return conn.execute(statement).mappings().one_or_none()
 
 
 def _undone_by() -> ColumnElement[UUID]:
@@ -77,13 +82,13 @@ def change_import(conn: Connection, import_id: UUID, **values: Any) -> None:
 
 
 def begin_import(conn: Connection, import_id: UUID, **values: Any) -> None:
-    """Set an import to running; keep the time of its first start."""
+    """Set an import to running, which the caller has locked; keep the time of its first start."""
     started = func.coalesce(imports.c.started_at, func.clock_timestamp())
     change_import(conn, import_id, state="running", started_at=started, finished_at=None, **values)
 
 
 def end_import(conn: Connection, import_id: UUID, state: str, **values: Any) -> None:
-    """Set the final state of an import."""
+    """Set the final state of an import, which the caller has locked while it ran."""
     change_import(conn, import_id, state=state, finished_at=func.clock_timestamp(), **values)
 
 

@@ -2,37 +2,29 @@
 
 import contextlib
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
-from uuid import UUID
 
 import structlog
-from sqlalchemy import Connection
 
-from app.database.engine import Database
-from app.database.file_chunks import drop_chunks, read_chunks
+from app.database.file_chunks import read_chunks
 from app.errors import BadInputError, StableArenaError, UnavailableError
-from app.imports import queries as store
 from app.imports.formats import VoteReader
 from app.imports.formats.schemas import KNOWN_COLUMNS, ColumnsError
-from app.imports.loading import CLAIMS, ImportLoad
+from app.imports.held import HeldImport
+from app.imports.loading import ImportLoad
 from app.imports.recognition import recognise_again
-from app.imports.service import OF_THE_RECORD, ImportOptions
-from app.imports.survey import Survey, survey_file
+from app.imports.service import ImportOptions
+from app.imports.survey import survey_file
 
 log = structlog.get_logger()
 
 _OPEN_FILES = Path("/proc/self/fd")
 
 
-def run_import(
-    database: Database,
-    row: Mapping[str, Any],
-    *,
-    stopped: Callable[[], bool] = lambda: False,
-) -> None:
+def run_import(held: HeldImport, row: dict[str, Any], *, stopped: Callable[[], bool] = lambda: False) -> None:
     """Run an import; whatever goes wrong with it ends on its record. It owns its transactions.
 
     `row`: of the import.
@@ -40,27 +32,26 @@ def run_import(
     Raises UnavailableError: the database cannot be reached.
     Raises MemoryError.
     """
-    import_id = row["id"]
     try:
         with _anonymous_file() as (file, path):
-            file.writelines(read_chunks(database, import_id))
+            file.writelines(read_chunks(held.database, held.id))
             file.flush()
-            if not _import(database, row, path, stopped):
-                forget_claims(database, import_id)
+            if not _import(held, row, path, stopped):
+                held.forget_claims()
     except UnavailableError:
         with contextlib.suppress(UnavailableError):
-            forget_claims(database, import_id)
+            held.forget_claims()
         raise
     except MemoryError:
         raise
     except BadInputError as error:
         detail = error.discreet(KNOWN_COLUMNS) if isinstance(error, ColumnsError) else error.detail
-        fail_import(database, import_id, detail.replace(str(path), row["file_name"]))
+        held.fail(detail.replace(str(path), row["file_name"]))
     except (StableArenaError, OSError) as error:
-        fail_import(database, import_id, str(error))
+        held.fail(str(error))
     except Exception as error:  # a bug: it ends on the log and on the import's record, not the worker
-        log.exception("import_broke", import_id=str(import_id))
-        fail_import(database, import_id, f"unexpected {type(error).__name__}")
+        log.exception("import_broke", import_id=str(held.id))
+        held.fail(f"unexpected {type(error).__name__}")
 
 
 @contextmanager
@@ -78,63 +69,25 @@ def _anonymous_file() -> Iterator[tuple[IO[bytes], Path]]:
             yield file, Path(file.name)
 
 
-def _end_dry_run(database: Database, import_id: UUID, survey: Survey) -> None:
-    with database.begin() as conn:
-        store.add_faults(conn, import_id, survey.fault_rows)
-        figures = _figures(survey)
-        figures["counts"] |= dict.fromkeys(OF_THE_RECORD)
-        store.end_import(conn, import_id, "done", **figures, rows_done=survey.rows)
-        drop_chunks(conn, import_id)
-
-
-def fail_import(database: Database, import_id: UUID, detail: str, survey: Survey | None = None) -> None:
-    """Record that an import failed, with what was read of its file."""
-    # The reason of a file that was read may quote it, and so name people.
-    log.warning("import_failed", import_id=str(import_id), detail=detail if survey is None else "its votes are refused")
-    with database.begin() as conn:
-        if survey is not None:
-            store.add_faults(conn, import_id, survey.fault_rows)
-        figures = _figures(survey) if survey else {}
-        store.end_import(conn, import_id, "failed", detail=detail, **figures)
-        _forget_claims(conn, import_id)
-        drop_chunks(conn, import_id)
-
-
-def forget_claims(database: Database, import_id: UUID) -> None:
-    """Record that the process that began the import did not die of it."""
-    with database.begin() as conn:
-        _forget_claims(conn, import_id)
-
-
-def _import(database: Database, row: Mapping[str, Any], path: Path, stopped: Callable[[], bool]) -> bool:
+def _import(held: HeldImport, row: dict[str, Any], path: Path, stopped: Callable[[], bool]) -> bool:
     """Check the file and record its votes; False if the runner was stopped on the way."""
-    options = ImportOptions.stored(row["options"])
+    database, options = held.database, ImportOptions.stored(row["options"])
     reader = VoteReader(path, options, ending=row["options"]["suffix"])
-    load = ImportLoad(database, row["id"], stopped=stopped)
+    load = ImportLoad(database, held.id, stopped=stopped)
     if row["rows_total"] is not None:
         again = options.new_rows_only
-        recorded = recognise_again(database, reader, row["id"], new_rows_only=again, stopped=stopped)
+        recorded = recognise_again(database, reader, held.id, new_rows_only=again, stopped=stopped)
         return recorded is not None and load.run(reader, recorded)
     survey = survey_file(database, reader, options, stopped=stopped)
     if survey is None:
         return False
     if options.dry_run:
-        _end_dry_run(database, row["id"], survey)
+        held.end_dry_run(survey)
         return True
     try:
         recorded = survey.left_out(database, row["file_name"], options)
     except BadInputError as error:
-        fail_import(database, row["id"], error.detail, survey)
+        held.fail(error.detail, survey)
         return True
     load.begin(survey)
     return load.run(reader, recorded)
-
-
-def _forget_claims(conn: Connection, import_id: UUID) -> None:
-    counts = dict(store.lock_import(conn, import_id)["counts"])
-    if counts.pop(CLAIMS, None) is not None:
-        store.change_import(conn, import_id, counts=counts)
-
-
-def _figures(survey: Survey) -> dict[str, Any]:
-    return {"rows_total": survey.rows, "counts": survey.counts, "notes": survey.notes}

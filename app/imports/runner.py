@@ -5,6 +5,7 @@ import threading
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import Any
 from uuid import UUID
 
 import structlog
@@ -15,8 +16,9 @@ from app.database.file_chunks import drop_orphans
 from app.database.leases import LeasedJob
 from app.errors import UnavailableError
 from app.imports import queries as store
-from app.imports.loading import CLAIMS, import_turn
-from app.imports.reading import fail_import, forget_claims, run_import
+from app.imports.held import CLAIMS, HeldImport
+from app.imports.loading import import_turn
+from app.imports.reading import run_import
 from app.refits.fit.work_process import ProcessLostError, WorkProcess
 
 log = structlog.get_logger()
@@ -81,7 +83,7 @@ class ImportRunner:
             row = job.claim(partial(self._begin, import_id))
             if row is not None:
                 with job:
-                    self._run(row)
+                    self._run(HeldImport(self._database, import_id, job.lock), dict(row))
                 return import_id
         return None
 
@@ -108,15 +110,14 @@ class ImportRunner:
         store.begin_import(conn, import_id, counts={**row["counts"], CLAIMS: row["counts"].get(CLAIMS, 0) + 1})
         return row
 
-    def _run(self, row: RowMapping) -> None:
+    def _run(self, held: HeldImport, row: dict[str, Any]) -> None:
         """Run the import; whatever goes wrong with it ends on its record."""
-        import_id = row["id"]
         if row["counts"].get(CLAIMS, 0) >= MAX_CLAIMS:
             died = f"reading it ended with its worker {MAX_CLAIMS} times, as when memory runs out"
-            fail_import(self._database, import_id, f"{died}: send it in smaller files")
+            held.fail(f"{died}: send it in smaller files")
             return
         try:
-            work = partial(run_import, self._database, dict(row))
+            work = partial(run_import, held, row)
             if self._process is None:
                 work(stopped=self._stopped.is_set)
                 return
@@ -126,11 +127,10 @@ class ImportRunner:
                 self._process.discard()  # a process for each import: what one leaves in memory is no burden to the next
         except MemoryError:
             most = "" if self._process is None else f" than {self._process.memory_bytes:,} bytes"
-            detail = f"reading it needs more memory{most}: send it in smaller files"
-            fail_import(self._database, import_id, detail)
+            held.fail(f"reading it needs more memory{most}: send it in smaller files")
         except ProcessLostError as error:
             if self.stopped:
                 with contextlib.suppress(UnavailableError):
-                    forget_claims(self._database, import_id)
+                    held.forget_claims()
             else:
-                log.warning("import_lost", import_id=str(import_id), detail=error.detail)
+                log.warning("import_lost", import_id=str(held.id), detail=error.detail)

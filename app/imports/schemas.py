@@ -52,7 +52,7 @@ class Import(FrozenModel):
     rows_done: int = Field(description="Records processed, of `rows_total`.")
     rows_total: int | None = Field(description="Records in the file; null before they are counted.")
     counts: ImportCounts
-    notes: list[str] = Field([], description="What was assumed about the times in the file, once it is checked.")
+    notes: list[str] = Field([], description="What was noticed once it was checked: times, names that look alike.")
     detail: str | None = Field(description="Why it failed.")
     undone_by: UUID | None = Field(None, description="The retraction that undid it; null while its votes count.")
     requested_by: str

@@ -1,5 +1,6 @@
 """The first reading of an import: counts the records and finds the errors; stores nothing."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -10,9 +11,13 @@ from app.database.engine import Database
 from app.errors import BadInputError, FieldError
 from app.imports.formats import VoteReader
 from app.imports.formats.errors import NoVotesError
-from app.imports.names import check_models
+from app.imports.names import check_models, count_models
 from app.imports.recognition import Recogniser, refuse_recorded
 from app.imports.service import MAX_FAULTS_STORED, ImportOptions
+from app.models.look_alikes import read_look_alikes
+from app.naming.look_alikes import merge_commands
+
+_MOST_NAMED = 10
 
 
 @dataclass(frozen=True)
@@ -26,7 +31,7 @@ class Survey:
     unreadable : invalid records.
     unknown : records on models that could not be stored now.
     faults : record number and error of the first 100,000 invalid or unknown records.
-    notes : what was assumed about the times in the file.
+    notes : what was assumed about the times in the file, and models that look the same.
     unknown_words : the outcome words that the format does not know, as the end of a sentence; empty without any.
     recogniser : has compared every vote with those on record; None for a dry run.
     """
@@ -88,7 +93,7 @@ def survey_file(
     )
     total = reader.count() if progress else 0
     rows = skipped = unreadable = 0
-    found, unknown = [], []
+    found, unknown, models = [], [], Counter[str]()
     for batch in reader.batches(max_faults=MAX_FAULTS_STORED):
         if stopped():
             return None
@@ -96,6 +101,7 @@ def survey_file(
         skipped += batch.skipped
         unreadable += batch.rejected
         found += batch.faults
+        models.update(count_models(batch.votes))
         with database.read() as conn:
             unknown += check_models(conn, batch.votes)
             if recogniser is not None:
@@ -113,10 +119,18 @@ def survey_file(
         unreadable=unreadable,
         unknown=len(unknown),
         faults=faults[:MAX_FAULTS_STORED],
-        notes=list(reader.notes),
+        notes=[*reader.notes, *_look_alike_notes(database, models)],
         unknown_words=reader.unknown_words,
         recogniser=recogniser,
     )
+
+
+def _look_alike_notes(database: Database, models: Counter[str]) -> list[str]:
+    """Return a note on the models that look the same, in the file and on record."""
+    with database.read() as conn:
+        found = read_look_alikes(conn, models)[:_MOST_NAMED]
+    names = "; ".join(map(str, found))
+    return [f"models look the same: {names}. If they are, run {merge_commands(found)}"] if found else []
 
 
 def _refuse_faulty(survey: Survey, called: str, *, skip_invalid: bool) -> None:

@@ -72,7 +72,7 @@ class Upload:
         sha256 = self._hash.digest()
         with self._database.begin() as conn:
             store.lock_file(conn, sha256)
-            earlier = None if self._options.dry_run else store.find_import(conn, sha256)
+            earlier = None if self._options.dry_run else store.find_import(conn, sha256, to_change=True)
             if earlier is None or (earlier["state"] == "done" and self._options.again):
                 if earlier is not None:
                     self._options = self._options.known_again()

@@ -121,6 +121,8 @@ def measure_newest(
         notices = (*parts.notices, *left_out)
         log_left_out(notices)
         with database.begin() as conn:
+            if not job.lock(conn):
+                return False  # another worker measures it
             values = {"snapshot_id": snapshot_id, "pairs": pairs, "best": best, "judges": judges}
             conn.execute(insert(snapshot_fragility).on_conflict_do_nothing(), values)
             if notices:

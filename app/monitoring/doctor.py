@@ -4,20 +4,24 @@ import importlib.util
 import shutil
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from app.database.engine import Database
 from app.database.notices import TICK_SECONDS, notices_arrive
 from app.database.schema import require_current
 from app.errors import StableArenaError
+from app.models.look_alikes import read_look_alikes
 from app.monitoring import queries as store
 from app.monitoring.checks import Check, check_service
 from app.monitoring.service import read_figures
+from app.naming.look_alikes import LookAlikes, merge_commands
 from app.wording import duration, percent
 
 _GIGABYTE = 1024**3
 _LEAST_BYTES, _FEW_BYTES = _GIGABYTE, 5 * _GIGABYTE
 _LEAST_SHARE = 0.05
+_MOST_NAMED = 10
 _SKEW_SECONDS, _MOST_SKEW_SECONDS = 2.0, 30.0
 
 
@@ -78,6 +82,7 @@ def check_database(database: Database) -> list[Check]:
         checks.append(Check("Schema", "good", "Its tables are those of this version."))
         with database.read() as conn:
             figures = read_figures(conn)
+            checks.append(_models(read_look_alikes(conn)))
     except StableArenaError as error:
         return [cannot_open(error)]
     # The health page's own line on the database says less than the ones above.
@@ -103,6 +108,13 @@ def _notices(database: Database) -> Check:
         "STABLE_ARENA_DATABASE__TRANSACTION_POOLER=true, or let the service connect to PostgreSQL itself."
     )
     return Check("Notices", "warn", words, remedy)
+
+
+def _models(found: Sequence[LookAlikes]) -> Check:
+    if not found:
+        return Check("Models", "good", "No two names look the same.")
+    words = f"Names of models look the same: {'; '.join(map(str, found[:_MOST_NAMED]))}."
+    return Check("Models", "warn", words, f"If they are one, run {merge_commands(found[:_MOST_NAMED])}")
 
 
 def _clock(database: float, before: float, after: float) -> Check:

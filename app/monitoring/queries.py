@@ -24,6 +24,7 @@ from app.annotators.standings import standing_of
 from app.auth.queries import is_valid
 from app.database.tables import annotators, api_keys, imports, leases, refits, snapshots, webhook_deliveries, webhooks
 from app.refits.queries import RUNNING
+from app.snapshots.units import VOTES_READ
 from app.webhooks.queries import RECEIVER
 
 
@@ -128,7 +129,7 @@ def newest_snapshot(conn: Connection) -> RowMapping | None:
         c.number,
         func.extract("epoch", c.published_at).label("published_at"),
         func.extract("epoch", func.clock_timestamp() - c.published_at).label("age_seconds"),
-        c.votes_read,
+        VOTES_READ.label("votes_read"),
         c.vote_set,
         c.diagnostics["votes"].label("votes"),
         c.diagnostics["rules"].label("rules"),

@@ -41,8 +41,10 @@ def write_snapshot(
     take over and publish. `apply_standings` follows under the lease.
     """
     names = model_names(conn, fit_input.model_ids)
+    rankings = count_whole_votes(fit_input, output)
+    votes_read = fit_input.votes_read if rankings is None else rankings["votes_read"]
     rules, parts = count_rules(output.annotators), Parts()
-    found = _compute(conn, parts, "alarms about rules", lambda: find_alarms(conn, rules, fit_input.votes_read))
+    found = _compute(conn, parts, "alarms about rules", lambda: find_alarms(conn, rules, votes_read))
     alarms = [asdict(alarm) for alarm in found or ()]
     doors = _compute(conn, parts, "votes by door", lambda: count_by_door(conn, fit_input.vote_set))
     log_left_out(parts.notices)
@@ -56,6 +58,7 @@ def write_snapshot(
             "warnings": [notice.named(names) for notice in notices],
             "seconds": dict(seconds),
             "votes": account_votes(fit_input, output),
+            "rankings": rankings,
             "rules": rules,
             "alarms": alarms,
             **dict.fromkeys(("fragility", "fragility_of_best")),  # measured later, see `app.leaderboard.fragility`
@@ -125,6 +128,19 @@ def account_votes(fit_input: FitInput, output: FitOutput) -> dict[str, int]:
         "over_quota": fit_input.over_quota,
         "same_model": fit_input.same_model,
     }
+
+
+def count_whole_votes(fit_input: FitInput, output: FitOutput) -> dict[str, int] | None:
+    """Return the votes read and the votes that count, a ranking as one; None without rankings: pairs are votes then.
+
+    What the policy leaves out before the fit, such as votes over the quota, is read as pairs.
+    """
+    votes = fit_input.votes_by_annotator
+    if votes is None:
+        return None
+    counted = np.isfinite(output.annotators.ability)
+    left_out = fit_input.votes_read - len(fit_input.outcome)
+    return {"votes_read": round(float(votes.sum())) + left_out, "votes_used": round(float(votes[counted].sum()))}
 
 
 def count_sealed(fit_input: FitInput, output: FitOutput) -> int:

@@ -12,6 +12,7 @@ from app.database.ids import new_id
 from app.database.leases import MOMENT_SECONDS, end_when_silent
 from app.database.notices import notify
 from app.database.tables import battles, imports, invitations, refits, snapshots, votes
+from app.snapshots.units import VOTES_READ
 from app.snapshots.vote_sets import is_retracted, seen_by
 
 RUNNING = ("reading", "fitting", "publishing")
@@ -98,11 +99,15 @@ def typical_seconds(conn: Connection) -> float | None:
 def end_refit(
     conn: Connection, refit_id: UUID, epoch: int, state: str, *, seconds: dict[str, float], detail: str | None = None
 ) -> bool:
-    """Record how a refit of this epoch ended. A refit that is done stays done; then this returns False."""
+    """Record how a running refit of this epoch ended. One that has ended stays as it is; then this returns False.
+
+    Only a worker that finds itself superseded may say so of a refit that the next worker has given up for lost.
+    """
     end_when_silent(conn, MOMENT_SECONDS)
+    open_states = (*RUNNING, "failed") if state == "superseded" else RUNNING
     statement = (
         update(refits)
-        .where(refits.c.id == refit_id, refits.c.epoch == epoch, refits.c.state != "done")
+        .where(refits.c.id == refit_id, refits.c.epoch == epoch, refits.c.state.in_(open_states))
         .values(state=state, seconds=seconds, detail=detail, finished_at=func.clock_timestamp())
     )
     return conn.execute(statement).rowcount == 1
@@ -119,9 +124,9 @@ def fail_lost_refits(conn: Connection, epoch: int) -> int:
 
 
 def list_rules(conn: Connection, *, limit: int) -> Sequence[tuple[Mapping[str, Any], int]]:
-    """Return `diagnostics.rules` and the number of votes read of the newest snapshots that have them."""
+    """Return `diagnostics.rules` and the number of votes read, a ranking as one, of the newest snapshots with them."""
     rules = snapshots.c.diagnostics["rules"]
-    statement = select(rules, snapshots.c.votes_read).where(snapshots.c.diagnostics.has_key("rules"))
+    statement = select(rules, VOTES_READ).where(snapshots.c.diagnostics.has_key("rules"))
     return [(row[0], row[1]) for row in conn.execute(statement.order_by(snapshots.c.number.desc()).limit(limit))]
 
 

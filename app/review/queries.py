@@ -40,6 +40,7 @@ from app.database.tables import (
     votes,
 )
 from app.models.contestants import AS_RECORDED, Contestants
+from app.snapshots.units import VOTES_READ
 from app.snapshots.vote_sets import is_retracted
 from app.votes.queries import battle_of, ranking_of
 from app.votes.rules import pairs_of
@@ -194,7 +195,7 @@ def selected(found: ReadOnlyColumnCollection[str, Any], rule: str | None, min_sh
     by_rule = true() if rule is None else found.rule == rule
     if not min_share:
         return and_(true(), by_rule)
-    read = select(snapshots.c.votes_read).where(snapshots.c.id == NEWEST).scalar_subquery()
+    read = select(VOTES_READ).where(snapshots.c.id == NEWEST).scalar_subquery()
     return and_(by_rule, found.votes >= min_share * read)
 
 

@@ -15,6 +15,7 @@ from app.review.groups.queries import outside_groups
 from app.review.schemas import QueueState, Review, Selection, Sort
 from app.review.service import list_reasons, rule_used
 from app.snapshots.queries import newest_snapshot
+from app.snapshots.units import whole_votes_read
 
 Place = tuple[float | str, int]
 """Where an annotator stands in a list: what it is sorted by, and the annotator's number."""
@@ -90,7 +91,7 @@ def queue_state(conn: Connection, selection: Selection | None = None) -> QueueSt
     flags = store.count_chosen(conn, store.flagged)
     return QueueState(
         published=newest is not None,
-        votes_read=0 if newest is None else newest["votes_read"],
+        votes_read=0 if newest is None else whole_votes_read(newest),
         flagged=flags,
         selected=store.count_chosen(conn, _within(store.flagged, selection)) if selection else flags,
         strongest=store.strongest_reason(conn),

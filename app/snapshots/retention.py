@@ -140,6 +140,8 @@ class Pruner:
     def _prune_one(self, snapshot_id: UUID, job: LeasedJob) -> bool:
         """Prune one snapshot; False if it was cut short."""
         with self._database.begin() as conn:
+            if not job.lock(conn):
+                return False
             near = neighbours(conn, snapshot_id)
             begin_pruning(conn, snapshot_id)
         after: int | None = 0

@@ -23,8 +23,10 @@ class SnapshotHead(FrozenModel):
     number: int = Field(description="Grows with every publication; gaps are possible.")
     published_at: datetime
     policy_version: int
-    votes_read: int = Field(description="Votes on record when it was made.")
-    votes_used: int = Field(description="Votes that count in it.")
+    votes_read: int = Field(description="Votes on record when it was made; of a ranking, its pairs.")
+    votes_used: int = Field(
+        description="Of these, the ones that count. `diagnostics.rankings` has both by whole votes."
+    )
     votes_sealed: int | None = Field(
         description="How many of these are sealed, cast by a battle's token; null for snapshots from before there were."
     )

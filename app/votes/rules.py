@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args
 from pydantic import AfterValidator, Field
 
 from app.errors import FieldError
-from app.naming.names import MAX_NAME_LENGTH, Name, name_error
+from app.naming.look_alikes import appearance
+from app.naming.names import MAX_NAME_LENGTH, Label, label_error
 from app.rating.votes.features import MAX_FEATURES, SIDE
 
 if TYPE_CHECKING:  # `rate` checks a file by these rules, without a database
@@ -61,12 +62,22 @@ def _without_side(features: dict[str, tuple[float, float]]) -> dict[str, tuple[f
     return features
 
 
-Features = Annotated[dict[Name, tuple[Measure, Measure]], Field(max_length=MAX_FEATURES), AfterValidator(_without_side)]
+Features = Annotated[
+    dict[Label, tuple[Measure, Measure]], Field(max_length=MAX_FEATURES), AfterValidator(_without_side)
+]
 """What the two answers measure: `{"length": [120, 80]}`, that of model_a first."""
 
 _CHARACTER = 12  # bytes that JSON may take for one: two escapes
 MAX_VOTE_BYTES = _CHARACTER * ((MAX_TAGS + MAX_FEATURES + MOST_RANKED + 5) * MAX_NAME_LENGTH + MAX_METADATA_LENGTH)
 """Length of the longest vote as JSON, names and values escaped in full."""
+
+
+def stated_criterion(criterion: str) -> str | None:
+    """Return a criterion as it is stored: None for `overall`, also as OVERALL or in another form that looks like it."""
+    return None if criterion == OVERALL or appearance(criterion) == OVERALL else criterion
+
+
+Criterion = Annotated[Label, Field(max_length=MAX_CRITERION_LENGTH), AfterValidator(stated_criterion)]
 
 
 def criterion_tag(criterion: str) -> str:
@@ -83,7 +94,7 @@ def tag_errors(tags: Sequence[str]) -> list[FieldError]:
     """Return everything that is wrong with a vote's tags."""
     errors = [FieldError("/tags", f"must be at most {MAX_TAGS}")] if len(tags) > MAX_TAGS else []
     return errors + [
-        FieldError(f"/tags/{i}", error) for i, tag in enumerate(tags[:MAX_TAGS]) if (error := name_error(tag))
+        FieldError(f"/tags/{i}", error) for i, tag in enumerate(tags[:MAX_TAGS]) if (error := label_error(tag))
     ]
 
 

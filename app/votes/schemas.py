@@ -21,18 +21,17 @@ from app.annotators.schemas import Kind
 from app.api.problems import ProblemFieldError, validation_error
 from app.database.timestamps import StorableTimestamp
 from app.errors import FieldError
-from app.naming.names import Name
+from app.naming.names import Label, Name
 from app.rating.votes.features import MAX_FEATURES
 from app.schemas import ClosedModel
 from app.votes.rules import (
     IN_FUTURE,
     MAX_CLOCK_SKEW,
-    MAX_CRITERION_LENGTH,
     MAX_METADATA_LENGTH,
     MAX_METADATA_VALUES,
     MAX_TAGS,
     MOST_RANKED,
-    OVERALL,
+    Criterion,
     Features,
     SaidWinner,
     metadata_error,
@@ -55,10 +54,6 @@ def _storable(metadata: dict[str, Any]) -> dict[str, Any]:
     if (error := metadata_error(metadata)) is not None:
         raise ValueError(error)
     return metadata
-
-
-def _unless_overall(criterion: str) -> str | None:
-    return None if criterion == OVERALL else criterion
 
 
 def _cast_by_now(time: datetime) -> datetime:
@@ -103,7 +98,7 @@ class _Said(BaseModel):
     battle_id: Name | None = Field(
         None, description="The pairing that was judged; an annotator judges it once by each criterion."
     )
-    criterion: Annotated[Name, Field(max_length=MAX_CRITERION_LENGTH), AfterValidator(_unless_overall)] | None = Field(
+    criterion: Criterion | None = Field(
         None,
         description="The question that the vote answers, such as `accuracy`; by default `overall`, the one question of "
         "the main leaderboard. Each other criterion has a leaderboard of its own, `criterion=accuracy`.",
@@ -115,7 +110,7 @@ class _Said(BaseModel):
         "May be called `timestamp` too.",
     )
     # Factories, because pydantic copies a default list or dictionary deeply for every vote.
-    tags: list[Name] = Field(
+    tags: list[Label] = Field(
         default_factory=list,
         max_length=MAX_TAGS,
         description="Words to group votes by; those that begin with `criterion=` have no leaderboard.",

@@ -97,12 +97,12 @@ class Deliverer:
         key, attempts = message["id"], message["attempts"]
         with self._database.begin() as conn:
             if status is not None and httpx.codes.is_success(status):
-                store.end_delivery(conn, key, "delivered", detail)
+                store.record_delivered(conn, key, detail)
             elif status == _GONE or attempts >= MAX_ATTEMPTS:
-                store.end_delivery(conn, key, "given_up", detail)
-                log.warning("webhook_given_up", attempts=attempts, detail=detail)
+                if store.give_up_delivery(conn, key, attempts, detail):
+                    log.warning("webhook_given_up", attempts=attempts, detail=detail)
             else:
-                store.postpone_delivery(conn, key, pause_after(attempts), detail)
+                store.postpone_delivery(conn, key, attempts, pause_after(attempts), detail)
 
 
 def pause_after(attempts: int) -> float:

@@ -5,7 +5,20 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Interval, RowMapping, case, exists, func, insert, literal, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Interval,
+    RowMapping,
+    case,
+    exists,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    update,
+)
 
 from app.database.ids import new_id
 from app.database.notices import notify
@@ -123,15 +136,21 @@ def seconds_to_next_attempt(conn: Connection) -> float | None:
     return None if seconds is None else float(seconds)
 
 
-def end_delivery(conn: Connection, delivery_id: UUID, status: str, detail: str) -> None:
-    """Record that a message was delivered or given up."""
-    _update(conn, delivery_id, status=status, detail=detail, ended_at=func.clock_timestamp())
+def record_delivered(conn: Connection, delivery_id: UUID, detail: str) -> None:
+    """Record that a waiting message was delivered, by whichever attempt."""
+    _update(conn, delivery_id, status="delivered", detail=detail, ended_at=func.clock_timestamp())
 
 
-def postpone_delivery(conn: Connection, delivery_id: UUID, seconds: float, detail: str) -> None:
-    """Try a message again later."""
+def give_up_delivery(conn: Connection, delivery_id: UUID, attempt: int, detail: str) -> bool:
+    """Give a waiting message up; False if this was not its last attempt: another process has claimed it since."""
+    ended = {"status": "given_up", "detail": detail, "ended_at": func.clock_timestamp()}
+    return _update(conn, delivery_id, webhook_deliveries.c.attempts == attempt, **ended)
+
+
+def postpone_delivery(conn: Connection, delivery_id: UUID, attempt: int, seconds: float, detail: str) -> None:
+    """Try a waiting message again later, unless another process has claimed it since this attempt."""
     later = func.clock_timestamp() + literal(timedelta(seconds=seconds), Interval)
-    _update(conn, delivery_id, next_attempt_at=later, detail=detail)
+    _update(conn, delivery_id, webhook_deliveries.c.attempts == attempt, next_attempt_at=later, detail=detail)
 
 
 def list_deliveries(conn: Connection, webhook_id: UUID, *, limit: int, before: UUID | None) -> Sequence[RowMapping]:
@@ -145,6 +164,6 @@ def list_deliveries(conn: Connection, webhook_id: UUID, *, limit: int, before: U
     return conn.execute(statement).mappings().all()
 
 
-def _update(conn: Connection, delivery_id: UUID, **values: object) -> None:
+def _update(conn: Connection, delivery_id: UUID, *conditions: ColumnElement[bool], **values: object) -> bool:
     waiting = (webhook_deliveries.c.id == delivery_id) & (webhook_deliveries.c.status == "waiting")
-    conn.execute(update(webhook_deliveries).where(waiting).values(values))
+    return conn.execute(update(webhook_deliveries).where(waiting, *conditions).values(values)).rowcount == 1

@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 
 from app.cli.demo.service import Service, demo_service, own_foreground
+from app.cli.stopping import end_as_at_ctrl_c
 from app.policy.presets import PRESETS
 
 POOL = Path(__file__).parent / "pool.jsonl"
@@ -18,11 +19,12 @@ SETTINGS = {**PRESETS["small-team"], "refit_interval_seconds": 5}
 
 
 def main() -> None:
-    """Run it until Ctrl-C. Nothing is kept: the database is in a temporary folder."""
+    """Run it until Ctrl-C, SIGTERM or SIGHUP. Nothing is kept: the database is in a temporary folder."""
     parser = argparse.ArgumentParser(prog="python -m examples.arena", description=__doc__)
     parser.add_argument("--port", type=int, default=8080, help="0 for a free one")
     parser.add_argument("--answers", type=Path, default=POOL, help="a file of answers of your own")
     chosen = parser.parse_args()
+    end_as_at_ctrl_c()
     try:
         with own_foreground(), demo_service(chosen.port) as service:
             _set_up(service, chosen.answers)

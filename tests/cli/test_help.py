@@ -98,6 +98,7 @@ def test_the_help_imports_no_command(arguments: list[str]) -> None:
         "app.cli",
         "app.cli.command",
         "app.cli.failures",
+        "app.cli.stopping",
         "app.errors",
         "app.rating",
         "app.rating.errors",

@@ -161,3 +161,23 @@ def test_one_who_took_the_export_over_is_left_alone(
     monkeypatch.setattr(exports_runner, "write_export", freeze)
     frozen.run_next()
     assert ask("GET", f"/exports/{asked}").json()["state"] == "running"
+
+
+def test_the_file_of_one_who_took_the_export_over_stays(
+    ask: Ask, database: Database, asked: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one that froze may fail when it wakes, as where its disk is full."""
+    frozen, write = new_runner(database), exports_runner.write_export
+
+    def freeze(*_: Any) -> Any:
+        monkeypatch.setattr(exports_runner, "write_export", write)
+        with database.begin() as conn:
+            conn.execute(text("UPDATE leases SET expires_at = clock_timestamp()"))  # time passes
+        assert str(new_runner(database).run_next()) == asked
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(exports_runner, "write_export", freeze)
+    frozen.run_next()
+    assert ask("GET", f"/exports/{asked}").json()["state"] == "done"
+    assert ask("GET", f"/exports/{asked}/file").status_code == 200
+    assert chunks(database) == 1

@@ -62,3 +62,44 @@ def test_grades_are_stored_as_rankings(run: Ask, ask: Ask, database: Database) -
     with database.read() as conn:
         kept = conn.execute(text("SELECT battle_id, criterion, jsonb_array_length(ranking) FROM votes")).all()
     assert sorted(kept, key=str) == [("i1", "style", 3), ("i1", None, 3)]
+
+
+OVERALL = ["OVERALL", "Overall", "over\u200dall", "\uff4fverall"]
+
+
+@pytest.mark.parametrize("criterion", OVERALL)
+def test_overall_has_one_name(criterion: str, run: Ask, ask: Ask, database: Database) -> None:
+    assert run(f"{HEADER}ann,x,y,tie,1,{criterion}\n")["counts"]["created"] == 1
+    vote = {"model_a": "x", "model_b": "y", "winner": "tie", "annotator": "bob", "criterion": criterion}
+    assert ask("POST", "/votes", scope="ingest", json=vote).status_code == 201
+    with database.read() as conn:
+        assert conn.execute(text("SELECT criterion FROM votes")).scalars().all() == [None, None]
+
+
+HIDDEN = "over\u200ball"
+VOTE = {"model_a": "x", "model_b": "y", "winner": "tie", "annotator": "bob"}
+
+
+@pytest.mark.parametrize(
+    ("more", "pointer"),
+    [
+        ({"criterion": HIDDEN}, "/criterion"),
+        ({"tags": ["fr", HIDDEN]}, "/tags/1"),
+        ({"features": {HIDDEN: [1, 2]}}, f"/features/{HIDDEN}"),
+    ],
+)
+def test_what_makes_a_group_has_no_invisible_character(
+    more: dict[str, Any], pointer: str, ask: Ask, assert_problem: Callable[..., dict[str, Any]]
+) -> None:
+    problem = assert_problem(ask("POST", "/votes", scope="ingest", json=VOTE | more), 422, "invalid")
+    assert problem["errors"][0]["pointer"].startswith(pointer)
+
+
+def test_a_file_has_none_either(run: Ask) -> None:
+    failed = run(f"{HEADER}ann,x,y,tie,1,{HIDDEN}\nann,x,y,tie,2,\n")
+    assert (failed["state"], failed["n_faults"], failed["faults"][0]["place"]) == ("failed", 1, "line 2, criterion")
+
+
+def test_a_category_of_a_prompt_has_none_either(ask: Ask, assert_problem: Callable[..., dict[str, Any]]) -> None:
+    answers = {"answers": [{"prompt": "p", "model": "m", "answer": "a", "category": HIDDEN}]}
+    assert_problem(ask("POST", "/answers", json=answers), 422, "invalid")

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sqlalchemy import text
 
 from app.database.engine import Database
 from app.database.leases import LeasedJob
@@ -114,6 +115,22 @@ def test_one_worker_at_a_time(
     with other:
         assert not measure()
     assert measure()
+
+
+def test_a_worker_that_lost_its_lease_leaves_the_measurement_to_the_next(
+    database: Database, stored_crowd: None, run_refit: DoRefit, measure: Callable[[], bool]
+) -> None:
+    class Frozen(FitProcess):
+        def run(self, *_: object, **__: object) -> Any:
+            with database.begin() as conn:
+                conn.execute(text("UPDATE leases SET expires_at = clock_timestamp()"))
+            raise FitProcessLostError("it was killed")
+
+    run_refit()
+    assert not measure_newest(database, Frozen(), lease_seconds=30)
+    assert stored(database) == (None, None)
+    assert measure()
+    assert stored(database) != ([], [])
 
 
 @pytest.mark.parametrize(("votes", "tied"), [(None, False), (1, True), (5, True), (6, False)])

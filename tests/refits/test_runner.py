@@ -118,6 +118,20 @@ def test_what_a_lost_worker_left_is_marked_by_the_next(
         assert find_refit(conn, following).state == "done"
 
 
+def test_a_lost_worker_that_wakes_does_not_end_its_refit_again(
+    database: Database, stored_crowd: None, runner: RefitRunner, run_refit: DoRefit, around_fits: Around
+) -> None:
+    def freeze(_: Callable[[], FitOutput]) -> FitOutput:
+        with database.begin() as conn:
+            conn.execute(update(leases).values(expires_at=func.clock_timestamp()))
+        assert RefitRunner(database, lease_seconds=30).run_next(scheduled=False) is None
+        raise NoCommonRankingError("a reason to ask an admin")
+
+    around_fits(freeze)
+    ended = run_refit()
+    assert (ended.state, ended.detail) == ("failed", "worker lost")
+
+
 def test_runners_that_race_publish_each_request_once(
     database: Database, stored_crowd: None, fit_process: FitProcess
 ) -> None:

@@ -205,6 +205,8 @@ def test_several_are_decided_on_at_once(ask: Ask, assert_problem: Ask, found: As
     assert ask("POST", undo, scope="review").status_code == 201
     assert standings(ask, "flip 12", "flip 13", "honest 2") == ["flagged", "flagged", "active"]
     assert_problem(ask("POST", path, json={**body, "annotators": []}), 422, "invalid")
+    thrice = assert_problem(ask("POST", path, json={**body, "annotators": [ids[0], ids[1], ids[0]]}), 422, "invalid")
+    assert [error["pointer"] for error in thrice["errors"]] == ["/annotators"]
     assert_problem(ask("POST", path, json={**body, "annotators": [str(uuid4())]}), 404, "not-found")
     assert_problem(ask("GET", "/reviews/impact"), 422, "invalid")
     assert_problem(ask("GET", "/reviews/impact?annotator=nobody"), 404, "not-found")

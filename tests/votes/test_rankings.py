@@ -4,11 +4,15 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from httpx import Client
 
 from app.database.engine import Database
 from app.models.queries import read_model_names
 from app.policy.schemas import Policy
 from app.refits.load import load_fit_input
+from app.refits.queries import list_rules
+from app.review.queue import queue_state
+from app.snapshots.service import find_snapshot
 from app.votes.arrays import VoteArrays, read_votes
 from tests.fixtures.crowds import RANK_EVERYTHING
 
@@ -87,7 +91,7 @@ def test_it_is_retracted_as_one(ask: Ask, read: Ask, target: str) -> None:
 
 
 def test_it_counts_once_for_the_limit_of_votes_and_for_the_quota(
-    ask: Ask, database: Database, run_refit: Ask, store_policy: Ask
+    ask: Ask, client: Client, database: Database, run_refit: Ask, store_policy: Ask
 ) -> None:
     votes = [{**BEST_OF_FOUR, "annotator": who} for who in ("ann", "bob") for _ in range(4)]
     ask("POST", "/votes/batch", json={"votes": [*votes, {**votes[0], "ranking": [["m1"], ["m2"]]}]})
@@ -97,7 +101,15 @@ def test_it_counts_once_for_the_limit_of_votes_and_for_the_quota(
     assert {one["annotator"]: (one["votes"], one["standing"]) for one in shown} == {
         "ann": (5, "active"), "bob": (4, "pending"),
     }  # fmt: skip
-    account = ask("GET", "/snapshots/1", scope="read").json()["diagnostics"]["votes"]
+    diagnostics = ask("GET", "/snapshots/1", scope="read").json()["diagnostics"]
+    assert diagnostics["rankings"] == {"votes_read": 9, "votes_used": 5}
+    with database.read() as conn:
+        assert [read for _, read in list_rules(conn, limit=1)] == [9], "what shares of annotators' votes are of"
+        assert (queue_state(conn).votes_read, find_snapshot(conn).votes_read) == (9, 49)
+    said = "5 of 9 votes on record count, as 25 of 49 pairs"
+    for page in ("/", "/method"):
+        assert said in client.get(page).text
+    account = diagnostics["votes"]
     assert {name: account[name] for name in ("read", "used", "pending", "excluded")} == {
         "read": 49, "used": 25, "pending": 24, "excluded": 0,
     }  # fmt: skip

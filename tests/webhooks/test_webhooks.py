@@ -5,6 +5,7 @@ import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -16,6 +17,7 @@ from app.database.engine import Database
 from app.policy.service import current_policy
 from app.settings import Settings, WebhookSettings
 from app.snapshots.freshness import announce_stale_leaderboard
+from app.webhooks import delivery
 from app.webhooks.delivery import MAX_ATTEMPTS, Deliverer, pause_after
 from app.webhooks.queries import FIRST_PAUSE_SECONDS, MOST_STRETCHED
 
@@ -351,3 +353,33 @@ def test_pauses_grow_to_a_day() -> None:
     pauses = [pause_after(n) for n in range(1, MAX_ATTEMPTS)]
     for n, pause in enumerate(pauses):
         assert min(5 * 4**n, 86_400) <= pause <= 1.1 * min(5 * 4**n, 86_400)
+
+
+def test_an_attempt_that_lost_its_claim_gives_nothing_up(
+    ask: Ask,
+    subscribe: Ask,
+    receiver: Receiver,
+    deliverer: Deliverer,
+    database: Database,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another process claims the message while the first is frozen, and its attempt is the one that counts."""
+    really = delivery.attempt_delivery
+
+    async def freeze(*arguments: Any, **options: Any) -> Any:
+        monkeypatch.setattr(delivery, "attempt_delivery", really)
+        due_now(database)
+        with ThreadPoolExecutor(1) as threads:
+            assert threads.submit(Deliverer(database, allow_private=True).deliver_due).result() == 1
+        return await really(*arguments, **options)
+
+    hook = subscribe("board.stale")
+    ask("POST", f"/webhooks/{hook['id']}/test")
+    receiver.statuses = [503, 410]
+    monkeypatch.setattr(delivery, "attempt_delivery", freeze)
+    assert deliverer.deliver_due() == 1
+    found = ask("GET", f"/webhooks/{hook['id']}/deliveries").json()["items"][0]
+    assert (found["status"], found["attempts"], found["detail"]) == ("waiting", 2, "answered 503")
+    due_now(database)
+    assert deliverer.deliver_due() == 1
+    assert ask("GET", f"/webhooks/{hook['id']}/deliveries").json()["items"][0]["status"] == "delivered"

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import re
-import signal
 import sys
 from collections.abc import AsyncIterator
 from typing import Annotated
@@ -16,10 +15,10 @@ from rich.live import Live
 from app.cli.demo.screen import View, draw, summary
 from app.cli.demo.service import DemoFailedError, Service, demo_service, last_log_line, own_foreground
 from app.cli.demo.voters import MODEL_NAMES, Voters
+from app.cli.stopping import stop_signals
 
 POLICY = {"refit_interval_seconds": 3, "min_votes": 10}
 """What the demo changes, so that there is a leaderboard after a few seconds of votes."""
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 REFRESH_SECONDS = 1.0
 DURATION = re.compile(r"(\d+(?:\.\d+)?)(s|m|h)?")
 UNIT = {"s": 1.0, "m": 60.0, "h": 3600.0, None: 1.0}
@@ -49,20 +48,11 @@ def demo(
     temporary folder.
     """
     seconds = None if length is None else read_duration(length)
-    # While the service starts or stops there is no event loop; an exception stops what was started.
-    previous = {name: signal.signal(name, _interrupt) for name in ENDING}
     try:
         with own_foreground(), demo_service(port) as service:
             asyncio.run(_run(service, seconds=seconds, rate=rate, seed=seed))
     except KeyboardInterrupt:
         typer.echo("The demo was stopped.")
-    finally:
-        for name, handler in previous.items():
-            signal.signal(name, handler)
-
-
-def _interrupt(_number: int, _frame: object) -> None:
-    raise KeyboardInterrupt
 
 
 async def _run(service: Service, *, seconds: float | None, rate: float, seed: int) -> None:
@@ -73,7 +63,7 @@ async def _run(service: Service, *, seconds: float | None, rate: float, seed: in
         voters = Voters(client, seed=seed, votes_per_second=rate)
         _introduce(console, service, seconds)
         stop = asyncio.Event()
-        for name in ENDING:
+        for name in stop_signals():
             asyncio.get_running_loop().add_signal_handler(name, stop.set)
         voting = asyncio.create_task(voters.vote_until_cancelled())
         try:

@@ -29,6 +29,7 @@ from app.cli.progress import showing_stages
 from app.cli.tables import annotators_table, category_tables, elo_table, leaderboard_table, style_tables
 from app.errors import BadInputError
 from app.imports.formats import ReadOptions, VoteFile, join_vote_files, read_vote_file
+from app.imports.formats.joining import join_models, read_aliases
 from app.leaderboard.row_files import ROW_FILES
 from app.rating.errors import counted
 from app.rating.settings import DEFINITIONS, FlagRule, Interval, LoopSettings, SettingError, check_settings
@@ -127,6 +128,10 @@ def rate(
     criterion: Annotated[
         str, typer.Option(metavar="NAME", help="Rate by the votes on this question, of the column criterion.")
     ] = OVERALL,
+    alias: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=MODEL", help="Count the votes on one name for another model. Repeat it."),
+    ] = None,
     skip_invalid: Annotated[
         bool,
         typer.Option("--skip-invalid", help="Leave out invalid votes and count them, instead of refusing the file."),
@@ -169,6 +174,7 @@ def rate(
         features=features,
         by=by,
     )
+    aliases = read_aliases(alias or ())
     reading = ReadOptions(
         schema,
         annotator_column,
@@ -190,6 +196,7 @@ def rate(
         if votes.rejected and not skip_invalid:
             raise _refusal(votes)
         votes.require_category(by)
+        votes = join_models(votes, aliases)
         rating = rate_votes(votes, settings, read_seconds=read_seconds, stage=stages.stage)
     for note in votes.notes:
         typer.echo(f"note: {note}", err=True)
@@ -266,7 +273,9 @@ def _tables(rating: "OfflineRating", *, annotators: bool) -> list[RenderableType
     if annotators:
         parts += ["", annotators_table(rating.annotators)]
     counts, diagnostics = rating.votes, rating.diagnostics
-    footer = f"{counted(counts['read'], 'vote')} read, {counts['used']:,} used"
+    footer = f"{counted(counts['read'], 'vote')} read, {counts['votes_used' if counts['rankings'] else 'used']:,} used"
+    if counts["rankings"]:
+        footer += f", as {counts['used']:,} of {counted(counts['pairs_read'], 'pair')}"
     if counts["rejected"]:
         footer += f", {counts['rejected']:,} rejected"
     if diagnostics["log_likelihood"] is not None:
@@ -275,11 +284,17 @@ def _tables(rating: "OfflineRating", *, annotators: bool) -> list[RenderableType
     flagged = sum(row["standing"] in ("flagged", "excluded") for row in rating.annotators)
     if flagged:
         footer += f" · {flagged} of {counted(len(rating.annotators), 'annotator')} flagged or excluded (--annotators)"
-    per = [
-        f"{name} {each['mean']:,.1f} (median {each['median']:,g}, {each['least']:,g} to {each['most']:,g})"
-        for name, each in counts["per"].items()
-    ]
+    per = [f"{name} {_spread(each)}" for name, each in counts["per"].items()]
     warnings = [
         Text(f"warning: {notice['detail']} ({notice['code']})", style="yellow") for notice in diagnostics["warnings"]
     ]
-    return [*parts, "", footer, f"votes per {', per '.join(per)}", *warnings]
+    unit = "pairs" if counts["rankings"] else "votes"
+    spread = f"{unit} per {', per '.join(per)}"
+    if counts["rankings"]:
+        each = counts["votes_per_annotator"]
+        spread = f"votes per annotator {_spread(each)}; {spread}; a ranking of n models is one vote and n(n−1)/2 pairs"
+    return [*parts, "", footer, spread, *warnings]
+
+
+def _spread(each: dict[str, float]) -> str:
+    return f"{each['mean']:,.1f} (median {each['median']:,g}, {each['least']:,g} to {each['most']:,g})"

@@ -6,9 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from app.errors import BadInputError
 from app.imports.formats import VoteFile
 from app.imports.formats.indexing import encode
+from app.imports.formats.joining import look_alike_warnings
 from app.imports.formats.measures import read_features
 from app.rating.arrays import Floats
 from app.rating.errors import NoFiniteMaximumError, VotesError, counted
@@ -20,7 +23,7 @@ from app.rating.verdict.rows import annotator_rows, count, model_rows, rate_by_o
 from app.rating.verdict.style import control_style, lean_rows, style_rows
 from app.rating.votes.cells import Cells
 from app.rating.votes.indexed import IndexedVotes
-from app.rating.votes.spread import spread_votes
+from app.rating.votes.spread import spread_votes, summarise
 
 NAMED = 10
 """Annotators that an error names; there may be thousands."""
@@ -153,13 +156,17 @@ def _jointly(
     diagnostics = asdict(rating.diagnostics)
     used_interval = diagnostics.pop("interval")
     diagnostics["seconds"] = {**seconds, **rating.diagnostics.seconds}
-    diagnostics["warnings"] = [notice.named(votes.models) for notice in rating.diagnostics.warnings]
+    diagnostics["warnings"] = [
+        *(notice.named(votes.models) for notice in rating.diagnostics.warnings),
+        *_look_alikes(votes),
+    ]
+    rating_rows = annotator_rows(rating, votes.annotators)
     return OfflineRating(
         method=settings.method,
         settings={**_echo(settings, file), "interval": used_interval},
-        votes=_counts(file, cells, rating.votes_used),
+        votes=_counts(file, votes, cells, rating.votes_used, rating_rows),
         models=model_rows(rating, votes.models),
-        annotators=annotator_rows(rating, votes.annotators),
+        annotators=rating_rows,
         diagnostics=diagnostics,
         style=style,
         categories=categories,
@@ -222,7 +229,7 @@ def _by_order(
     return OfflineRating(
         method="elo",
         settings={**_echo(settings, file), **not_of_elo, "k": by_order.k},
-        votes=_counts(file, cells, by_order.votes_used),
+        votes=_counts(file, votes, cells, by_order.votes_used, by_order.annotators),
         models=by_order.models,
         annotators=by_order.annotators,
         diagnostics={
@@ -231,9 +238,14 @@ def _by_order(
             "converged": None,
             "components": by_order.components,
             "seconds": {**seconds, "fit": time.perf_counter() - started, "intervals": 0.0},
-            "warnings": [notice.named(votes.models) for notice in by_order.warnings],
+            "warnings": [*(notice.named(votes.models) for notice in by_order.warnings), *_look_alikes(votes)],
         },
     )
+
+
+def _look_alikes(votes: IndexedVotes) -> list[dict[str, Any]]:
+    number = np.bincount(np.concatenate([votes.model_a, votes.model_b]), minlength=len(votes.models))
+    return look_alike_warnings(dict(zip(votes.models, number.tolist(), strict=True)))
 
 
 def _echo(settings: OfflineSettings, file: VoteFile) -> dict[str, Any]:
@@ -252,7 +264,23 @@ def _echo(settings: OfflineSettings, file: VoteFile) -> dict[str, Any]:
     }
 
 
-def _counts(file: VoteFile, cells: Cells, used: float) -> dict[str, Any]:
+def _counts(
+    file: VoteFile, votes: IndexedVotes, cells: Cells, used: float, annotators: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Count records read, and pairs used, of which a ranking of n models has n(n-1)/2; and votes, a ranking as one.
+
+    `used` and `per` count pairs; `votes_used`, `rankings` and `votes_per_annotator` votes.
+    """
     left_out = {"rejected": file.rejected, "skipped": file.skipped, "duplicates": file.duplicates}
     per = {name: asdict(each) for name, each in spread_votes(cells).items()}
-    return {"read": file.rows_read, "used": count(used), **left_out, "per": per}
+    by_annotator = votes.rankings_by_annotator()
+    return {
+        "read": file.rows_read,
+        "used": count(used),
+        **left_out,
+        "per": per,
+        "rankings": int(file.records["ranked_names"].count()),
+        "votes_used": sum(row["votes"] for row in annotators if row["standing"] not in ("pending", "excluded")),
+        "pairs_read": len(votes.outcome),
+        "votes_per_annotator": per["annotator"] if by_annotator is None else asdict(summarise(by_annotator)),
+    }

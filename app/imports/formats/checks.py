@@ -18,8 +18,8 @@ from app.imports.formats.sources import RawBatch
 from app.imports.formats.timestamps import TIMESTAMP, DayOrder, parse_timestamps, timestamp_fault
 from app.imports.formats.values import parse_features, parse_metadata, parse_ranking, parse_tags
 from app.imports.formats.weights import read_weights, weight_fault
-from app.naming.names import name_error
-from app.votes.rules import IN_FUTURE, MAX_CLOCK_SKEW, MAX_CRITERION_LENGTH, OVERALL, WINNERS, pairs_of
+from app.naming.names import label_error, name_error
+from app.votes.rules import IN_FUTURE, MAX_CLOCK_SKEW, MAX_CRITERION_LENGTH, WINNERS, pairs_of, stated_criterion
 
 NAMES: tuple[Input, ...] = ("annotator", "model_a", "model_b", "battle_id", "criterion")
 OPTIONAL = (
@@ -167,7 +167,7 @@ def check_batch(
         "propensity",
         pl.when(pl.col("vote_id").str.contains(_UUID)).then("vote_id"),
         pl.when(pl.col("annotator_kind") != "").then("annotator_kind"),
-        pl.when(~pl.col("criterion").is_in(["", OVERALL])).then("criterion"),
+        pl.when(~pl.col("criterion").is_in(_overall(frame["criterion"]))).then("criterion"),
         "question", "cost", measures, rankings, weights,
         "row",
         *(() if form.kept else form.measures),
@@ -272,14 +272,19 @@ def _at(why: dict[int, str], height: int) -> pl.Series:
 
 def _bad_names(values: pl.Series, name: Input) -> _Broken:
     """Find invalid names; only battle_id and criterion may be missing."""
-    optional = name in ("battle_id", "criterion")
+    optional, check = name in ("battle_id", "criterion"), label_error if name == "criterion" else name_error
     suspects = values.filter(~values.str.contains(_PLAIN_NAME).fill_null(value=False)).unique()
-    bad = {text: fault for text in suspects if (fault := name_error(text or ""))}
+    bad = {text: fault for text in suspects if (fault := check(text or ""))}
     if optional:
         bad = {text: fault for text, fault in bad.items() if text}
     rows = values.is_in([text for text in bad if text is not None])
     rows = rows.fill_null(value=not optional)
     return _Broken(name, rows, lambda row: bad[values[row]])
+
+
+def _overall(criteria: pl.Series) -> list[str]:
+    """Return what stands for no criterion in a column."""
+    return ["", *(said for said in criteria.drop_nulls().unique() if stated_criterion(said) is None)]
 
 
 def _winner_fault(word: str | None, schema: Schema) -> str:

@@ -12,7 +12,7 @@ from app.errors import BadInputError, FieldError
 from app.imports.formats.checks import Checked
 from app.imports.formats.errors import NoVotesError
 from app.imports.formats.reading import ReadOptions, VoteReader
-from app.votes.rules import OVERALL, WINNERS, pairs_of
+from app.votes.rules import OVERALL, WINNERS, pairs_of, stated_criterion
 
 MAX_FAULTS = 1_000
 _MOST_NAMED = 50
@@ -178,6 +178,7 @@ def _by_criterion(votes: pl.DataFrame, criterion: str, path: Path) -> pl.DataFra
 
     Raises NoVotesError: there are votes, and none of them is by this criterion.
     """
+    criterion = stated_criterion(criterion) or OVERALL
     if criterion == OVERALL and not votes["criterion"].count():
         return votes
     said = votes["criterion"].fill_null(OVERALL)

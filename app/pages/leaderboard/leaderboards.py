@@ -18,6 +18,7 @@ from app.pages.leaderboard.rows import Axis, Row
 from app.rating.votes.features import SIDE
 from app.snapshots.queries import list_placed_models, list_snapshots
 from app.snapshots.schemas import LeaderboardMethod
+from app.snapshots.units import describe_counted
 from app.wording import change, listed, plural, points
 
 _ABOUT: dict[LeaderboardMethod, str] = {
@@ -70,6 +71,12 @@ class ShownLeaderboard:
     made: bool
     other: LeaderboardMethod | None
     before: int | None
+
+    @property
+    def counted(self) -> str:
+        """How many votes count in the snapshot, in all groups."""
+        snapshot = self.published.snapshot
+        return describe_counted(snapshot.votes_used, snapshot.votes_read, self.published.diagnostics.get("rankings"))
 
     @property
     def label(self) -> str:

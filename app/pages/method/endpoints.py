@@ -15,6 +15,7 @@ from app.rating.settings import Standing
 from app.snapshots.queries import count_standings
 from app.snapshots.schemas import Snapshot
 from app.snapshots.service import NoSnapshotError, find_snapshot
+from app.snapshots.units import describe_counted
 from app.wording import count, plural
 
 router = public_router()
@@ -58,11 +59,15 @@ def view_method(conn: Connection, snapshot: Snapshot) -> dict[str, Any]:
     policy, standings = find_policy(conn, snapshot.policy_version).settings, count_standings(conn, snapshot.id)
     diagnostics = snapshot.diagnostics
     votes = diagnostics.get("votes") or {}  # early versions noted none
+    used, read = votes.get("used", snapshot.votes_used), votes.get("read", snapshot.votes_read)
+    rankings = diagnostics.get("rankings")
     return {
         "snapshot": snapshot,
         "thresholds": policy,
-        "used": votes.get("used", snapshot.votes_used),
-        "read": votes.get("read", snapshot.votes_read),
+        "used": used,
+        "read": read,
+        "unit": "pairs" if rankings else "votes",
+        "counted": describe_counted(used, read, rankings),
         "left_out": [(votes[name], why) for name, why in _LEFT_OUT.items() if votes.get(name)],
         "standings": [(name, standings[name], meaning) for name, meaning in _STANDINGS.items()],
         "annotators": {name: found["annotators"] for name, found in standings.items()},

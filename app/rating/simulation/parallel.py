@@ -1,6 +1,6 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from typing import TypeVar
 
 Result = TypeVar("Result")
@@ -27,6 +27,7 @@ def map_seeds(
             report(done / len(seeds))
         return results
     # spawn: numba's and the linear algebra library's threads do not survive a fork
+    others = active_children()
     with ProcessPoolExecutor(min(processes, len(seeds)), mp_context=get_context("spawn")) as pool:
         futures = [pool.submit(work, seed) for seed in seeds]
         try:
@@ -35,5 +36,7 @@ def map_seeds(
                 report(done / len(seeds))
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
+            for child in set(active_children()).difference(others):
+                child.terminate()  # or the end would wait for the seeds under way
             raise
         return [future.result() for future in futures]

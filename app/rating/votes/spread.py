@@ -24,8 +24,9 @@ def spread_votes(cells: Cells) -> dict[str, VoteSpread]:
     pairs = pool_annotators(cells)
     of_model = sum_by(pairs.model_a, pairs.n, cells.n_models) + sum_by(pairs.model_b, pairs.n, cells.n_models)
     counts = {"annotator": cells.votes_by_annotator(), "model": of_model, "pair": pairs.n}
-    return {name: _summarise(each[each > 0]) for name, each in counts.items()}
+    return {name: summarise(each[each > 0]) for name, each in counts.items()}
 
 
-def _summarise(votes: Floats) -> VoteSpread:
+def summarise(votes: Floats) -> VoteSpread:
+    """Return the spread of these numbers of votes."""
     return VoteSpread(float(votes.mean()), float(np.median(votes)), float(votes.min()), float(votes.max()))

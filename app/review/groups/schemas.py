@@ -1,8 +1,8 @@
 import math
-from typing import Literal
+from typing import Annotated, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
 
 from app.annotators.schemas import Decision, DecisionRequest, DecisionTaken, FoundAnnotator
 from app.schemas import FrozenModel
@@ -52,10 +52,18 @@ class GroupDecisionRequest(DecisionRequest):
     )
 
 
+def _each_once(annotators: list[UUID]) -> list[UUID]:
+    if len(set(annotators)) < len(annotators):
+        raise ValueError("must have each annotator once")
+    return annotators
+
+
 class DecisionsRequest(DecisionRequest):
     """What to decide on several annotators, and why."""
 
-    annotators: list[UUID] = Field(min_length=1, max_length=MOST_AT_ONCE)
+    annotators: Annotated[list[UUID], AfterValidator(_each_once)] = Field(
+        min_length=1, max_length=MOST_AT_ONCE, description="Each once."
+    )
 
 
 class GroupDecision(BaseModel):

@@ -113,7 +113,11 @@ def test_verdicts_in_other_words(run_cli: RunCli) -> None:
     assert f"unknown verdicts: la droite = B {right} times" in refused.stderr
     for wrong in ("gauche", "gauche=", "=left", "gauche=links"):
         assert run_cli("rate", "french.csv", "--verdict", wrong).exit_code == 2
+    together = ("--verdict", "gauche=left, la droite = B=right")
+    assert rated(run_cli, "french.csv", *together)["models"] == rated(run_cli, "english.csv")["models"]
     assert run_cli("rate", "french.csv", *meant, "--verdict", "gauche=tie").exit_code == 2, "two meanings"
+    two = run_cli("rate", "french.csv", *meant, "--verdict", "x=left,x=right")
+    assert (two.exit_code, "two meanings" in two.stderr) == (2, True)
 
 
 def test_verdicts_of_named_columns_are_in_any_case(run_cli: RunCli) -> None:
@@ -130,3 +134,6 @@ def test_verdicts_of_named_columns_are_in_any_case(run_cli: RunCli) -> None:
         "La droite = b=right",
     )
     assert votes["votes"]["rejected"] == 0
+    named = ("rate", "label.csv", "--columns", "winner=Label")
+    two = run_cli(*named, "--verdict", "Gauche=left", "--verdict", "gauche=right", "--verdict", "la droite = b=right")
+    assert (two.exit_code, "two meanings" in two.stderr) == (2, True)

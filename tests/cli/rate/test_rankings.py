@@ -29,6 +29,12 @@ def test_a_ranking_counts_once_for_the_limit_of_votes(run_cli: RunCli, tmp_path:
     document = json.loads(run_cli(*arguments, 7).stdout)
     counts = document["votes"]
     assert (counts["read"], counts["used"], counts["duplicates"]) == (19, 96, 3)
+    assert [counts[name] for name in ("rankings", "votes_used", "pairs_read")] == [16, 16, 96]
+    each = counts["votes_per_annotator"]
+    assert (each["median"], counts["per"]["annotator"]["median"]) == (8, 48), "in votes, and in pairs"
+    shown = run_cli("rate", path, "--method", method, "--min-votes", 7).stdout
+    assert "19 votes read, 16 used, as 96 of 96 pairs" in shown
+    assert "votes per annotator 8.0 (median 8, 8 to 8); pairs per annotator 48.0" in " ".join(shown.split())
     assert {row["annotator"]: row["votes"] for row in document["annotators"]} == {"ann": 8, "bob": 8}
     assert [row["model"] for row in document["models"]] == ["a", "b", "c", "d"]
     refused = run_cli(*arguments, 8)

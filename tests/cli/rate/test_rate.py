@@ -43,6 +43,8 @@ def test_the_json_document(rate_json: Any, vote_file: Path) -> None:
     assert document["method"] == "am-elo"
     assert document["votes"] == {
         "read": 1503, "used": 1500, "rejected": 0, "skipped": 0, "duplicates": 0, "per": ANY,
+        "rankings": 0, "votes_used": 1500, "pairs_read": 1503,
+        "votes_per_annotator": document["votes"]["per"]["annotator"],
     }  # fmt: skip
     assert all(list(row) == MODEL_KEYS for row in document["models"])
     assert all(list(row) == ANNOTATOR_KEYS for row in document["annotators"])
@@ -292,6 +294,10 @@ def test_skip_invalid_counts_the_faulty_votes(rate_json: Any, vote_file: Path) -
         "skipped": 0,
         "duplicates": 0,
         "per": ANY,
+        "rankings": 0,
+        "votes_used": 1500,
+        "pairs_read": 1503,
+        "votes_per_annotator": ANY,
     }
 
 

@@ -219,10 +219,12 @@ def read_columns(text: str) -> dict[Input, str]:
 def read_verdicts(texts: Iterable[str]) -> dict[str, int]:
     """Return the outcome codes of the words that `gauche=left` and others name; a word may have = in it.
 
+    Several may stand in one text, between commas, where each of them names a verdict.
+
     Raises BadInputError.
     """
     verdicts: dict[str, int] = {}
-    for text in texts:
+    for text in (one for given in texts for one in _listed_verdicts(given)):
         word, _, meaning = text.rpartition("=")
         code = WORDS.get(meaning.strip().lower())
         if not word.strip() or "\x00" in word or code is None:
@@ -233,10 +235,21 @@ def read_verdicts(texts: Iterable[str]) -> dict[str, int]:
     return verdicts
 
 
+def _listed_verdicts(text: str) -> list[str]:
+    parts = text.split(",")
+    return parts if all(part.rpartition("=")[2].strip().lower() in WORDS for part in parts) else [text]
+
+
 def with_verdicts(schema: Schema, verdicts: Mapping[str, int]) -> Schema:
-    """Return a format that knows these outcome words too, with these codes."""
+    """Return a format that knows these outcome words too, with these codes.
+
+    Raises BadInputError: two words that are the same to the format have two meanings.
+    """
     if schema.derive is derive.from_name_or_word:  # in any case
-        verdicts = {word.lower(): code for word, code in verdicts.items()}
+        lower = {word.lower(): code for word, code in verdicts.items()}
+        if wrong := next((word for word, code in verdicts.items() if lower[word.lower()] != code), None):
+            raise BadInputError(f"verdict gives {wrong[:200]!r} two meanings: this format ignores case")
+        verdicts = lower
     return replace(schema, winners={**schema.winners, **verdicts}, no_vote=schema.no_vote - verdicts.keys())
 
 

@@ -1,0 +1,71 @@
+"""Models of a vote file that are joined under one name, and those that look as if they should be."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+import polars as pl
+
+from app.errors import BadInputError
+from app.imports.formats.whole import VoteFile
+from app.naming.look_alikes import find_look_alikes, quoted
+from app.wording import plural
+
+CODE = "look-alikes"
+
+
+def read_aliases(texts: Iterable[str]) -> dict[str, str]:
+    """Return the models that `gpt 4=GPT-4` and others name, by the other name; the last = divides them.
+
+    Raises BadInputError.
+    """
+    aliases: dict[str, str] = {}
+    for text in texts:
+        name, _, model = text.rpartition("=")
+        if not name or not model or name == model:
+            raise BadInputError(f"--alias must be NAME=MODEL, two names, is {text[:200]!r}")
+        if aliases.setdefault(name, model) != model:
+            raise BadInputError(f"--alias gives {name[:200]!r} two models")
+    if chained := aliases.keys() & aliases.values():
+        raise BadInputError(f"--alias names {min(chained)[:200]!r} as a model and as another name of one")
+    return aliases
+
+
+def join_models(file: VoteFile, aliases: Mapping[str, str]) -> VoteFile:
+    """Return the file with these models under their names; votes between two names of one model are left out.
+
+    Raises BadInputError: no vote names a model that has an alias here.
+    """
+    if not aliases:
+        return file
+    sides = [pl.col(side).replace(dict(aliases)) for side in ("model_a", "model_b")]
+    ranked = pl.col("ranked_names")
+    known = set(file.frame["model_a"]) | set(file.frame["model_b"])
+    if unknown := sorted(aliases.keys() - known):
+        raise BadInputError(f"the file has no model {unknown[0]!r}, which --alias names")
+    rankings = [None if text is None else _renamed(text, aliases) for text in file.records["ranked_names"]]
+    joined = file.records.with_columns(*sides, pl.Series("ranked_names", rankings, pl.String))
+    kept = joined.filter(pl.when(ranked.is_null()).then(pl.col("model_a") != pl.col("model_b")).otherwise(ranked != ""))
+    left_out = joined.height - kept.height
+    note = f"{plural(left_out, 'vote')} left out: between two names of one model, by --alias"
+    return replace(file, records=kept, notes=[*file.notes, *([note] if left_out else [])])
+
+
+def look_alike_warnings(votes: Mapping[str, float]) -> list[dict[str, object]]:
+    """Return a warning, as `RatingNotice.named` does, for the models that look the same.
+
+    `votes`: of each model.
+    """
+    found = find_look_alikes(votes)
+    if not found:
+        return []
+    options = " ".join(f"--alias {quoted(f'{name}={one.kept}')}" for one in found for name in one.others)
+    detail = f"models look the same: {'; '.join(map(str, found))}. If they are, add {options}"
+    return [{"code": CODE, "detail": detail, "models": [name for one in found for name in (one.kept, *one.others)]}]
+
+
+def _renamed(text: str, aliases: Mapping[str, str]) -> str:
+    """Return a ranking with these names; an empty text where a model would be in it twice."""
+    groups = [[aliases.get(name, name) for name in group] for group in json.loads(text)]
+    names = [name for group in groups for name in group]
+    return json.dumps(groups, ensure_ascii=False) if len(set(names)) == len(names) else ""
