@@ -3,8 +3,10 @@
 import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
+
+from cachetools import LRUCache
 
 from app.answers.queries import pool_version, read_pool
 from app.database.engine import Database
@@ -20,6 +22,7 @@ _REREAD_SECONDS = 60.0
 _FEWEST = 2
 _TRIES = 20
 _SAMPLED = 8
+_KEPT_LISTS = 4
 
 
 @dataclass(frozen=True)
@@ -56,12 +59,23 @@ class OfferedPrompt:
         return sum(one in known and other in known for one, other in seen) < size * (size - 1) // 2
 
 
-@dataclass(frozen=True)
 class AnswerPool:
-    """The prompts of one moment."""
+    """The prompts of one moment.
 
-    prompts: Sequence[PooledPrompt]
-    _offered: dict[Any, list[OfferedPrompt]] = field(default_factory=dict, compare=False)
+    What it offers for the last lists of candidates and categories is kept, four times the prompts at most. Belongs to
+    one thread.
+    """
+
+    def __init__(self, prompts: Sequence[PooledPrompt]) -> None:
+        self._prompts = prompts
+        self._offered: LRUCache[Any, list[OfferedPrompt]] = LRUCache(
+            _KEPT_LISTS * (len(prompts) + 1), getsizeof=lambda offered: len(offered) + 1
+        )
+
+    @property
+    def kept(self) -> int:
+        """The prompts of all the lists that are kept."""
+        return sum(map(len, self._offered.values()))
 
     def offer(self, models: tuple[int, ...], category: str | None) -> list[OfferedPrompt]:
         """Return the prompts of a category, None for all, to which two of these models have answers."""
@@ -71,7 +85,7 @@ class AnswerPool:
             wanted = set(models)
             all_of_them = (
                 OfferedPrompt(one, tuple(model for model in one.answers if model in wanted))
-                for one in self.prompts
+                for one in self._prompts
                 if category is None or one.named.get("category") == category
             )
             found = self._offered[key] = [one for one in all_of_them if len(one.model_ids) >= _FEWEST]
