@@ -19,6 +19,7 @@ pytest_plugins = [
     "tests.fixtures.environment",
     "tests.fixtures.application",
     "tests.fixtures.refits",
+    "tests.fixtures.rendering",
     "tests.fixtures.snapshots",
     "tests.fixtures.service",
     "tests.fixtures.loop",
