@@ -27,6 +27,7 @@ pytest_plugins = [
     "tests.fixtures.browser",
     "tests.fixtures.arena",
     "tests.fixtures.console",
+    "tests.fixtures.voting",
 ]
 
 gc.disable()  # until everything is imported and collected

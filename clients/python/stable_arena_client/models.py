@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description a621ce25d25b7e3f: make docs.
+# Written by clients/python/generate.py from the OpenAPI description a58b52b08a0cfa7b: make docs.
 
 from __future__ import annotations
 
@@ -659,6 +659,12 @@ class SealedVoteBody(BaseModel):
         str | None,
         Field(description="Key of the annotator that the battle was drawn for. Another one is refused."),
     ] = None
+    reveal: Annotated[
+        bool,
+        Field(
+            description="Whether the answer names the models. A vote that has not named them can be taken back for some seconds; sent again with true, it names them."
+        ),
+    ] = True
 
 
 class Skip(BaseModel):
