@@ -14,6 +14,8 @@ def test_what_is_offered_takes_a_bounded_part_of_the_memory() -> None:
             offered = pool.offer(candidates, category)
             assert len(offered) == {None: 50, "none": 0}.get(category, 25)
             assert all(one.model_ids == candidates for one in offered)
-        assert pool.kept <= 4 * 50
+        assert pool.kept <= 64 * 50
+    assert pool.offer((1, 2, 99), None)[3] == pool.offer((1, 2), None)[3], "made when it is looked at"
     assert pool.offer(models, None) is pool.offer(models, None), "what all ask for is made once"
-    assert AnswerPool([]).offer(models, None) == []
+    assert len(AnswerPool([]).offer(models, None)) == 0
+    assert len(pool.offer((1, 99), None)) == 0, "it takes two"
