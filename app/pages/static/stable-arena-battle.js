@@ -330,6 +330,7 @@
     }
 
     async #takeBack() {
+      if (!this.#undo) return;  // its time ended with the click
       const { battle } = this.#undo;
       this.#forget();
       try {
