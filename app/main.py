@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from fastapi import Depends, FastAPI
 
 import app as package
-from app.answers.rendering import provide_rendered_texts
+from app.answers.rendered import provide_renderings
 from app.api.dependencies import provide_request_slots, refuse_unknown_parameters
 from app.api.openapi import install_openapi, operation_id
 from app.api.problems import install_problem_handlers
@@ -37,8 +37,9 @@ from app.votes.batches import provide_batches
 from app.votes.service import provide_vote_queue
 from app.worker import Worker
 
-# Connections for the queues of votes and battles, for keys, figures and leaderboards, and for the worker's threads.
-RESERVED_CONNECTIONS = 10
+# Connections for the queues of votes and battles, for keys, figures, leaderboards and answers as HTML, and for the
+# worker's threads.
+RESERVED_CONNECTIONS = 12
 
 PROVIDERS: tuple[Callable[[ProcessState], None], ...] = (
     provide_open_answers,
@@ -55,7 +56,7 @@ PROVIDERS: tuple[Callable[[ProcessState], None], ...] = (
     provide_vote_queue,
     provide_batches,
     provide_voters,
-    provide_rendered_texts,
+    provide_renderings,
     provide_battle_queue,
     provide_impacts,
     provide_previews,

@@ -10,6 +10,7 @@ from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.job import Job
 from apscheduler.schedulers.background import BackgroundScheduler
 
+from app.answers.rendered import RenderProcess, render_waiting
 from app.database.engine import Database
 from app.database.interruption import InterruptedWorkError, Interruption
 from app.database.notices import TICK_SECONDS, Notices, Subject
@@ -34,11 +35,11 @@ _LOOK_SECONDS = 5.0  # for what gives no notice: votes that make a refit due, an
 _ALERT_SECONDS = 60.0
 _CLEAN_SECONDS = 300.0
 _AGAIN_SECONDS = 1.0  # after a failure of the database, and at least until what is due
-_THREADS = ("refits", "charts", "alerts", "webhooks", "files", "cleaning")
+_THREADS = ("refits", "charts", "alerts", "webhooks", "files", "answers", "cleaning")
 
 
 class Worker:
-    """Does the background work: refits and what follows them, webhooks, imports, exports, pruning of old snapshots.
+    """Does the background work: refits and what follows them, webhooks, imports, exports, answers as HTML, pruning.
 
     Each kind of work has a thread, which looks whether there is something to do: at a notice, when APScheduler says
     that something is due, and at every tick. Any number of workers may share one database.
@@ -70,6 +71,7 @@ class Worker:
             lease_seconds=lease_seconds,
             process=ImportProcess(memory_bytes=settings.imports.memory_bytes, priority=0, prepare=prepare_child),
         )
+        self._rendering = RenderProcess(priority=0)
         self._exports = ExportRunner(database, lease_seconds=lease_seconds, keep_days=settings.exports.keep_days)
         retention = Retention(
             whole=timedelta(days=settings.retention.whole_days), daily=timedelta(days=settings.retention.daily_days)
@@ -92,6 +94,7 @@ class Worker:
         self._add_job(self.draw_charts, "charts", tick_seconds, "snapshots")
         self._webhook_job = self._add_job(self.deliver_webhooks, "webhooks", tick_seconds, "webhooks")
         self._file_job = self._add_job(self.run_files, "files", tick_seconds, "files")
+        self._add_job(self.render_answers, "answers", tick_seconds, "answers")
         self._add_job(self.announce_stale, "alerts", _ALERT_SECONDS)
         self._add_job(self.clean_up, "cleaning", _CLEAN_SECONDS)
 
@@ -115,6 +118,7 @@ class Worker:
         self._webhooks.stop()
         self._imports.stop()
         self._exports.stop()
+        self._rendering.stop()
         self._drawing.interrupt()
         self._pruner.stop()
         if self._scheduler.running:
@@ -179,6 +183,12 @@ class Worker:
             pass
         if self._imports.unfinished or self._exports.unfinished:  # another worker is at it, and may have died
             self._look_again(self._file_job, _LOOK_SECONDS)
+
+    def render_answers(self) -> int:
+        """Render the answers and prompts that wait; return how many."""
+        return render_waiting(
+            self._database, self._rendering, lease_seconds=self._lease_seconds, stopped=self._stopping.is_set
+        )
 
     def clean_up(self) -> None:
         """Drop files that are no longer needed, and prune old snapshots."""

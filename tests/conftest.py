@@ -19,6 +19,7 @@ pytest_plugins = [
     "tests.fixtures.environment",
     "tests.fixtures.application",
     "tests.fixtures.refits",
+    "tests.fixtures.rendering",
     "tests.fixtures.snapshots",
     "tests.fixtures.service",
     "tests.fixtures.loop",
@@ -26,6 +27,7 @@ pytest_plugins = [
     "tests.fixtures.browser",
     "tests.fixtures.arena",
     "tests.fixtures.console",
+    "tests.fixtures.voting",
 ]
 
 gc.disable()  # until everything is imported and collected

@@ -2,9 +2,12 @@
 
 import threading
 import time
+from array import array
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
+
+from cachetools import LRUCache
 
 from app.answers.queries import pool_version, read_pool
 from app.database.engine import Database
@@ -20,6 +23,7 @@ _REREAD_SECONDS = 60.0
 _FEWEST = 2
 _TRIES = 20
 _SAMPLED = 8
+_KEPT_OFFERS = 64
 
 
 @dataclass(frozen=True)
@@ -56,25 +60,54 @@ class OfferedPrompt:
         return sum(one in known and other in known for one, other in seen) < size * (size - 1) // 2
 
 
-@dataclass(frozen=True)
+class Offer(Sequence[OfferedPrompt]):
+    """The prompts to which two of some models have answers, made one by one: a thousand offers may be alive at once."""
+
+    def __init__(self, prompts: Sequence[PooledPrompt], models: Collection[int], category: str | None) -> None:
+        self._prompts = prompts
+        self._wanted = wanted = frozenset(models)
+        self._places = array(
+            "I",
+            (
+                place
+                for place, one in enumerate(prompts)
+                if category is None or one.named.get("category") == category
+                if sum(model in wanted for model in one.answers) >= _FEWEST
+            ),
+        )
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, place: int) -> OfferedPrompt:  # type: ignore[override]  # no part of it is asked for
+        one = self._prompts[self._places[place]]
+        return OfferedPrompt(one, tuple(model for model in one.answers if model in self._wanted))
+
+
 class AnswerPool:
-    """The prompts of one moment."""
+    """The prompts of one moment.
 
-    prompts: Sequence[PooledPrompt]
-    _offered: dict[Any, list[OfferedPrompt]] = field(default_factory=dict, compare=False)
+    What it offers for the last lists of candidates and categories is kept, 64 times the prompts at most. Belongs to
+    one thread.
+    """
 
-    def offer(self, models: tuple[int, ...], category: str | None) -> list[OfferedPrompt]:
+    def __init__(self, prompts: Sequence[PooledPrompt]) -> None:
+        self._prompts = prompts
+        self._offered: LRUCache[Any, Offer] = LRUCache(
+            _KEPT_OFFERS * (len(prompts) + 1), getsizeof=lambda offer: len(offer) + 1
+        )
+
+    @property
+    def kept(self) -> int:
+        """The prompts of all offers that are kept."""
+        return sum(map(len, self._offered.values()))
+
+    def offer(self, models: tuple[int, ...], category: str | None) -> Offer:
         """Return the prompts of a category, None for all, to which two of these models have answers."""
         key = (models, category)
         found = self._offered.get(key)
         if found is None:
-            wanted = set(models)
-            all_of_them = (
-                OfferedPrompt(one, tuple(model for model in one.answers if model in wanted))
-                for one in self.prompts
-                if category is None or one.named.get("category") == category
-            )
-            found = self._offered[key] = [one for one in all_of_them if len(one.model_ids) >= _FEWEST]
+            found = self._offered[key] = Offer(self._prompts, models, category)
         return found
 
 

@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, Connection, Row, RowMapping, and_, func, select, text, update
 
 from app.answers.measures import measure_answer
-from app.database.tables import answers, models, prompts
+from app.database.tables import answers, metadata, models, prompts
 
 _LOCK = 7_203_118_559_410_662_201  # a number of our own among PostgreSQL's advisory locks
 _ADD_PROMPTS = """
@@ -43,11 +43,20 @@ FROM unnest(%(prompt_id)b::int[], %(model_id)b::int[], %(text)b::text[], %(measu
      AS n(prompt_id, model_id, text, measures)
 """
 
-_TEXTS = "SELECT id, text FROM {} WHERE id = ANY(%(ids)b::bigint[])"  # IN is several times as slow in SQLAlchemy
+# A long text is stored apart from its row: what is not wanted is not read. IN is several times as slow in SQLAlchemy.
+_TEXTS = """
+SELECT id, CASE WHEN NOT %(html)s OR html IS NULL THEN text END, CASE WHEN %(html)s THEN html END
+FROM {} WHERE id = ANY(%(ids)b::bigint[])
+"""
+_SHOWN = """
+SELECT m.name, a.id, CASE WHEN a.html IS NULL THEN a.text END, a.html
+FROM answers AS a JOIN models AS m ON m.id = a.model_id JOIN prompts AS p ON p.id = a.prompt_id
+WHERE p.public_id = %(prompt)s AND a.withdrawn_at IS NULL ORDER BY m.name
+"""
 
 Pair = tuple[int, int]
 """The numbers of a prompt and a model."""
-Texts = dict[int, str]
+TextTable = Literal["prompts", "answers"]
 
 
 class PromptRow(NamedTuple):
@@ -58,6 +67,15 @@ class PromptRow(NamedTuple):
     language: str | None
     category: str | None
     reference: str | None
+
+
+class StoredText(NamedTuple):
+    """A prompt or an answer: its text, its HTML, or both."""
+
+    table: TextTable
+    id: int
+    text: str | None
+    html: str | None = None
 
 
 def lock_answers(conn: Connection) -> None:
@@ -186,8 +204,38 @@ def read_pool(conn: Connection) -> Sequence[Row[Any]]:
     return conn.execute(statement).all()
 
 
-def read_texts(conn: Connection, prompt_ids: Collection[int], answer_ids: Collection[int]) -> tuple[Texts, Texts]:
-    """Return the texts of prompts and those of answers, by number, withdrawn ones too."""
-    asked = conn.exec_driver_sql(_TEXTS.format("prompts"), {"ids": list(prompt_ids)})
-    answered = conn.exec_driver_sql(_TEXTS.format("answers"), {"ids": list(answer_ids)})
-    return {row.id: row.text for row in asked}, {row.id: row.text for row in answered}
+def read_texts(conn: Connection, table: TextTable, ids: Collection[int], *, html: bool) -> dict[int, StoredText]:
+    """Return texts by number, withdrawn ones too; with `html` their HTML, and the text only where there is none."""
+    rows = conn.exec_driver_sql(_TEXTS.format(table), {"ids": list(ids), "html": html})
+    return {row[0]: StoredText(table, *row) for row in rows}
+
+
+def read_shown(conn: Connection, prompt_id: UUID) -> tuple[StoredText, list[tuple[str, StoredText]]]:
+    """Return a prompt and, by model, the answers to it that may be shown, as HTML where it is there."""
+    number = conn.execute(select(prompts.c.id).where(prompts.c.public_id == prompt_id)).scalar_one()
+    rows = conn.exec_driver_sql(_SHOWN, {"prompt": prompt_id})
+    asked = read_texts(conn, "prompts", [number], html=True)[number]
+    return asked, [(model, StoredText("answers", *row)) for model, *row in rows]
+
+
+def list_unrendered(conn: Connection, limit: int) -> list[StoredText]:
+    """Return texts without HTML, those of prompts first."""
+    found = list[StoredText]()
+    for table in get_args(TextTable):
+        statement = f"SELECT id, text FROM {table} WHERE html IS NULL ORDER BY id LIMIT %(limit)s"  # noqa: S608  of ours
+        rows = conn.exec_driver_sql(statement, {"limit": limit - len(found)})
+        found += [StoredText(table, *row) for row in rows]
+    return found
+
+
+def find_html(conn: Connection, one: StoredText) -> str | None:
+    """Return a text's HTML; None if it is not rendered."""
+    c = metadata.tables[one.table].c
+    known: str | None = conn.execute(select(c.html).where(c.id == one.id)).scalar_one()
+    return known
+
+
+def store_html(conn: Connection, one: StoredText, html: str) -> None:
+    """Store a text's HTML, unless another process has."""
+    table = metadata.tables[one.table]
+    conn.execute(update(table).where(table.c.id == one.id, table.c.html.is_(None)).values(html=html))

@@ -5,14 +5,12 @@ script, no style, no id, no image. What looks like an image becomes a link, so t
 """
 
 import html
-import sys
-import threading
+import signal
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple, NoReturn
 from xml.etree import ElementTree as ET
 
 import nh3
-from cachetools import LRUCache
 from latex2mathml.converter import convert_to_element
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
@@ -24,8 +22,6 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
-
-from app.state import ProcessState
 
 _MATH = {
     "math", "merror", "mfrac", "mi", "mmultiscripts", "mn", "mo", "mover", "mpadded", "mphantom", "mprescripts",
@@ -54,7 +50,6 @@ _LANGUAGES = {
 }  # fmt: skip
 _LONGEST_CODE = 20_000  # characters; a longer block is shown without colours
 _LONGEST_FORMULA = 1_000
-_KEPT_BYTES = 32 * 1024**2
 _BELOW_THE_PAGE = 3  # levels: an answer's first heading is below those of the page
 
 _FORMATTER = HtmlFormatter(nowrap=True)
@@ -72,28 +67,47 @@ def render_markdown(text: str) -> str:
     )
 
 
-class RenderedTexts:
-    """Texts that were rendered lately, by a key that always stands for the same text."""
-
-    def __init__(self) -> None:
-        self._kept: LRUCache[tuple[str, int], str] = LRUCache(_KEPT_BYTES, getsizeof=sys.getsizeof)
-        self._lock = threading.Lock()
-
-    def render(self, key: tuple[str, int], text: str) -> str:
-        """Return a text as HTML."""
-        with self._lock:
-            known = self._kept.get(key)
-        if known is None:
-            known = render_markdown(text)
-            if len(known) <= _KEPT_BYTES // 8:
-                with self._lock:
-                    self._kept[key] = known
-        return known
+MOST_HTML = 500_000
+"""Characters: five times as many as the longest text has. A page of formulas grows twentyfold."""
 
 
-def provide_rendered_texts(state: ProcessState) -> None:
-    """Hold the texts that were rendered lately."""
-    state[RenderedTexts] = RenderedTexts()
+class Rendered(NamedTuple):
+    """A text as HTML and, where that is its source, why."""
+
+    html: str
+    refusal: str | None = None
+
+
+class _TookTooLong(BaseException):  # code that catches every Exception must not catch it
+    pass
+
+
+def render_within(text: str, seconds: float) -> Rendered:
+    """Return Markdown as HTML; its source where that takes more processor time, or becomes longer, than it may.
+
+    In the main thread of a process that does nothing else: the time is the process's.
+    """
+    signal.signal(signal.SIGVTALRM, _end)
+    try:
+        signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+        try:
+            made = render_markdown(text)
+        finally:
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    except _TookTooLong:
+        return show_source(text, f"it takes more than {seconds:g} seconds")
+    except Exception as error:  # noqa: BLE001  a text that a library fails on must not hold up the others
+        return show_source(text, repr(error)[:200])
+    return Rendered(made) if len(made) <= MOST_HTML else show_source(text, f"its HTML has {len(made):,} characters")
+
+
+def show_source(text: str, refusal: str) -> Rendered:
+    """Return a text as it was written, as HTML."""
+    return Rendered(f'<pre tabindex="0"><code>{html.escape(text, quote=False)}</code></pre>\n', refusal)
+
+
+def _end(*_: object) -> NoReturn:
+    raise _TookTooLong
 
 
 def _highlight(code: str, language: str, _: str) -> str:

@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from app.answers import queries as store
-from app.answers.queries import Pair, PromptRow
+from app.answers.queries import Pair, PromptRow, StoredText
 from app.answers.schemas import (
     Answer,
     AnswerCounts,
@@ -21,6 +21,7 @@ from app.answers.schemas import (
 )
 from app.api.problems import invalid_input
 from app.audit import service as audit
+from app.database.notices import notify
 from app.errors import FieldError, NotFoundError
 from app.models.service import find_model
 from app.naming.service import resolve_models
@@ -68,6 +69,8 @@ def record_answers(conn: Connection, given: Sequence[NewAnswer], *, replace: boo
         if status in ("created", "replaced"):
             known[pair], texts[pair] = digest, one.answer
     store.add_answers(conn, texts, replaced=texts.keys() & stored.keys())
+    if texts:
+        notify(conn, "answers")  # they are to be rendered
     return AnswerCounts(prompts=new_prompts, **counts)
 
 
@@ -116,6 +119,11 @@ def find_prompt(conn: Connection, prompt_id: UUID) -> PromptWithAnswers:
         raise NotFoundError(f"there is no prompt {prompt_id}")
     shown = [Answer.model_validate(dict(one)) for one in store.list_answers(conn, prompt_id)]
     return PromptWithAnswers.model_validate({**row, "shown": shown})
+
+
+def find_shown(conn: Connection, prompt_id: UUID) -> tuple[StoredText, list[tuple[str, StoredText]]]:
+    """Return a prompt on record and, by model, the answers to it that may be shown, as those see them who vote."""
+    return store.read_shown(conn, prompt_id)
 
 
 def report_coverage(conn: Connection) -> Coverage:

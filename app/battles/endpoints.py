@@ -3,10 +3,9 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Request, Response
-from fastapi.concurrency import run_in_threadpool
 from pydantic_core import to_json
 
-from app.answers.rendering import RenderedTexts
+from app.answers.rendered import Renderings
 from app.api.dependencies import ReadView, Transaction, require
 from app.api.idempotency import HEADER, documented_key, read_claim
 from app.api.openapi import documented_body
@@ -93,7 +92,7 @@ async def post_battle(
     if isinstance(asker, Voter) or asker.token_id is not None:
         receipt = await queue.submit(_submission_of_browser(battle, asker))
         assert receipt.shown is not None  # noqa: S101  it was asked for with answers
-        texts = await run_in_threadpool(receipt.shown.html, state[RenderedTexts])
+        texts = await state[Renderings].html_of(receipt.shown._asdict())
         return _respond(request, receipt, {**texts, "votes_left": receipt.votes_left})
     if battle.annotator is None:
         raise invalid_input((FieldError("/annotator", "is required"),))
@@ -108,18 +107,18 @@ def _submission_of_browser(battle: NewBattle, asker: Caller | Voter) -> Submissi
     chosen = [name for name in ("candidates", "tags", "category") if getattr(battle, name)]
     if isinstance(asker, Voter):
         chosen += ["annotator"] if battle.annotator is not None else []
-        drawn, submission = asker.category, partial(Submission, api_key_id=None, voter=asker)
+        drawn, submission = asker.category, partial(Submission, api_key_id=None, voter=asker, browser=True)
     else:
         if battle.annotator is None or not asker.may_vote_as(battle.annotator):
             raise ForeignAnnotatorError("this ingest token is bound to one annotator: state it as `annotator`")
-        drawn, submission = None, partial(Submission, api_key_id=asker.key_id)
+        drawn, submission = None, partial(Submission, api_key_id=asker.key_id, browser=True)
     if chosen:
         raise invalid_input(tuple(FieldError(f"/{name}", "is not for a browser to choose") for name in chosen))
     return submission(battle.model_copy(update={"answers": True, "category": drawn}))
 
 
 def _respond_to_backend(request: Request, receipt: BattleReceipt) -> Response:
-    texts = {} if receipt.shown is None else receipt.shown.markdown()
+    texts = {} if receipt.shown is None else {name: one.text for name, one in receipt.shown._asdict().items()}
     return _respond(request, receipt, {"left": receipt.left, "right": receipt.right, **texts})
 
 
@@ -168,12 +167,12 @@ def undo_vote(
     token_battle: TokenBattle,
     conn: Transaction,
 ) -> UndoneVote:
-    """Take a vote back within some seconds after it was cast: a slip of the finger.
+    """Take a vote back within some seconds after it was cast with `reveal` false: a slip of the finger.
 
-    The vote is retracted; the battle takes no other, and the vote counts towards the limit of an invitation: it has
-    revealed the models. Taking it back again changes nothing. Needs scope `ingest` or, in the body, the battle's
-    `token`. Problems: `not-authenticated`, `scope-missing`; `forged-token`, also for the token
-    of another battle; `not-found`; `conflict` for a battle without a vote; `undo-too-late`.
+    The vote is retracted; the battle takes no other, and the vote counts towards the limit of an invitation. Taking it
+    back again changes nothing. Needs scope `ingest` or, in the body, the battle's `token`. Problems:
+    `not-authenticated`, `scope-missing`; `forged-token`, also for the token of another battle; `not-found`; `conflict`
+    for a battle without a vote; `models-revealed` for a vote that has named the models; `undo-too-late`.
     """
     if token_battle is not None:
         service.require_own_token(token_battle, battle_id)

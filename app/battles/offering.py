@@ -36,11 +36,15 @@ class TooFewModelsError(ConflictError):
 
 
 class Submission(NamedTuple):
-    """A battle that is asked for: with an API key, or by a person who votes on the answers that lie here."""
+    """A battle that is asked for: with an API key, or by a person who votes on the answers that lie here.
+
+    `browser`: whether a browser asks, which shows HTML.
+    """
 
     battle: NewBattle
     api_key_id: UUID | None
     voter: Voter | None = None
+    browser: bool = False
 
     @property
     def annotator(self) -> int | str:
@@ -166,7 +170,8 @@ def offer_battles(
         pools[place] = PairTakenError("another battle of this moment shows this prompt and pair: ask again")
     for (annotator_id, _), voter in sorted(voters.items(), key=lambda item: item[0]):
         hold_to_limit(conn, voter, annotator_id)
-    shown = read_shown(conn, list(rows.values()))
+    browsers = {row.id for place, row in rows.items() if submissions[place].browser}
+    shown = read_shown(conn, list(rows.values()), browsers)
     return [
         pool if isinstance(pool, StableArenaError) else _receipt(rows[place], one, prepared, expires_at, shown)
         for place, (one, pool) in enumerate(zip(submissions, pools, strict=True))

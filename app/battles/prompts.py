@@ -4,13 +4,13 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import NamedTuple
 from uuid import UUID
 
 from sqlalchemy import Connection, func, select, text
 
 from app.answers.pool import OfferedPrompt, Pair, Seen
-from app.answers.queries import read_texts
-from app.answers.rendering import RenderedTexts
+from app.answers.queries import StoredText, read_texts
 from app.battles.queries import BattleRow
 from app.database.tables import annotators, battles
 from app.errors import ConflictError, GoneError, UnavailableError
@@ -63,24 +63,12 @@ class VotesUsedUpError(GoneError):
     title = "All votes of the invitation are cast"
 
 
-@dataclass(frozen=True)
-class ShownTexts:
-    """What a battle shows: the prompt and both answers as Markdown, each with a number that stands for its text."""
+class ShownTexts(NamedTuple):
+    """What a battle shows, named as its answer names them: the prompt and both answers."""
 
-    prompt: tuple[int, str]
-    left: tuple[int, str]
-    right: tuple[int, str]
-
-    def markdown(self) -> dict[str, str]:
-        """Return the texts as an answer to a backend has them."""
-        return {"prompt": self.prompt[1], "left_answer": self.left[1], "right_answer": self.right[1]}
-
-    def html(self, rendered: RenderedTexts) -> dict[str, str]:
-        """Return the texts as an answer to a browser has them."""
-        prompt, *sides = ("prompt", self.prompt), ("answer", self.left), ("answer", self.right)
-        names = ("prompt", "left_answer", "right_answer")
-        texts = (rendered.render((kind, number), source) for kind, (number, source) in (prompt, *sides))
-        return dict(zip(names, texts, strict=True))
+    prompt: StoredText
+    left_answer: StoredText
+    right_answer: StoredText
 
 
 @dataclass
@@ -153,16 +141,19 @@ def hold_to_limit(conn: Connection, voter: Voter, annotator_id: int) -> None:
     conn.execute(_CLOSE, {"annotator": annotator_id, "invitation": voter.invitation_id, "kept": kept})
 
 
-def read_shown(conn: Connection, rows: Sequence[BattleRow]) -> Mapping[UUID, ShownTexts]:
-    """Return what the battles show that show something."""
-    shown = [row for row in rows if row.prompt_id is not None]
-    if not shown:
-        return {}
-    sides = {number for row in shown for number in (row.left_answer_id, row.right_answer_id) if number is not None}
-    asked, answered = read_texts(conn, {row.prompt_id for row in shown if row.prompt_id is not None}, sides)
-    found = {}
-    for row in shown:
-        assert row.prompt_id and row.left_answer_id and row.right_answer_id  # noqa: S101, PT018  all three or none
-        prompt, left, right = row.prompt_id, row.left_answer_id, row.right_answer_id
-        found[row.id] = ShownTexts((prompt, asked[prompt]), (left, answered[left]), (right, answered[right]))
+def read_shown(conn: Connection, rows: Sequence[BattleRow], browsers: Collection[UUID]) -> Mapping[UUID, ShownTexts]:
+    """Return what the battles show that show something, to browsers as HTML."""
+    found: dict[UUID, ShownTexts] = {}
+    for html in (False, True):
+        shown = [row for row in rows if row.prompt_id is not None and (row.id in browsers) == html]
+        if not shown:
+            continue
+        sides = {number for row in shown for number in (row.left_answer_id, row.right_answer_id) if number is not None}
+        asked = read_texts(conn, "prompts", {row.prompt_id for row in shown if row.prompt_id is not None}, html=html)
+        answered = read_texts(conn, "answers", sides, html=html)
+        for row in shown:
+            assert row.prompt_id and row.left_answer_id and row.right_answer_id  # noqa: S101, PT018  all three or none
+            found[row.id] = ShownTexts(
+                asked[row.prompt_id], answered[row.left_answer_id], answered[row.right_answer_id]
+            )
     return found

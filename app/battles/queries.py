@@ -122,13 +122,13 @@ def state_of() -> ColumnElement[str]:
 
 
 def lock_battle(conn: Connection, battle_id: UUID) -> RowMapping | None:
-    """Return a battle's `state, skip_reason, vote_id, ended_ago` (seconds), and lock it until the transaction ends.
+    """Return a battle's `state, skip_reason, vote_id, can_undo`, and lock it until the transaction ends.
 
-    None if there is none.
+    `can_undo`: whether the vote can be taken back; None for one that has revealed the models. None if there is none.
     """
     c = battles.c
-    ago = func.extract("epoch", func.clock_timestamp() - c.ended_at).label("ended_ago")
-    statement = select(state_of().label("state"), c.skip_reason, c.vote_id, ago).where(c.id == battle_id)
+    can_undo = (c.undo_until > func.clock_timestamp()).label("can_undo")
+    statement = select(state_of().label("state"), c.skip_reason, c.vote_id, can_undo).where(c.id == battle_id)
     return conn.execute(statement.with_for_update(key_share=True)).mappings().one_or_none()
 
 

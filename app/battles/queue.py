@@ -3,7 +3,7 @@ from dataclasses import replace
 from functools import partial
 from random import SystemRandom
 
-from app.answers.pool import AnswerPools, OfferedPrompt, choose_prompt, sample_prompts
+from app.answers.pool import AnswerPools, Offer, OfferedPrompt, choose_prompt, sample_prompts
 from app.api.group_commit import COMMIT_SIZE, GroupCommit
 from app.battles.drawing import BattleDraws
 from app.battles.histories import Histories
@@ -80,7 +80,7 @@ class BattleQueue(GroupCommit[Submission, BattleReceipt]):
         """Choose a prompt for each battle that is to show answers."""
         pool = self._pools.current()
         prompts: dict[int, OfferedPrompt | StableArenaError] = {}
-        offers: list[tuple[Submission, list[OfferedPrompt]]] = []
+        offers: list[tuple[Submission, Offer]] = []
         for one in asked:
             models = prepared.candidates[names_of(one.battle)]
             if isinstance(models, StableArenaError):

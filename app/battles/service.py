@@ -11,10 +11,7 @@ from app.battles import queries as store
 from app.battles.schemas import Battle, BattleState, BattleWithCandidates, SkippedBattle, SkipReason, UndoneVote
 from app.errors import ConflictError, FieldError, GoneError, NotFoundError
 from app.votes.retractions.service import take_back_vote
-from app.votes.sealed import BattleExpiredError
-
-UNDO_SECONDS = 15
-"""A page offers ten; the request may take a while."""
+from app.votes.sealed import UNDO_SECONDS, BattleExpiredError
 
 
 class BattleVotedError(ConflictError):
@@ -22,6 +19,13 @@ class BattleVotedError(ConflictError):
 
     code = "battle-voted"
     title = "The battle has its vote"
+
+
+class ModelsRevealedError(ConflictError):
+    """The vote has named the models: who knows them may not choose which votes stay."""
+
+    code = "models-revealed"
+    title = "The vote has revealed the models"
 
 
 class UndoTooLateError(GoneError):
@@ -52,14 +56,16 @@ def skip_battle(conn: Connection, battle_id: UUID, reason: SkipReason) -> Skippe
 def undo_vote(conn: Connection, battle_id: UUID) -> UndoneVote:
     """Retract the vote on a battle, if it was cast some seconds ago. A vote that was retracted already stays so.
 
-    Raises NotFoundError, ConflictError or UndoTooLateError.
+    Raises NotFoundError, ConflictError, ModelsRevealedError or UndoTooLateError.
     """
     locked = store.lock_battle(conn, battle_id)
     if locked is None:
         raise _unknown(battle_id)
     if locked["vote_id"] is None:
         raise ConflictError("the battle has no vote")
-    if locked["ended_ago"] > UNDO_SECONDS:
+    if locked["can_undo"] is None:
+        raise ModelsRevealedError("the vote has named the models: a reviewer can still retract it")
+    if not locked["can_undo"]:
         raise UndoTooLateError(f"a vote can be taken back for {UNDO_SECONDS} seconds: a reviewer can still retract it")
     take_back_vote(conn, locked["vote_id"])
     return UndoneVote(battle_id=battle_id, vote_id=locked["vote_id"])

@@ -20,7 +20,7 @@ from app.errors import UnavailableError
 
 log = structlog.get_logger()
 
-Subject = Literal["refits", "snapshots", "webhooks", "files", "everything"]
+Subject = Literal["refits", "snapshots", "webhooks", "files", "answers", "everything"]
 CHANNEL = "stable_arena"
 
 TICK_SECONDS = 30.0

@@ -1,6 +1,6 @@
 """What reviewers see: annotators' votes, appeals, and the newest snapshot's models and annotators."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -55,8 +55,9 @@ def list_votes(
     limit: int,
     before: UUID | None,
     contestants: Contestants = AS_RECORDED,
+    without: Collection[UUID] = (),
 ) -> Sequence[RowMapping]:
-    """Return the annotator's votes, the one recorded last first, those with an id below `before`.
+    """Return the annotator's votes, the one recorded last first, those with an id below `before`, `without` some.
 
     `id, battle_id, criterion, model_a_id, model_b_id, model_a, model_b, outcome, ranking, voted_at, received_at,
     imported, retracted, replaced`, with the models' current names, and the numbers of the models for which the votes
@@ -80,7 +81,7 @@ def list_votes(
         )
         .join_from(votes, model_a, model_a.c.id == c.model_a_id)
         .join(model_b, model_b.c.id == c.model_b_id)
-        .where(c.annotator_id == annotator_id)
+        .where(c.annotator_id == annotator_id, c.id.not_in(without))
         .order_by(c.id.desc())
         .limit(limit)
     )  # fmt: skip

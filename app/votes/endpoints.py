@@ -124,8 +124,9 @@ async def post_vote(caller: OptionalIngest, request: Request) -> Response:
     as one, by its `id`, and another order is another verdict.
 
     A vote on a sealed battle (`POST /battles`) has the battle's `token` in place of models and annotator, and the
-    answer reveals the models, `left` and `right`. The token counts once, also if the vote is retracted later. The same
-    verdict again answers 200.
+    answer reveals the models, `left` and `right`. With `reveal` false it does not, and the vote can be taken back for
+    15 seconds (`POST /battles/{battle_id}/undo`) or until it is sent again with `reveal`. The token counts once, also
+    if the vote is retracted later. The same verdict again answers 200.
 
     Needs scope `ingest`, an ingest token or the token of a battle. Problems: `not-authenticated`, `scope-missing`;
     `foreign-annotator` if the token is bound to another annotator; `malformed-body`, `media-type`, `body-too-large`,

@@ -18,13 +18,12 @@ from sqlalchemy import (
     func,
     literal_column,
     select,
+    update,
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
 from app.database.arrays import array_text
-from app.database.tables import (
-    votes,
-)
+from app.database.tables import battles, votes
 from app.snapshots.vote_sets import is_retracted, is_retracted_sql
 from app.votes.rules import CRITERION_TAG
 
@@ -229,9 +228,10 @@ ORDER BY v.sealed_battle_id, v.retracted, v.version DESC
 """.replace("{retracted}", is_retracted_sql("v.id"))
 _CAST_VERDICTS = """
 WITH answered AS (
-    UPDATE battles AS b SET vote_id = verdict.vote_id, ended_at = now()
-    FROM unnest(%(battles)b::uuid[], %(votes)b::uuid[], %(outcomes)b::smallint[])
-         AS verdict(battle_id, vote_id, outcome)
+    UPDATE battles AS b SET vote_id = verdict.vote_id, ended_at = now(),
+        undo_until = CASE WHEN NOT verdict.revealed THEN clock_timestamp() + make_interval(secs => %(undo)s) END
+    FROM unnest(%(battles)b::uuid[], %(votes)b::uuid[], %(outcomes)b::smallint[], %(revealed)b::bool[])
+         AS verdict(battle_id, vote_id, outcome, revealed)
     WHERE b.id = verdict.battle_id
     RETURNING b.id, b.vote_id, b.annotator_id, b.left_id, b.right_id, b.tags, b.api_key_id, verdict.outcome,
         b.left_answer_id, b.right_answer_id
@@ -259,11 +259,12 @@ class LockedBattle(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """A vote to add on a battle that is open."""
+    """A vote to add on a battle that is open, and whether it reveals the models."""
 
     battle_id: UUID
     vote_id: UUID
     outcome: int
+    revealed: bool
 
 
 class VerdictOnRecord(NamedTuple):
@@ -291,8 +292,21 @@ def find_verdicts(conn: Connection, battle_ids: Collection[UUID]) -> dict[UUID, 
     }
 
 
-def insert_verdicts(conn: Connection, verdicts: Sequence[Verdict]) -> None:
+def insert_verdicts(conn: Connection, verdicts: Sequence[Verdict], *, undo_seconds: int) -> None:
     """Add votes on battles that are locked and open, and end the battles."""
-    battles, votes, outcomes = (list(column) for column in zip(*verdicts, strict=True))
-    values = {"battles": battles, "votes": votes, "outcomes": outcomes}
-    conn.exec_driver_sql(_CAST_VERDICTS, values)
+    columns = zip(("battles", "votes", "outcomes", "revealed"), zip(*verdicts, strict=True), strict=True)
+    values = {name: list(column) for name, column in columns}
+    conn.exec_driver_sql(_CAST_VERDICTS, {**values, "undo": undo_seconds})
+
+
+def end_undo(conn: Connection, battle_ids: Collection[UUID]) -> None:
+    """Let the votes on battles that are locked be taken back no longer."""
+    c = battles.c
+    conn.execute(update(battles).where(c.id.in_(battle_ids), c.undo_until.is_not(None)).values(undo_until=None))
+
+
+def read_undoable(conn: Connection, annotator_id: int) -> set[UUID]:
+    """Return the votes that an annotator can still take back: until then the annotator may not learn the models."""
+    c = battles.c
+    mine = (c.annotator_id == annotator_id, c.undo_until > func.clock_timestamp())
+    return {vote for vote in conn.execute(select(c.vote_id).where(*mine)).scalars() if vote is not None}

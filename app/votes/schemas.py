@@ -205,6 +205,11 @@ class SealedVoteBody(BaseModel):
     annotator: Name | None = Field(
         None, description="Key of the annotator that the battle was drawn for. Another one is refused."
     )
+    reveal: bool = Field(
+        True,
+        description="Whether the answer names the models. A vote that has not named them can be taken back for some "
+        "seconds; sent again with true, it names them.",
+    )
 
     @property
     def outcome(self) -> int:
@@ -235,7 +240,7 @@ class VoteReceipt:
     errors : the places that make it invalid
     replaces : the annotator's earlier vote whose place a created one has taken
     pairs : of models that a created ranking orders
-    left, right : names of the two models, which a vote on a sealed battle reveals
+    left, right : names of the two models, where a vote on a sealed battle reveals them
     """
 
     status: Status

@@ -12,13 +12,16 @@ from app.votes.queries import (
     LockedBattle,
     Verdict,
     VerdictOnRecord,
+    end_undo,
     find_verdicts,
     insert_verdicts,
     lock_battles,
 )
-from app.votes.schemas import SealedVoteBody, VoteReceipt
+from app.votes.schemas import SealedVoteBody, Status, VoteReceipt
 
-RETRACTED = "the vote on the battle was retracted after it had revealed the models: ask for another battle"
+UNDO_SECONDS = 15
+"""How long a vote can be taken back that has not revealed the models. A page offers ten; the request takes a while."""
+RETRACTED = "the vote on the battle was retracted, and the battle takes no other: ask for another battle"
 
 
 class BattleExpiredError(GoneError):
@@ -41,8 +44,8 @@ def cast_sealed_votes(
     """Record votes on sealed battles and return what became of each, in order; an error for one that is refused.
 
     A battle takes one vote. The same verdict again is a duplicate, another one a conflict: the policy's `on_conflict`
-    does not apply. Each receipt that is no conflict reveals the models, so a retracted vote is not cast anew: that is a
-    conflict too. Needs a READ COMMITTED transaction.
+    does not apply. A receipt that is no conflict reveals the models, unless the vote wants to be able to be taken back.
+    A retracted vote is not cast anew: that is a conflict too. Needs a READ COMMITTED transaction.
 
     `votes`: each with the battle of its token, which is genuine.
     `annotators`: raw key → number, for the annotators that the votes state and that are on record.
@@ -50,6 +53,7 @@ def cast_sealed_votes(
     battles = lock_battles(conn, {battle_id for _, battle_id in votes})
     on_record = find_verdicts(conn, {battle.id for battle in battles.values() if battle.vote_id is not None})
     verdicts: list[Verdict] = []
+    revealed_now = set[UUID]()
     results: list[VoteReceipt | StableArenaError] = []
     for vote, battle_id in votes:
         battle = battles.get(battle_id)
@@ -60,14 +64,18 @@ def cast_sealed_votes(
         if refusal := _refusal(vote, battle, annotators, voted=earlier is not None):
             results.append(refusal)
         elif earlier is not None:
-            results.append(_compare(vote, battle, earlier))
+            results.append(receipt := _compare(vote, battle, earlier))
+            if receipt.left is not None:
+                revealed_now.add(battle.id)
         else:
-            verdict = Verdict(battle.id, new_id(), vote.outcome)
+            verdict = Verdict(battle.id, new_id(), vote.outcome, vote.reveal)
             verdicts.append(verdict)
             on_record[battle.id] = VerdictOnRecord(verdict.vote_id, vote.outcome, retracted=False)
-            results.append(VoteReceipt("created", verdict.vote_id, left=battle.left, right=battle.right))
+            results.append(_receipt("created", verdict.vote_id, vote, battle))
     if verdicts:
-        insert_verdicts(conn, verdicts)
+        insert_verdicts(conn, verdicts, undo_seconds=UNDO_SECONDS)
+    if revealed_now:
+        end_undo(conn, revealed_now)
     return results
 
 
@@ -84,9 +92,14 @@ def _refusal(
     return BattleExpiredError("the battle has expired: ask for another one") if battle.expired else None
 
 
+def _receipt(status: Status, vote_id: UUID, vote: SealedVoteBody, battle: LockedBattle) -> VoteReceipt:
+    left, right = (battle.left, battle.right) if vote.reveal else (None, None)
+    return VoteReceipt(status, vote_id, left=left, right=right)
+
+
 def _compare(vote: SealedVoteBody, battle: LockedBattle, earlier: VerdictOnRecord) -> VoteReceipt:
     if earlier.retracted:
         return VoteReceipt("conflict", earlier.id, RETRACTED)
     if vote.outcome == earlier.outcome:
-        return VoteReceipt("duplicate", earlier.id, left=battle.left, right=battle.right)
+        return _receipt("duplicate", earlier.id, vote, battle)
     return VoteReceipt("conflict", earlier.id, "the annotator has voted in this battle already, with another verdict")

@@ -10,7 +10,9 @@ export interface StableArenaBattleElement extends HTMLElement {
 
 export interface StableArenaBattleEvents {
   shown: CustomEvent<{ battle_id: string }>;
-  voted: CustomEvent<{ battle_id: string; winner: "left" | "right" | "tie" | "bothbad"; left: string; right: string }>;
+  voted: CustomEvent<{ battle_id: string; winner: "left" | "right" | "tie" | "bothbad" }>;
+  /** Once the vote can no longer be taken back. */
+  revealed: CustomEvent<{ battle_id: string; left: string; right: string }>;
   skipped: CustomEvent<{ battle_id: string }>;
   undone: CustomEvent<{ battle_id: string }>;
   finished: CustomEvent<{ code: "nothing-left" | "votes-used-up" }>;

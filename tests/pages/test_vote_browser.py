@@ -47,12 +47,16 @@ def sides(page: Page) -> tuple[str, str]:
     return said[0].removeprefix("Left was "), said[1]
 
 
+def show_the_models(page: Page) -> None:
+    page.get_by_role("button", name="Show the models").press("Enter")
+    expect(status(page)).to_contain_text("Left was ")
+
+
 def cast_votes(page: Page, number: int) -> None:
     """Vote with the keys; the left one is better every time, until the models are known."""
     for count in range(number):
-        with page.expect_response(lambda response: response.url.endswith("/votes")) as answer:
+        with page.expect_response(lambda response: response.url.endswith("/votes") and response.status == 201):
             page.keyboard.press("1" if count % 2 else "2")
-        assert answer.value.status == 201
         expect(page.locator("[role=group] button").first).to_have_attribute("aria-disabled", "false")
 
 
@@ -131,9 +135,12 @@ def test_an_arena_in_an_afternoon(
         assert not any(model in sealed for model in MODELS)
         assert_fits_phone(page)
         left.tap()
-        expect(status(page)).to_contain_text("Left was ")
+        expect(status(page)).to_contain_text("Your vote is cast.")
+        assert not any(model in status(page).inner_text() for model in MODELS)
+        show_the_models(page)
         assert set(sides(page)) < set(MODELS)
         cast_votes(page, 19)
+        show_the_models(page)
         expect(page.get_by_role("heading", name="Your order so far")).to_be_visible()
         expect(page.locator("#mine tbody tr")).to_have_count(4)
         assert_accessible(page)
@@ -172,7 +179,8 @@ def test_by_the_keyboard_alone(page: Page, ask: Ask, database: Database) -> None
         expect(first).to_have_attribute("aria-disabled", "false")
         with page.expect_response(lambda response: response.url.endswith("/votes")):
             page.keyboard.press(key)
-        expect(status(page)).to_contain_text("Left was ")
+        said = "Your vote is cast." if key == "1" else "The battle before: Left was "
+        expect(status(page)).to_contain_text(said)
         expect(first).to_have_attribute("aria-disabled", "false")
     page.get_by_role("button", name="Undo").focus()
     page.keyboard.press("Enter")
@@ -209,7 +217,8 @@ def test_a_vote_that_the_network_lost_is_sent_again_and_counted_once(
 
     page.route("**/api/v1/votes", lose_the_first_answer)
     first.click()
-    expect(status(page)).to_contain_text("Left was ")
+    expect(status(page)).to_contain_text("Your vote is cast.")
+    show_the_models(page)
     assert lost == [201]
     with database.read() as conn:
         assert conn.execute(text("SELECT count(*) FROM votes")).scalar_one() == 1
@@ -244,7 +253,7 @@ def test_after_the_network_was_lost_one_can_try_again(
     with page.expect_response(battles):
         expect(left).to_have_attribute("aria-disabled", "false")
     left.press("Enter")
-    expect(status(page)).to_contain_text("Left was ")
+    expect(status(page)).to_contain_text("Your vote is cast.")
     expect(left).to_be_focused()
 
 

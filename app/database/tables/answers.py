@@ -1,7 +1,8 @@
 """Prompts and the models' answers to them, and the doors through which people vote on them.
 
-A row of answers never changes but once, when the answer is withdrawn. Replacing an answer withdraws it and adds another
-row, so that a battle names exactly the texts that were shown.
+The text of an answer never changes. Replacing an answer withdraws it and adds another row, so that a battle names
+exactly the texts that were shown. `html` is what voters see, and null until the text is rendered. A version that
+renders otherwise sets it to null.
 """
 
 from sqlalchemy import (
@@ -29,6 +30,8 @@ prompts = Table(
     Column("text", Text, nullable=False),
     *(Column(name, Text) for name in ("language", "category", "reference")),
     timestamp("created_at"),
+    Column("html", Text),
+    Index("ix_prompts_unrendered", "id", postgresql_where=text("html IS NULL")),
 )
 
 answers = Table(
@@ -41,6 +44,7 @@ answers = Table(
     Column("measures", JSONB),  # name → number; votes by token have those of both answers as features
     timestamp("created_at"),
     timestamp("withdrawn_at", nullable=True),
+    Column("html", Text),
     Index(
         "uq_answers_prompt_id_model_id",
         "prompt_id",
@@ -49,6 +53,7 @@ answers = Table(
         postgresql_where=text("withdrawn_at IS NULL"),
     ),
     Index("ix_answers_model_id", "model_id"),
+    Index("ix_answers_unrendered", "id", postgresql_where=text("html IS NULL")),
     Index("ix_answers_withdrawn_at", "withdrawn_at", postgresql_where=text("withdrawn_at IS NOT NULL")),
 )
 

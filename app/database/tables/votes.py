@@ -119,6 +119,7 @@ battles = Table(
     Column("prompt_id", Integer),
     *(Column(name, BigInteger) for name in ("left_answer_id", "right_answer_id")),
     Column("invitation_id", Uuid),
+    timestamp("undo_until", nullable=True),  # of a vote that has not revealed the models
     CheckConstraint("left_id <> right_id", name="two_models"),
     CheckConstraint("propensity > 0 AND propensity <= 1", name="propensity_is_a_probability"),
     CheckConstraint("skip_reason IN ('skip', 'identity_leaked', 'failed')", name="skip_reason_known"),

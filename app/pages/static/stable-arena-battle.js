@@ -1,10 +1,11 @@
 /* <stable-arena-battle service="https://arena.example" token="sav_…"></stable-arena-battle>
 
-   Shows a prompt and two answers, takes the verdict, says which models they were, and shows the next battle.
+   Shows a prompt and two answers, takes the verdict, and shows the next battle. It says which models they were once
+   the vote can no longer be taken back: after ten seconds, after the next verdict, or when one asks for it.
    token      of an invitation, or an ingest token that is bound to `annotator`
    annotator  with an ingest token: the key of the annotator
    service    where Stable Arena runs; by default where this file is from
-   Events: shown, voted, skipped, undone, finished, failed; they bubble. Colours and sizes are CSS variables, below. */
+   Events: shown, voted, revealed, skipped, undone, finished, failed; they bubble. Colours and sizes are CSS variables, below. */
 (() => {
   "use strict";
   if (typeof HTMLElement === "undefined" || customElements.get("stable-arena-battle")) return;
@@ -12,6 +13,7 @@
   const ORIGIN = document.currentScript ? new URL(document.currentScript.src).origin : location.origin;
   const UNDO_SECONDS = 10;
   const TRIES = 6;
+  const VOTED = "Your vote is cast.";
   const KEYS_OFF = "stable-arena-keys-off";
   const VERDICTS = [
     ["left", "1", "Left is better"], ["right", "2", "Right is better"], ["tie", "3", "Both are good"],
@@ -69,7 +71,7 @@
       kbd { display: none; }
     }`;
   const PAGE = `
-    <div class="said"><p role="status" tabindex="-1"></p><button type="button" class="undo" hidden>Undo</button><button type="button" class="again" hidden>Try again</button></div>
+    <div class="said"><p role="status" tabindex="-1"></p><button type="button" class="undo" hidden>Undo</button><button type="button" class="reveal" hidden>Show the models</button><button type="button" class="again" hidden>Try again</button></div>
     <div class="battle" hidden>
       <section class="prompt" part="prompt" aria-labelledby="p"><h2 id="p">Prompt</h2><div class="text" tabindex="0" role="region" aria-labelledby="p"></div></section>
       <div class="answers">
@@ -116,6 +118,7 @@
         group.append(button);
       }
       root.querySelector(".undo").addEventListener("click", () => this.#takeBack());
+      root.querySelector(".reveal").addEventListener("click", () => this.#reveal());
       root.querySelector(".again").addEventListener("click", () => { if (!this.#busy) this.#show(); });
       const keys = root.querySelector(".keys");
       keys.checked = !keysAreOff();
@@ -260,19 +263,19 @@
       if (this.#busy || !battle) return;
       this.#busy = true;
       this.#mark();
-      this.#forget();
+      const before = this.#settle();
       const skipped = verdict === "skip";
       let said = "Skipped.";
       try {
         const answer = skipped
           ? await this.#ask(`/battles/${battle.battle_id}/skip`, { reason: "skip", token: battle.token })
-          : await this.#ask("/votes", { token: battle.token, winner: verdict });
+          : await this.#ask("/votes", { token: battle.token, winner: verdict, reveal: false });
         if (battle !== this.#battle) return;  // another token has begun
         if (skipped) this.#emit("skipped", { battle_id: battle.battle_id });
         else {
-          said = `Left was ${answer.left}, right was ${answer.right}.`;
-          this.#offerUndo(battle);
-          this.#emit("voted", { battle_id: battle.battle_id, winner: verdict, left: answer.left, right: answer.right });
+          said = VOTED;
+          this.#offerUndo(battle, verdict);
+          this.#emit("voted", { battle_id: battle.battle_id, winner: verdict });
         }
       } catch (error) {
         if (battle !== this.#battle) return;
@@ -286,24 +289,48 @@
         said = `Not counted: ${error.message}.`;
         this.#emit("failed", { code: error.code, message: error.message });
       }
-      await this.#show(said);
+      const names = await before;
+      await this.#show(names ? `${said} The battle before: ${names}` : said);
     }
 
-    #offerUndo(battle) {
-      const button = this.shadowRoot.querySelector(".undo");
-      button.hidden = false;
-      this.#undo = { battle, timer: setTimeout(() => this.#forget(), UNDO_SECONDS * 1000) };
+    #choices() { return [...this.shadowRoot.querySelectorAll(".undo, .reveal")]; }
+
+    #offerUndo(battle, winner) {
+      for (const button of this.#choices()) button.hidden = false;
+      this.#undo = { battle, winner, timer: setTimeout(() => this.#reveal(), UNDO_SECONDS * 1000) };
     }
 
     #forget() {
       if (this.#undo) clearTimeout(this.#undo.timer);
       this.#undo = null;
-      const button = this.shadowRoot.querySelector(".undo");
-      if (this.shadowRoot.activeElement === button) this.shadowRoot.querySelector(".verdicts button").focus();
-      button.hidden = true;
+      for (const button of this.#choices()) {
+        if (this.shadowRoot.activeElement === button) this.shadowRoot.querySelector(".verdicts button").focus();
+        button.hidden = true;
+      }
+    }
+
+    /* Let the last vote stand, and return which models it was on: the same vote again names them. */
+    async #settle() {
+      if (!this.#undo) return "";
+      const { battle, winner } = this.#undo;
+      this.#forget();
+      try {
+        const { left, right } = await this.#ask("/votes", { token: battle.token, winner });
+        this.#emit("revealed", { battle_id: battle.battle_id, left, right });
+        return `Left was ${left}, right was ${right}.`;
+      } catch {
+        return "";  // the vote is cast
+      }
+    }
+
+    async #reveal() {
+      const status = this.shadowRoot.querySelector("[role=status]");
+      const names = await this.#settle();
+      if (names) this.#say(status.textContent.includes(VOTED) ? status.textContent.replace(VOTED, names) : names);
     }
 
     async #takeBack() {
+      if (!this.#undo) return;  // its time ended with the click
       const { battle } = this.#undo;
       this.#forget();
       try {

@@ -34,12 +34,10 @@
   }
 
   battle.addEventListener("shown", showOrder, { once: true });
-  for (const [name, change] of [["voted", -1], ["undone", 1]]) {
-    battle.addEventListener(name, () => {
-      needed += change;
-      if (needed <= 0) showOrder();
-    });
-  }
+  battle.addEventListener("revealed", () => {  // until then the order leaves the vote out
+    needed -= 1;
+    if (needed <= 0) showOrder();
+  });
   addEventListener("hashchange", useLink);
   useLink();
 })();

@@ -17,6 +17,7 @@ from app.rating.verdict.own_order import order_own_votes
 from app.review.own.schemas import OwnOrder, OwnPlace
 from app.review.queries import read_votes
 from app.snapshots.queries import list_placed_models, newest_snapshot
+from app.votes.queries import read_undoable
 
 ENOUGH_VOTES = 20
 _MOST_VOTES = 10_000  # the newest, of an annotator with more
@@ -46,7 +47,8 @@ def order_of(conn: Connection, annotator_id: int | None) -> OwnOrder:
     """Return the order that an annotator's votes show, once there are enough, and everyone's beside it."""
     contestants = read_contestants(conn)
     rows = [] if annotator_id is None else read_votes(conn, annotator_id, most=_MOST_VOTES, contestants=contestants)
-    rows = [row for row in rows if row[1] != row[2]]
+    hidden = set() if annotator_id is None else read_undoable(conn, annotator_id)
+    rows = [row for row in rows if row[1] != row[2] and row[0] not in hidden]
     number = len({row[0] for row in rows})
     snapshot = newest_snapshot(conn)
     useful = 0 if snapshot is None or annotator_id is None else _counted(conn, snapshot["id"], annotator_id)

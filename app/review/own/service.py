@@ -14,6 +14,7 @@ from app.naming.service import naming_of
 from app.policy.service import current_policy
 from app.review.own.schemas import OwnAppeal, OwnStanding, OwnVote
 from app.review.queries import list_votes
+from app.votes.queries import read_undoable
 from app.votes.rules import WINNERS
 
 _APPEALS = 100
@@ -54,8 +55,14 @@ def describe_self(conn: Connection, found: FoundAnnotator | None) -> OwnStanding
 def list_own_votes(
     conn: Connection, found: FoundAnnotator | None, *, limit: int, before: UUID | None = None
 ) -> list[OwnVote]:
-    """Return an annotator's votes, the one recorded last first, those recorded before the vote `before`."""
-    rows = [] if found is None else list_votes(conn, found.annotator_id, limit=limit, before=before)
+    """Return an annotator's votes, the one recorded last first, those recorded before the vote `before`.
+
+    One that can still be taken back is left out: it has not revealed its models.
+    """
+    if found is None:
+        return []
+    hidden = read_undoable(conn, found.annotator_id)
+    rows = list_votes(conn, found.annotator_id, limit=limit, before=before, without=hidden)
     return [OwnVote.model_validate({**row, "winner": WINNERS[row["outcome"]]}) for row in rows]
 
 

@@ -163,7 +163,7 @@ def in_batches(votes: Iterable[AnyVote], size: int) -> Iterator[list[AnyVote]]:
 
 
 def _dump(body: BaseModel) -> dict[str, Any]:
-    return body.model_dump(mode="json", exclude_none=True)
+    return body.model_dump(mode="json", exclude_none=True, exclude_unset=True)
 
 
 def _once() -> dict[str, str]:

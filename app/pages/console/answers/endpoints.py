@@ -15,10 +15,11 @@ from markupsafe import Markup
 from sqlalchemy import Connection
 from starlette.datastructures import FormData, UploadFile
 
-from app.answers.rendering import render_markdown
+from app.answers.queries import StoredText
+from app.answers.rendered import Renderings
 from app.answers.schemas import AnswerCounts, Prompt
-from app.answers.service import find_prompt, list_prompts, report_coverage, withdraw_answers
-from app.api.dependencies import HeldDatabase, ReadView, Transaction, database_turn
+from app.answers.service import find_prompt, find_shown, list_prompts, report_coverage, withdraw_answers
+from app.api.dependencies import HeldDatabase, ReadView, Transaction, database_turn, held
 from app.database.engine import Database
 from app.errors import BadInputError
 from app.guard.bodies import takes_body
@@ -58,11 +59,14 @@ async def post_answers(console: Admin, database: HeldDatabase) -> Response:
 
 
 @router.get("/{prompt_id}")
-def get_prompt(prompt_id: UUID, console: Admin, conn: ReadView) -> Response:
+def get_prompt(
+    prompt_id: UUID, console: Admin, conn: ReadView, renderings: Annotated[Renderings, held(Renderings)]
+) -> Response:
     """Show a prompt and its answers as those see them who vote."""
     found = find_prompt(conn, prompt_id)
-    shown = [(one.model, _safe(one.text)) for one in found.shown]
-    return console.page("answers/prompt.html", prompt=found, text=_safe(found.text), answers=shown)
+    asked, answers = find_shown(conn, prompt_id)
+    shown = [(model, _html(renderings, one)) for model, one in answers]
+    return console.page("answers/prompt.html", prompt=found, text=_html(renderings, asked), answers=shown)
 
 
 @router.post("/{prompt_id}/withdraw")
@@ -72,8 +76,8 @@ def post_withdraw(prompt_id: UUID, console: Admin, conn: Transaction, model: Ann
     return console.go(f"{_SEE_ALL}/{prompt_id}", f"The answer of {model} is withdrawn. Votes on it stay.")
 
 
-def _safe(text: str) -> Markup:
-    return Markup(render_markdown(text))  # noqa: S704  it is sanitised
+def _html(renderings: Renderings, one: StoredText) -> Markup:
+    return Markup(renderings.submit(one).result())  # noqa: S704  it is sanitised
 
 
 def _receive(console: Console, database: Database, form: FormData) -> Response:
