@@ -26,11 +26,13 @@ import httpx
 import numpy as np
 import polars as pl
 
+from benchmarks.size import sized
 from benchmarks.strangers import resident, started
 
-MODELS, VOTES_EACH = 200, 200
+MODELS, VOTES_EACH = sized((200, 200), (20, 50))
+VOTES, MORE = sized((10_000_000, 1_000_000), (5_000, 500))
 WINNERS = np.array(["model_b", "tie", "model_a"])
-ASKED = 30  # times that a page is asked for
+ASKED = sized(30, 2)  # times that a page is asked for
 
 
 def write_votes(path: Path, first: int, count: int, annotators: int) -> None:
@@ -152,7 +154,8 @@ PAGES = {
 
 def main() -> None:
     """Print the table."""
-    votes, more = (int(argument) for argument in (*sys.argv[1:3], "10_000_000", "1_000_000")[:2])
+    given = [int(argument) for argument in sys.argv[1:3]]
+    votes, more = (*given, *(VOTES, MORE)[len(given) :])
     annotators = votes // VOTES_EACH
     spawn = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory(prefix="stable-arena-bench-") as name:

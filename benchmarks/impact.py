@@ -16,9 +16,10 @@ from app.database.engine import Database
 from app.leaderboard.fragility import find_unmeasured
 from app.refits.runner import refit_now
 from benchmarks.refit_load import VOTES, served, stored_votes
+from benchmarks.size import sized
 
-ROUNDS = 5
-LATER = 4  # impacts of a round after the first
+ROUNDS = sized(5, 1)
+LATER = sized(4, 1)  # impacts of a round after the first
 MOST_SECONDS = 600
 
 

@@ -29,8 +29,9 @@ from uuid_utils import compat
 
 from app.database.engine import Database
 from app.database.opening import open_database
+from benchmarks.size import sized
 
-MODELS, ANNOTATORS = 200, 50_000
+MODELS, ANNOTATORS = sized((200, 50_000), (20, 100))
 WINNERS = np.array(["model_a", "model_b", "tie", "tie (bothbad)"])
 CHUNK = 50_000
 
@@ -181,7 +182,7 @@ def show_parts(database: Database, count: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure imports.")
-    parser.add_argument("votes", nargs="?", type=int, default=1_000_000)
+    parser.add_argument("votes", nargs="?", type=int, default=sized(1_000_000, 5_000))
     parser.add_argument("--beside", type=int, default=0)
     parser.add_argument("--parts", action="store_true")
     given = parser.parse_args()

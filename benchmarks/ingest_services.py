@@ -23,7 +23,7 @@ _CONNECTIONS = 16
 _INSERT = """
 INSERT INTO votes (id, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, tags, api_key_id)
 VALUES (%b, %b, %b, %b, %b, %b, %b, %b, %b)
-ON CONFLICT (battle_id, annotator_id, version) WHERE battle_id IS NOT NULL DO NOTHING
+ON CONFLICT DO NOTHING
 """
 
 

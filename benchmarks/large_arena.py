@@ -11,8 +11,9 @@ from sqlalchemy import text
 
 from app.database.engine import Database
 from app.leaderboard.charts import draw_newest
+from benchmarks.size import sized
 
-MODELS, ANNOTATORS, VOTES = 500, 100_000, 500_000
+MODELS, ANNOTATORS, VOTES = sized((500, 100_000, 500_000), (50, 500, 5_000))
 
 _NAMES = f"""
 INSERT INTO models (name, organization, license)

@@ -14,8 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from app.rating.votes.cells import Cells
+from benchmarks.size import sized
 
-RUNS = 5
+RUNS = sized(5, 1)
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -65,6 +66,16 @@ class Row:
             f"{self.work:<46}{self.ours:9.4f} s  {self.peer:<36}{self.theirs:10.4f} s  {verdict}"
             f"{self.ours / self.floor:8.0f} floors"
         )
+
+
+Rows = dict[str, Callable[[], Iterator[Row]]]
+
+
+def print_rows(rows: Rows) -> None:
+    """Print the rows that the command's arguments name, or all."""
+    for name in sys.argv[1:] or rows:
+        for row in rows[name]():
+            print(row, flush=True)
 
 
 @contextmanager

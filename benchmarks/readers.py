@@ -31,6 +31,7 @@ from app.opening import open_database_of
 from app.settings import Settings
 from benchmarks import strangers
 from benchmarks.large_arena import publish_large_arena
+from benchmarks.size import sized
 
 READERS = 16
 ELSEWHERE = "127.0.0.{}"
@@ -50,7 +51,7 @@ ADDRESSES = (
     "/compare?new",
     "/?new",
 )
-_BURST_SECONDS = 3.0
+_BURST_SECONDS = sized(3.0, 0.1)
 """After which the requests that an address may make at once are answered."""
 P99, MEMORY = 2.0, 100.0
 
@@ -102,7 +103,7 @@ async def measure(address: str, key: str, server: int, turns: int) -> None:
     print(
         f"{'':38}{'calm p50':>10}{'p99 ms':>8}{'read p50':>10}{'p99 ms':>8}{'p99 ×':>7}{'range':>11}{'MiB':>6}  answers"
     )
-    for path in ADDRESSES:
+    for path in sized(ADDRESSES, ADDRESSES[:2]):
         rounds = []
         for _ in range(turns):
             calm = await strangers.vote_steadily(address, key)
@@ -126,11 +127,11 @@ async def measure(address: str, key: str, server: int, turns: int) -> None:
 def main() -> None:
     """Start the service and measure, or be the readers of a measurement."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("seconds", type=float, nargs="?", default=6.0, help="how long a round is")
+    parser.add_argument("seconds", type=float, nargs="?", default=sized(6.0, 0.5), help="how long a round is")
     parser.add_argument(
         "--read", nargs=3, metavar=("ADDRESS", "PATH", "LOCAL"), help="be the readers; the benchmark starts this"
     )
-    parser.add_argument("--turns", type=int, default=3, help="of calm and readers, for each address")
+    parser.add_argument("--turns", type=int, default=sized(3, 1), help="of calm and readers, for each address")
     parser.add_argument("--unlimited", action="store_true", help="without the limit of an address")
     given = parser.parse_args()
     if given.read:

@@ -25,10 +25,10 @@ from app.refits.load import load_fit_input
 from app.refits.runner import RefitRunner
 from app.refits.service import find_refit, request_refit
 from app.votes.kept import KeptVotes
+from benchmarks.size import sized
 
-VOTES, NEW = 5_000_000, 1_000_000
-ANNOTATORS = 50_000
-MODELS = 200
+VOTES, NEW = sized((5_000_000, 1_000_000), (20_000, 2_000))
+ANNOTATORS, MODELS = sized((50_000, 200), (200, 20))
 
 _NAMES = f"""
 INSERT INTO models (name) SELECT 'model ' || i FROM generate_series(1, {MODELS}) AS i;
@@ -47,7 +47,7 @@ FROM (
     SELECT i, annotator, a, 1 + (a + d) % {MODELS} AS b
     FROM (SELECT i, 1 + floor({ANNOTATORS} * power(random(), 2))::int AS annotator,
                  1 + floor(random() * {MODELS})::int AS a, floor(random() * {MODELS - 1})::int AS d
-          FROM generate_series(:first, :last) AS i) AS drawn
+          FROM generate_series(CAST(:first AS int), CAST(:last AS int)) AS i) AS drawn
 ) AS pairs
 """  # noqa: S608  only this module's own numbers
 _RETRACTIONS = """

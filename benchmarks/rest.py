@@ -28,11 +28,13 @@ import psycopg
 from app.auth.keys import create_key
 from app.opening import open_database_of
 from app.settings import Settings
+from benchmarks.size import sized
 from benchmarks.strangers import started
 
-SECONDS = 60.0
-SETTLE_SECONDS = 75.0  # autovacuum looks at what was loaded, once a minute
-ROUNDS = 10
+SECONDS = sized(60.0, 1.0)
+SETTLE_SECONDS = sized(75.0, 0.0)  # autovacuum looks at what was loaded, once a minute
+ROUNDS = sized(10, 1)
+PAUSE_SECONDS = sized((1.5, 2.5), (0.0, 0.1))
 ANNOTATORS, MODELS, VOTES_EACH = 40, 8, 100
 
 _TRANSACTIONS = "SELECT sum(xact_commit + xact_rollback)::bigint FROM pg_stat_database"
@@ -157,7 +159,7 @@ def measure(client: httpx.Client, conn: psycopg.Connection) -> None:
         for name, cause in kinds.items():
             times = []
             for _ in range(ROUNDS):
-                time.sleep(random.uniform(1.5, 2.5))  # noqa: S311  keeps no secret
+                time.sleep(random.uniform(*PAUSE_SECONDS))  # noqa: S311  keeps no secret
                 wait_for(conn, _QUIET)
                 times.append(1000 * cause())
             print(f"{name:<20} {statistics.median(times):6.0f} ms, at most {max(times):.0f} ms", flush=True)

@@ -25,6 +25,7 @@ def make_environment() -> Path:
 
 
 if __name__ == "__main__":
-    rating = [str(make_environment()), "-m", "benchmarks.rating", *sys.argv[1:]]
-    ingest = [str(ROOT / ".venv" / "bin" / "python"), "-m", "benchmarks.ingest"]
-    sys.exit(max(subprocess.run(command, cwd=ROOT, check=False).returncode for command in (rating, ingest)))
+    own = str(ROOT / ".venv" / "bin" / "python")
+    benchmarks = ((str(make_environment()), "beside_peers"), (own, "rating"), (own, "ingest"))
+    commands = [[python, "-m", f"benchmarks.{name}"] for python, name in benchmarks]
+    sys.exit(max(subprocess.run(command, cwd=ROOT, check=False).returncode for command in commands))

@@ -31,6 +31,7 @@ from app.rating.fit.partitions import LocalParts, Partitions, Parts
 from app.rating.fit.scale import Scale
 from app.rating.fit.sqp import minimise
 from app.rating.votes.cells import Cells, aggregate
+from benchmarks.size import sized
 
 MODELS, VOTES_EACH, CAP = 200, 50, 1.75
 DRAWN_AT_ONCE = 20_000  # annotators
@@ -153,7 +154,10 @@ def fit(millions: float) -> str:
 
 
 if __name__ == "__main__":
-    millions, ways = float((sys.argv[1:] or ["10"])[0]), sys.argv[2:] or list(WAYS)
+    millions, ways = (
+        float((sys.argv[1:] or [sized("10", "0.02")])[0]),
+        sys.argv[2:] or sized(list(WAYS), ["threads", "dask"]),
+    )
     for way in ways:
         with WAYS[way]():
             print(f"{millions:g}M votes, {way:<8}{fit(millions)}", flush=True)

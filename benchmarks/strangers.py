@@ -36,8 +36,9 @@ from app.auth.keys import create_key
 from app.database.engine import Database
 from app.opening import open_database_of
 from app.settings import Settings
+from benchmarks.size import sized
 
-ROUNDS, SECONDS = 5, float(os.environ.get("SECONDS", "10"))
+ROUNDS, SECONDS = sized(5, 1), float(os.environ.get("SECONDS", sized("10", "0.5")))
 SENDERS, HELD = 8, 200
 BODY = b"[" + b"[]," * ((16 * 1024 * 1024 - 4) // 3) + b"[]]"
 PATHS = ("/api/v1/refits", "/api/v1/votes", "/api/v1/votes/batch", "/api/v1/policy/preview")
@@ -149,10 +150,11 @@ STRANGERS: dict[str, Callable[[str, list[bytes]], Iterator[Coroutine[Any, Any, N
 
 
 async def attack(address: str, strangers: str) -> None:
-    """Be the strangers until the process is asked to end; print how many requests were answered or cut off."""
+    """Be the strangers until the process is asked to end; print "begun", then how many were answered or cut off."""
     answered: list[bytes] = []
     tasks = [asyncio.create_task(each) for each in STRANGERS[strangers](address, answered)]
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, lambda: [task.cancel() for task in tasks])
+    print("begun", flush=True)
     await asyncio.wait(tasks)
     print(len(answered))
 
@@ -182,7 +184,9 @@ async def under_attack(address: str, refused: list[float], strangers: str) -> As
     attackers = await asyncio.create_subprocess_exec(*command, "--strangers", strangers, stdout=pipe)
     began = time.perf_counter()
     try:
-        await asyncio.sleep(2.0)  # until they have begun
+        if attackers.stdout is not None:
+            await attackers.stdout.readline()  # they have begun
+        await asyncio.sleep(sized(2.0, 0.1))
         yield
     finally:
         attackers.terminate()

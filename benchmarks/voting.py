@@ -20,11 +20,12 @@ from app.database.embedded.server import EmbeddedServer
 from app.database.engine import Database
 from app.database.schema import upgrade
 from benchmarks.ingest import served
+from benchmarks.size import sized
 
-ROUNDS = int(os.environ.get("ROUNDS", "5"))
-SECONDS = float(os.environ.get("SECONDS", "10"))
-PEOPLE, THINKS = 100, 2.0
-PROMPTS, MODELS = 500, 4
+ROUNDS = int(os.environ.get("ROUNDS", sized("5", "1")))
+SECONDS = float(os.environ.get("SECONDS", sized("10", "0.4")))
+PEOPLE, THINKS = sized((100, 2.0), (10, 0.1))
+PROMPTS, MODELS = sized(500, 100), 4
 ANSWER = "\n\n".join(
     [
         "Some **words**, a table and code.",

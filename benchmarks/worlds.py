@@ -6,14 +6,16 @@ import numpy as np
 
 from app.rating.simulation.worlds import Role, SimulatedVotes, draw_pairs, make_world, simulate_votes
 from app.rating.votes.cells import Cells, aggregate
+from benchmarks.size import sized
 
-SHARES: dict[Role, int] = {"honest": 19_000, "random": 600, "flip": 400}
+MODELS = sized(200, 20)
+SHARES: dict[Role, int] = sized({"honest": 19_000, "random": 600, "flip": 400}, {"honest": 190, "random": 6, "flip": 4})
 
 
 def large(millions: int) -> SimulatedVotes:
     """Draw that many million votes on 200 models, 50 from each annotator."""
     roles: dict[Role, int] = {role: millions * share for role, share in SHARES.items()}
-    return simulate_votes(0, n_models=200, roles=roles, votes_each=50)
+    return simulate_votes(0, n_models=MODELS, roles=roles, votes_each=50)
 
 
 @cache

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from app.cli.session import open_any_schema
-from app.database.schema import downgrade_within, needed_revision, upgrade_within
+from app.database.schema import needed_revision, take_back, upgrade_within
 from app.errors import BadInputError
 
 
@@ -18,16 +18,22 @@ def migrate(
             help="Go back to this earlier schema, for an earlier version. Data that only later schemas hold are lost.",
         ),
     ] = None,
+    delete_votes: Annotated[
+        bool, typer.Option("--delete-votes", help="With --to: delete the votes that the earlier schema cannot hold.")
+    ] = False,
 ) -> None:
     """Bring the database to the schema of this version; harmless when it is there already."""
-    if to == "base":
-        raise BadInputError("the revision base is the empty schema: going back to it would drop the votes")
+    if delete_votes and to is None:
+        raise BadInputError("--delete-votes is for --to")
+    deleted = 0
     with open_any_schema(creates=True) as database, database.begin() as conn:
         if to is None:
             upgrade_within(conn)
         else:
-            downgrade_within(conn, to)
+            deleted = take_back(conn, to, delete_votes=delete_votes)
     typer.echo(f"The schema is at {to or needed_revision()}.")
+    if deleted:
+        typer.echo(f"{deleted:,} votes are deleted.")
 
 
 def compile_ahead() -> None:

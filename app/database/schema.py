@@ -30,6 +30,9 @@ among them: its code does not read the comment, and it would show leaderboards b
 0019 can be: its code would read votes as retracted although their retraction was withdrawn, and cannot retract votes.
 """
 
+OLDEST = "0021"
+"""The schema of the first release. Going further back would drop what is kept for ever, such as the audit log."""
+
 _COMMENT = text("SELECT obj_description(to_regclass('alembic_version'), 'pg_class')")
 _PREFIX = "works with: "
 
@@ -43,6 +46,10 @@ class SchemaBehindError(UnavailableError):
 
 class UnknownRevisionError(BadInputError):
     """The schema cannot go back to this revision."""
+
+
+class VotesWouldBeDeletedError(BadInputError):
+    """The earlier schema cannot hold some of the votes."""
 
 
 def alembic_config() -> Config:
@@ -80,11 +87,41 @@ def lock_schema(conn: Connection) -> None:
     conn.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _MIGRATION_LOCK})
 
 
-def downgrade(url: str, revision: str) -> None:
-    """Take the database's schema back to `revision`; data that only later schemas hold are lost (`base`: all data).
+def take_back(conn: Connection, revision: str, *, delete_votes: bool) -> int:
+    """Take the schema back to `revision`, that of a release or later; return how many votes were deleted.
 
-    Raises UnknownRevisionError: it is not an earlier revision of this schema, as far as this version knows.
+    Data that only later schemas hold are lost, votes only if `delete_votes`. Raises UnknownRevisionError: it is not an
+    earlier revision that this version knows. Raises VotesWouldBeDeletedError, before anything is changed.
     """
+    lock_schema(conn)
+    found, revisions = current_revision(conn), known_revisions()
+    if found not in revisions:
+        raise SchemaBehindError(f"the schema is {_place(found)}; this version cannot take it back from there")
+    earlier = revisions[revisions.index(found) : revisions.index(OLDEST) + 1]
+    if revision not in earlier:
+        places = ", ".join(earlier[1:]) or "none"
+        raise UnknownRevisionError(f"the schema is at {found}; it can go back to {places}")
+    conn.execute(text("LOCK TABLE votes"))  # as going back does: none comes in after the count
+    votes = _count_votes_beyond(conn, earlier[: earlier.index(revision)])
+    if votes and not delete_votes:
+        detail = f"the schema {revision} cannot hold {votes:,} of the votes (rankings, votes by criteria)"
+        raise VotesWouldBeDeletedError(f"{detail}: --delete-votes deletes them", extensions={"votes": votes})
+    downgrade_within(conn, revision)
+    return votes
+
+
+def _count_votes_beyond(conn: Connection, undone: list[str]) -> int:
+    """Count the votes that undoing these revisions deletes: each migration says it in DELETED_VOTES."""
+    scripts = ScriptDirectory.from_config(alembic_config()).walk_revisions()
+    modules = [script.module for script in scripts if script.revision in undone]
+    deleted = [f"({module.DELETED_VOTES})" for module in modules if hasattr(module, "DELETED_VOTES")]
+    if not deleted:
+        return 0
+    return int(conn.execute(text(f"SELECT count(*) FROM votes WHERE {' OR '.join(deleted)}")).scalar_one())  # noqa: S608
+
+
+def downgrade(url: str, revision: str) -> None:
+    """Take the database's schema back to `revision`, whatever is lost (`base`: all data)."""
     with Database(url, pool_size=1) as database, database.begin() as conn:
         downgrade_within(conn, revision)
 
@@ -92,13 +129,6 @@ def downgrade(url: str, revision: str) -> None:
 def downgrade_within(conn: Connection, revision: str) -> None:
     """Take the schema back to `revision` within this transaction, as `downgrade` does."""
     lock_schema(conn)
-    found, revisions = current_revision(conn), known_revisions()
-    if found not in revisions:
-        raise SchemaBehindError(f"the schema is {_place(found)}; this version cannot take it back from there")
-    earlier = revisions[revisions.index(found) :]
-    if revision not in (*earlier, "base"):
-        places = ", ".join(earlier[1:]) or "none"
-        raise UnknownRevisionError(f"the schema is at {found}; it can go back to {places}")
     config = alembic_config()
     config.attributes["connection"] = conn
     command.downgrade(config, revision)

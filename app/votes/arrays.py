@@ -50,7 +50,8 @@ _TAGS = "|| int4send(CASE WHEN cardinality(v.tags) = 0 THEN 0 ELSE {bits} END)"
 _TAG_HASH = "|| int8send(CASE WHEN cardinality(v.tags) = 0 THEN 0 ELSE hash_array_extended(v.tags, 0) END)"
 _BATTLE = """
     || int8send(coalesce(hashtextextended(coalesce(v.metadata ->> 'question', (
-        SELECT string_agg(part, '/' ORDER BY part COLLATE "C") FROM string_to_table(v.battle_id, '/') AS part
+        SELECT string_agg(part, '/' ORDER BY part COLLATE "C")
+        FROM string_to_table(coalesce(v.battle_id, v.criterion_battle_id), '/') AS part
     )), 0), 0))
 """
 _TAG_BIT = "CASE WHEN %(tag_{bit})s = ANY (v.tags) THEN {worth} ELSE 0 END"

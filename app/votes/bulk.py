@@ -13,7 +13,7 @@ from sqlalchemy import Connection, text
 
 from app.database.copying import copy_into
 from app.snapshots.vote_sets import is_retracted_sql
-from app.votes.queries import VoteKey, VoteRow
+from app.votes.queries import SAME_KEY, VoteKey, VoteRow
 
 COLUMNS = (
     "id", "record", "annotator_id", "model_a_id", "model_b_id", "outcome", "battle_id", "voted_at", "tags", "metadata",
@@ -29,17 +29,18 @@ _CREATE = text(
     ) ON COMMIT DROP
     """
 )
-_DIRECT = (*(name for name in COLUMNS if name != "record"), "import_id")
+_DIRECT = (*(name for name in COLUMNS if name != "record"), "criterion_battle_id", "import_id")
 _INSERT = text(
     """
     INSERT INTO votes (
-        id, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, tags, metadata, features, criterion,
-        ranking, import_id
+        id, annotator_id, model_a_id, model_b_id, outcome, battle_id, criterion_battle_id, voted_at, tags, metadata,
+        features, criterion, ranking, import_id
     )
-    SELECT id, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, coalesce(tags, '{}'), metadata,
-           features, criterion, ranking, :import_id
-    FROM loading ORDER BY battle_id COLLATE "C", annotator_id, criterion COLLATE "C" NULLS FIRST, record
-    ON CONFLICT (battle_id, annotator_id, criterion, version) WHERE battle_id IS NOT NULL DO NOTHING
+    SELECT id, annotator_id, model_a_id, model_b_id, outcome, CASE WHEN criterion IS NULL THEN battle_id END,
+           CASE WHEN criterion IS NOT NULL THEN battle_id END, voted_at, coalesce(tags, '{}'), metadata, features,
+           criterion, ranking, :import_id
+    FROM loading ORDER BY loading.battle_id COLLATE "C", annotator_id, criterion COLLATE "C" NULLS FIRST, record
+    ON CONFLICT DO NOTHING
     """
 )
 _LEFT_OUT = text(
@@ -54,14 +55,12 @@ _LEFT_OUT = text(
     FROM loading AS l
     CROSS JOIN LATERAL (
         SELECT v.id, v.model_a_id, v.model_b_id, v.outcome, v.ranking, {retracted} AS retracted
-        FROM votes AS v
-        WHERE v.battle_id = l.battle_id AND v.annotator_id = l.annotator_id
-              AND v.criterion IS NOT DISTINCT FROM l.criterion
+        FROM ({same_key}) AS v
         ORDER BY retracted, v.version DESC LIMIT 1
     ) AS earlier
     WHERE NOT EXISTS (SELECT FROM votes AS v WHERE v.id = l.id)
     ORDER BY l.record
-    """.replace("{retracted}", is_retracted_sql("v.id"))
+    """.replace("{retracted}", is_retracted_sql("v.id")).replace("{same_key}", SAME_KEY.format(key="l"))
 )
 _READ_AGAIN = text(
     """
@@ -142,7 +141,13 @@ def _add_new(conn: Connection, votes: pl.DataFrame, import_id: UUID) -> bool:
     """Add the votes straight to the table, unless one of them repeats a battle. Return whether they were added."""
     attempt = conn.begin_nested()
     try:
-        whole = votes.with_columns(import_id=pl.lit(str(import_id)), tags=pl.col("tags").fill_null([]))
+        battle, overall = pl.col("battle_id"), pl.col("criterion").is_null()
+        whole = votes.with_columns(
+            pl.when(overall).then(battle),
+            criterion_battle_id=pl.when(~overall).then(battle),
+            import_id=pl.lit(str(import_id)),
+            tags=pl.col("tags").fill_null([]),
+        )
         copy_into(conn, "votes", _written(whole).select(_DIRECT))
     except psycopg.errors.UniqueViolation:
         attempt.rollback()

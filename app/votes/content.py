@@ -31,8 +31,8 @@ would read one after the other, which takes ten times as long; it has no index o
 _OF_ANNOTATORS = """
 COPY (
     SELECT v.id, v.annotator_id, v.model_a_id, v.model_b_id, v.outcome,
-           (extract(epoch FROM v.voted_at) * 1000000)::bigint, v.battle_id IS NOT NULL, v.import_id, v.criterion,
-           v.ranking
+           (extract(epoch FROM v.voted_at) * 1000000)::bigint,
+           coalesce(v.battle_id, v.criterion_battle_id) IS NOT NULL, v.import_id, v.criterion, v.ranking
     FROM votes AS v
     WHERE v.annotator_id{apart} IN (SELECT unnest(%(annotators)s::integer[]))
       AND (v.import_id IS NULL OR v.import_id <> ALL(%(without)s::uuid[]))

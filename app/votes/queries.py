@@ -32,35 +32,41 @@ VoteKey = tuple[str, int, str | None]
 
 # %b sends the arrays in PostgreSQL's binary form, which is about half as long as text.
 _INSERT = """
-INSERT INTO votes (id, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, tags, metadata, features,
-                   api_key_id, criterion, version, ranking, import_id)
-SELECT v.id, v.annotator_id, v.model_a_id, v.model_b_id, v.outcome, v.battle_id, v.voted_at, v.tags::text[],
-       v.metadata::jsonb, v.features::jsonb, v.api_key_id, v.criterion, v.version, v.ranking::jsonb,
-       %(import_id)b::uuid
+INSERT INTO votes (id, annotator_id, model_a_id, model_b_id, outcome, battle_id, criterion_battle_id, voted_at, tags,
+                   metadata, features, api_key_id, criterion, version, ranking, import_id)
+SELECT v.id, v.annotator_id, v.model_a_id, v.model_b_id, v.outcome, CASE WHEN v.criterion IS NULL THEN v.battle_id END,
+       CASE WHEN v.criterion IS NOT NULL THEN v.battle_id END, v.voted_at, v.tags::text[], v.metadata::jsonb,
+       v.features::jsonb, v.api_key_id, v.criterion, v.version, v.ranking::jsonb, %(import_id)b::uuid
 FROM unnest(%(id)b::uuid[], %(annotator_id)b::int[], %(model_a_id)b::int[], %(model_b_id)b::int[],
             %(outcome)b::smallint[], %(battle_id)b::text[], %(voted_at)b::timestamptz[], %(tags)b::text[],
             %(metadata)b::text[], %(features)b::text[], %(api_key_id)b::uuid[], %(criterion)b::text[],
             %(version)b::smallint[], %(ranking)b::text[])
      AS v(id, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, tags, metadata, features, api_key_id,
           criterion, version, ranking)
-ON CONFLICT (battle_id, annotator_id, criterion, version) WHERE battle_id IS NOT NULL DO NOTHING
+ON CONFLICT DO NOTHING
 """
 _LEFT_OUT = """
 SELECT wanted.id FROM unnest(%(ids)b::uuid[]) AS wanted(id)
 WHERE NOT EXISTS (SELECT FROM votes WHERE votes.id = wanted.id)
 """
-_WANTED = """
+# Two lookups: PostgreSQL would take the annotator out of an OR, and read all votes on the battle.
+SAME_KEY = """
+    SELECT * FROM votes
+    WHERE battle_id = {key}.battle_id AND annotator_id = {key}.annotator_id AND {key}.criterion IS NULL
+    UNION ALL SELECT * FROM votes
+    WHERE criterion_battle_id = {key}.battle_id AND annotator_id = {key}.annotator_id AND criterion = {key}.criterion
+"""
+_WANTED = f"""
     unnest(%(battles)b::text[], %(annotators)b::int[], %(criteria)b::text[])
         AS wanted(battle_id, annotator_id, criterion)
-    JOIN votes AS v ON v.battle_id = wanted.battle_id AND v.annotator_id = wanted.annotator_id
-         AND v.criterion IS NOT DISTINCT FROM wanted.criterion
+    CROSS JOIN LATERAL ({SAME_KEY.format(key="wanted")}) AS v
 """
 _FIND = """
-SELECT DISTINCT ON (v.battle_id, v.annotator_id, v.criterion)
-       v.battle_id, v.annotator_id, v.criterion, v.id, v.model_a_id, v.model_b_id, v.outcome,
-       max(v.version) OVER (PARTITION BY v.battle_id, v.annotator_id, v.criterion), v.retracted, v.ranking::text
-FROM (SELECT v.*, {retracted} AS retracted FROM {wanted}) AS v
-ORDER BY v.battle_id, v.annotator_id, v.criterion, v.retracted, v.version DESC
+SELECT DISTINCT ON (v.battle, v.annotator_id, v.criterion)
+       v.battle, v.annotator_id, v.criterion, v.id, v.model_a_id, v.model_b_id, v.outcome,
+       max(v.version) OVER (PARTITION BY v.battle, v.annotator_id, v.criterion), v.retracted, v.ranking::text
+FROM (SELECT v.*, wanted.battle_id AS battle, {retracted} AS retracted FROM {wanted}) AS v
+ORDER BY v.battle, v.annotator_id, v.criterion, v.retracted, v.version DESC
 """.replace("{retracted}", is_retracted_sql("v.id")).replace("{wanted}", _WANTED)
 
 
@@ -163,9 +169,9 @@ def most_voted_tags(conn: Connection, limit: int) -> list[str]:
 
 
 # Locks a key by its first vote, which is never deleted. FOR NO KEY UPDATE changes nothing.
+LOCK = "ORDER BY v.battle_id, v.criterion_battle_id, v.annotator_id, v.criterion FOR NO KEY UPDATE OF v"
 _LOCK = f"""
-SELECT 1 FROM {_WANTED} AND v.version = 0
-ORDER BY v.battle_id, v.annotator_id, v.criterion FOR NO KEY UPDATE OF v
+SELECT 1 FROM votes AS v WHERE v.id IN (SELECT v.id FROM {_WANTED} WHERE v.version = 0) {LOCK}
 """  # noqa: S608  only this module's own words
 _RETRACT = """
 INSERT INTO retracted_votes (vote_id, replaced_by) SELECT * FROM unnest(%(earlier)b::uuid[], %(later)b::uuid[])
@@ -185,7 +191,8 @@ def retract_replaced(conn: Connection, replaced: Sequence[tuple[UUID, UUID]]) ->
 
 def battle_of() -> Label[str]:
     """Return the battle that a vote answers: a sealed one, or the one that the sender named."""
-    return func.coalesce(cast(votes.c.sealed_battle_id, Text), votes.c.battle_id).label("battle_id")
+    c = votes.c
+    return func.coalesce(cast(c.sealed_battle_id, Text), c.battle_id, c.criterion_battle_id).label("battle_id")
 
 
 _RANKING = """(

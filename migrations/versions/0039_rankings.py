@@ -12,6 +12,9 @@ down_revision: str | None = "0038"
 branch_labels: str | None = None
 depends_on: str | None = None
 
+DELETED_VOTES = "ranking IS NOT NULL"
+"""By going back: the earlier version would count one pair of each ranking alone."""
+
 
 def upgrade() -> None:
     op.add_column("votes", sa.Column("ranking", JSONB()))
@@ -19,7 +22,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    # The earlier version would count one pair of each ranking alone.
-    op.execute("DELETE FROM votes WHERE ranking IS NOT NULL")
+    op.execute(f"DELETE FROM votes WHERE {DELETED_VOTES}")  # noqa: S608  this module's own words
     op.drop_index("ix_votes_ranked", "votes")
     op.drop_column("votes", "ranking")

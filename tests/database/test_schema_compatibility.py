@@ -11,6 +11,8 @@ from app.database.engine import Database
 from app.database.schema import SchemaBehindError, downgrade, require_current, upgrade
 
 EARLIER = "0003"
+RELEASE = "0021"
+"""The schema of the release before. Its statements that add votes name keys, which have to stay."""
 KEYS = """
 SELECT tablename, substring(indexdef FROM 'USING .*') FROM pg_indexes
 WHERE schemaname = 'public' AND indexdef LIKE 'CREATE UNIQUE %'
@@ -22,6 +24,12 @@ UNION SELECT tgrelid::regclass::text, tgname FROM pg_trigger WHERE NOT tgisinter
 """
 WIDENED = {("retractions", "import"), ("exports", "answers")}
 """Checks that allow a word more than before: what the release before writes, they allow as well."""
+
+
+BY_CRITERION = (
+    "votes",
+    "USING btree (criterion_battle_id, annotator_id, criterion, version) WHERE (criterion_battle_id IS NOT NULL)",
+)
 
 
 def rows(url: str, query: str) -> set[tuple[str, str]]:
@@ -78,17 +86,25 @@ def test_where_it_is_promised_rows_are_told_apart_as_before(empty_database_url: 
 
 def test_why_the_release_before_is_not_promised_anything(empty_database_url: str) -> None:
     assert EARLIER not in schema.WORKS_WITH
-    criteria = "battle_id, annotator_id, criterion, version"
     assert other_keys(empty_database_url, EARLIER) == {
         ("snapshot_models", "USING btree (snapshot_id, method, model_id)"),
         ("snapshot_models", "USING btree (snapshot_id, method, tag, model_id)"),
         ("retracted_votes", "USING btree (vote_id)"),
         ("retracted_votes", "USING btree (vote_id, retraction_id, replaced_by) NULLS NOT DISTINCT"),
-        # It writes no votes by other criteria, and its statements would not find the key.
-        ("votes", "USING btree (battle_id, annotator_id, version) WHERE (battle_id IS NOT NULL)"),
-        ("votes", f"USING btree ({criteria}) NULLS NOT DISTINCT WHERE (battle_id IS NOT NULL)"),
+        BY_CRITERION,  # it writes no votes by criteria
         # It writes no sealed votes.
         ("votes", "USING btree (sealed_battle_id, version) WHERE (sealed_battle_id IS NOT NULL)"),
+    }
+
+
+def test_keys_of_the_release_before_stay(empty_database_url: str) -> None:
+    pair = "annotator_id, LEAST(left_id, right_id), GREATEST(left_id, right_id)"
+    assert other_keys(empty_database_url, RELEASE) == {
+        BY_CRITERION,
+        ("battles", f"USING btree (prompt_id, {pair}) WHERE (prompt_id IS NOT NULL)"),  # it offers no prompts
+        # A worker of either version writes the rows of whole snapshots, without naming a key.
+        ("snapshot_confidence", "USING btree (snapshot_id, tag)"),
+        ("snapshot_confidence", "USING btree (snapshot_id, tag, component)"),
     }
 
 

@@ -60,7 +60,8 @@ def test_grades_are_stored_as_rankings(run: Ask, ask: Ask, database: Database) -
     assert "line 10" in faults
     assert "rating must be a number" in faults
     with database.read() as conn:
-        kept = conn.execute(text("SELECT battle_id, criterion, jsonb_array_length(ranking) FROM votes")).all()
+        battle = "coalesce(battle_id, criterion_battle_id)"
+        kept = conn.execute(text(f"SELECT {battle}, criterion, jsonb_array_length(ranking) FROM votes")).all()
     assert sorted(kept, key=str) == [("i1", "style", 3), ("i1", None, 3)]
 
 

@@ -53,6 +53,28 @@ def test_a_retracted_vote_leaves_the_other_criteria(ask: Ask, database: Database
         assert read_votes(conn, criterion="accuracy").outcome.tolist() == [2]
 
 
+def test_a_vote_by_another_criterion_is_no_rival(ask: Ask) -> None:
+    """A retraction is taken back where the annotator's vote on the battle by another criterion counts."""
+    for criterion in ("accuracy", None):
+        retraction = {
+            "target": "vote",
+            "id": ask("POST", "/votes", json=on(criterion)).json()["id"],
+            "reason": "a slip",
+        }
+        ask("POST", "/votes", json=on("style", battle_id="battle"))
+        made = ask("POST", "/retractions", json=retraction, scope="review").json()
+        assert made["votes"] == 1
+        path = f"/retractions/{made['id']}/withdraw"
+        assert ask("POST", path, json={"reason": "it was right"}, scope="review").status_code == 200
+
+
+def test_the_votes_on_a_battle_are_retracted_by_all_criteria(ask: Ask) -> None:
+    for criterion in (None, "accuracy", "style"):
+        ask("POST", "/votes", json=on(criterion))
+    body = {"target": "battle", "id": "battle", "reason": "it showed an error"}
+    assert ask("POST", "/retractions", json=body, scope="review").json()["votes"] == 3
+
+
 @pytest.mark.comparisons
 def test_the_main_leaderboard_counts_overall_alone(
     ask: Ask, database: Database, store_crowd: Callable[..., None], run_refit: Ask, store_policy: Ask

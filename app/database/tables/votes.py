@@ -157,7 +157,7 @@ votes = Table(
     Column("model_a_id", Integer, nullable=False),
     Column("model_b_id", Integer, nullable=False),
     Column("outcome", SmallInteger, nullable=False),
-    Column("battle_id", Text),
+    Column("battle_id", Text),  # of a vote without a criterion; see criterion_battle_id
     Column("voted_at", DateTime(timezone=True)),
     timestamp("received_at"),
     transaction("recorded_in"),
@@ -168,20 +168,28 @@ votes = Table(
     Column("import_id", Uuid),
     Column("version", SmallInteger, nullable=False, server_default="0"),
     Column("criterion", Text),  # the question that the vote answers; null: which answer is better overall
+    Column("criterion_battle_id", Text),  # apart: the release before takes one vote on a battle from an annotator
     Column("sealed_battle_id", Uuid),  # the battle whose token cast the vote; null for a vote that names its models
     # of a ranking: groups of models, the best first; model_a_id, model_b_id and outcome are the first of its pairs
     Column("ranking", JSONB(none_as_null=True)),
     CheckConstraint("model_a_id <> model_b_id", name="two_models"),
     CheckConstraint("outcome BETWEEN 0 AND 3", name="outcome_known"),
     Index(
-        "uq_votes_battle_id_annotator_id_criterion_version",
+        "uq_votes_battle_id_annotator_id_version",
         "battle_id",
+        "annotator_id",
+        "version",
+        unique=True,
+        postgresql_where=text("battle_id IS NOT NULL"),
+    ),
+    Index(
+        "uq_votes_criterion_battle_id_annotator_id_criterion_version",
+        "criterion_battle_id",
         "annotator_id",
         "criterion",
         "version",
         unique=True,
-        postgresql_nulls_not_distinct=True,
-        postgresql_where=text("battle_id IS NOT NULL"),
+        postgresql_where=text("criterion_battle_id IS NOT NULL"),
     ),
     Index(
         "uq_votes_sealed_battle_id_version",

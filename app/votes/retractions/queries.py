@@ -31,20 +31,27 @@ from app.database.tables import (
     withdrawn_retractions,
 )
 from app.snapshots.vote_sets import is_retracted, is_retracted_sql
-from app.votes.queries import battle_of, ranking_of, ranks
+from app.votes.queries import LOCK, battle_of, ranking_of, ranks
 
 # The number must differ from other locks' numbers.
 _RETRACTIONS_LOCK = 20_261_122
 
 Target = Literal["vote", "battle", "model", "annotator", "import"]
 
-# Adding a vote on a battle that has one takes this lock too: see `lock_pairs`. A sealed battle takes one vote.
-_LOCK_PAIRS = """
-SELECT 1 FROM votes AS v WHERE v.version = 0 AND (v.battle_id, v.annotator_id) IN (
-    SELECT own.battle_id, own.annotator_id FROM retracted_votes AS r JOIN votes AS own ON own.id = r.vote_id
-    WHERE r.retraction_id = %(id)b AND own.battle_id IS NOT NULL
-) ORDER BY v.battle_id, v.annotator_id FOR NO KEY UPDATE OF v
+_SAME_KEY = (
+    "(v.battle_id, v.annotator_id) = (own.battle_id, own.annotator_id)",
+    "(v.criterion_battle_id, v.annotator_id, v.criterion) = (own.criterion_battle_id, own.annotator_id, own.criterion)",
+)
+_SAME_BATTLE = (*_SAME_KEY, "v.sealed_battle_id = own.sealed_battle_id")  # voted on anew under an earlier version
+_FIRST_VOTE = """
+    SELECT v.id FROM retracted_votes AS r JOIN votes AS own ON own.id = r.vote_id JOIN votes AS v ON {same_key}
+    WHERE r.retraction_id = %(id)b AND v.version = 0
 """
+# Adding a vote with a key that has one takes this lock too: see `lock_keys`. A sealed battle takes one vote.
+_LOCK_KEYS = f"""
+SELECT 1 FROM votes AS v
+WHERE v.id IN ({" UNION ALL ".join(_FIRST_VOTE.format(same_key=same) for same in _SAME_KEY)}) {LOCK}
+"""  # noqa: S608  only this module's own words
 _COUNT = """
 SELECT count(*) FROM retracted_votes AS r JOIN votes AS v ON v.id = r.vote_id
 WHERE r.retraction_id = %(id)b AND NOT {retracted}
@@ -66,10 +73,6 @@ WHERE own.id = %(import_id)b AND NOT coalesce((again.options ->> 'dry_run')::boo
   )
 ORDER BY again.id DESC LIMIT 1
 """
-_SAME_BATTLE = (
-    "v.battle_id = own.battle_id AND v.annotator_id = own.annotator_id",
-    "v.sealed_battle_id = own.sealed_battle_id",  # voted on anew under an earlier version
-)
 
 
 def votes_of(target: Target, key: Any) -> ColumnElement[bool]:
@@ -90,7 +93,8 @@ def votes_of(target: Target, key: Any) -> ColumnElement[bool]:
             meant = or_(c.model_a_id == key, c.model_b_id == key, ranks(key))
         case "battle":
             sealed = as_id(key)
-            meant = c.battle_id == key if sealed is None else or_(c.battle_id == key, c.sealed_battle_id == sealed)
+            meant = or_(c.battle_id == key, c.criterion_battle_id == key)
+            meant = meant if sealed is None else or_(meant, c.sealed_battle_id == sealed)
     return meant
 
 
@@ -181,7 +185,7 @@ def lock_retractions(conn: Connection) -> None:
 
 def lock_battles_of(conn: Connection, retraction_id: UUID) -> None:
     """Lock the battles of a retraction's votes until the transaction ends: they get no other vote meanwhile."""
-    conn.exec_driver_sql(_LOCK_PAIRS, {"id": retraction_id})
+    conn.exec_driver_sql(_LOCK_KEYS, {"id": retraction_id})
 
 
 def find_retraction(conn: Connection, retraction_id: UUID) -> RowMapping | None:
