@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision: str = "0041"
-down_revision: str | None = "0039"
+down_revision: str | None = "0040"
 branch_labels: str | None = None
 depends_on: str | None = None
 
