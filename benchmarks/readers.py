@@ -1,11 +1,12 @@
 """What readers without a key cost the votes: p50 and p99 of single votes, calm and with 16 readers on each address.
 
 The arena has 500 models and 12 snapshots. The readers ask again as soon as they have their answer; they are a process
-of their own with a lower priority and another address, as they would be elsewhere. `?new` stands for another query
-with every request, so that no answer was made before. The service is `stable-arena serve` with one server process;
-everything shares the machine, so only ratios say anything. Calm rounds and rounds with readers take turns, which
-begin three seconds after the readers, when those have made the requests that an address may make at once; of several
-turns the middle ratio counts. The first line has no readers: it says how far two calm rounds differ. About ten minutes.
+of their own with a lower priority and another address, as they would be elsewhere. `?q=new` stands for another search
+with every request, so that no answer was made before, and `?new=new` for a parameter that no page knows. The service is
+`stable-arena serve` with one server process; everything shares the machine, so only ratios say anything. Calm rounds
+and rounds with readers take turns, which begin three seconds after the readers, when those have made the requests that
+an address may make at once; of several turns the middle ratio counts. The first line has no readers: it says how far
+two calm rounds differ. About ten minutes.
 
     python -m benchmarks.readers [SECONDS] [--turns 3]
 
@@ -36,7 +37,7 @@ from benchmarks.size import sized
 READERS = 16
 ELSEWHERE = "127.0.0.{}"
 """Every round has an address of its own: the limit of an address would refuse the readers of a later one."""
-NEW = "?new"
+NEW = "new"
 CALM = "(no readers)"
 ADDRESSES = (
     CALM,
@@ -48,8 +49,13 @@ ADDRESSES = (
     "/matchups",
     "/history",
     "/models/provider-7/model-7-instruct",
-    "/compare?new",
-    "/?new",
+    "/?new=new",
+    "/?q=new",
+    "/healthz",
+    "/readyz",
+    "/docs",
+    "/api/v1/openapi.json",
+    "/nothing",
 )
 _BURST_SECONDS = sized(3.0, 0.1)
 """After which the requests that an address may make at once are answered."""
@@ -66,7 +72,7 @@ async def read(address: str, path: str, local: str) -> None:
         headers = {"Accept-Encoding": "gzip"}
         async with httpx.AsyncClient(base_url=address, transport=transport, timeout=120, headers=headers) as client:
             while True:
-                asked = path.replace(NEW, f"?new={next(numbers)}")
+                asked = path.replace(f"={NEW}", f"={next(numbers)}")
                 async with client.stream("GET", asked) as answer:
                     async for _ in answer.aiter_raw():
                         pass

@@ -288,6 +288,8 @@ def main() -> None:
         folder.chmod(0o711)  # under root the database runs as another user
         settings = Settings(data_dir=folder / "data")
         environment = {**os.environ, "STABLE_ARENA_DATA_DIR": str(settings.data_dir)}
+        if given.strangers == "readers":  # else most answers are short refusals
+            environment["STABLE_ARENA_SERVER__ANONYMOUS_REQUESTS_PER_MINUTE"] = "none"
         serve = ["-m", "app.cli", "serve", "--port", "0", "--no-worker"]
         with (
             open_database_of(settings) as database,

@@ -18,6 +18,7 @@ pytest_plugins = [
     "tests.fixtures.database",
     "tests.fixtures.environment",
     "tests.fixtures.application",
+    "tests.fixtures.clocks",
     "tests.fixtures.refits",
     "tests.fixtures.rendering",
     "tests.fixtures.snapshots",

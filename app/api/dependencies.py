@@ -1,14 +1,17 @@
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, suppress
 from difflib import get_close_matches
-from typing import Annotated, Any, Protocol
+from operator import itemgetter
+from typing import Annotated, Any, Protocol, get_args, get_origin
+from urllib.parse import urlencode
 
 from fastapi import Depends, Request
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from sqlalchemy import Connection
+from starlette.datastructures import QueryParams
 
 from app.api.problems import invalid_input
 from app.auth.callers import Caller, KnownCallers, Scope
@@ -16,9 +19,8 @@ from app.database.engine import Database
 from app.database.errors import DatabaseBusyError
 from app.errors import FieldError, NotAuthenticatedError, UnavailableError
 from app.guard.admission import authorise, bearer_secret, key_dependency
-from app.guard.back_off import BackOff
-from app.guard.errors import RateLimitedError
 from app.guard.limits import RateLimits
+from app.guard.strangers import count_stranger
 from app.settings import Settings
 from app.state import Part, ProcessState, state_of
 
@@ -130,46 +132,54 @@ async def _optional_read(request: Request) -> Caller | None:
     return None
 
 
-async def count_stranger(request: Request) -> None:
-    """Count a public read without a key. If the address has too many refusals too, this one comes late.
-
-    Raises RateLimitedError.
-    """
-    state = state_of(request.scope)
-    try:
-        state[RateLimits].count_anonymous(request.scope)
-    except RateLimitedError:
-        await state[BackOff].wait(request.scope)
-        raise
-
-
 # None where the leaderboard is public and the request has no valid key.
 OptionalReader = Annotated[Caller | None, key_dependency(_optional_read)]
 
 
 async def refuse_unknown_parameters(request: Request) -> None:
-    """Check that the request's route declares every query parameter.
+    """Check that the request's route declares every query parameter; pages ignore what a link adds (?utm_source).
 
-    Raises BadInputError: it names each unknown parameter and the most similar declared one.
+    Raises BadInputError.
     """
     route = request.scope.get("route")
-    if not request.scope["query_string"] or not isinstance(route, APIRoute) or not route.include_in_schema:
-        return  # pages for people ignore what a link adds, such as ?utm_source
-    known = sorted(_declared(route.dependant))
-    unknown = [name for name in dict.fromkeys(request.query_params) if name not in known]
+    if request.scope["query_string"] and isinstance(route, APIRoute) and route.include_in_schema:
+        check_parameters(request.query_params, declared_parameters(route.dependant))
+
+
+def check_parameters(given: QueryParams, known: Mapping[str, bool]) -> None:
+    """Check that all parameters are known.
+
+    Raises BadInputError: it names each unknown parameter and the most similar known one.
+    """
+    unknown = [name for name in dict.fromkeys(given) if name not in known]
     if unknown:
-        raise invalid_input(tuple(FieldError(f"/{name}", _explain(name, known)) for name in unknown))
+        raise invalid_input(tuple(FieldError(f"/{name}", _explain(name, sorted(known))) for name in unknown))
 
 
-def _declared(dependant: Dependant) -> Iterator[str]:
+def known_query(given: QueryParams, known: Mapping[str, bool]) -> bytes:
+    """Return the known parameters alone, in one order: one that is given several times counts as the route reads it."""
+    last = {name: value for name, value in given.items() if known.get(name) is False}
+    several = [(name, value) for name, value in given.multi_items() if known.get(name)]
+    return urlencode(sorted([*last.items(), *several], key=itemgetter(0))).encode()
+
+
+def declared_parameters(dependant: Dependant) -> dict[str, bool]:
+    """Return the query parameters of an endpoint, and whether each may be given several times."""
+    found: dict[str, bool] = {}
     for parameter in dependant.query_params:
         model = parameter.field_info.annotation
         if isinstance(model, type) and issubclass(model, BaseModel):  # all parameters of the endpoint in one
-            yield from (field.alias or name for name, field in model.model_fields.items())
+            fields = model.model_fields.items()
+            found |= {field.alias or name: _is_several(field.annotation) for name, field in fields}
         else:
-            yield parameter.alias
+            found[parameter.alias] = _is_several(model)
     for dependency in dependant.dependencies:
-        yield from _declared(dependency)
+        found |= declared_parameters(dependency)
+    return found
+
+
+def _is_several(kind: Any) -> bool:
+    return get_origin(kind) in (list, tuple) or any(map(_is_several, get_args(kind)))
 
 
 def _explain(name: str, known: list[str]) -> str:

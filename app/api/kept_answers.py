@@ -8,18 +8,18 @@ import gzip
 import hashlib
 import time
 from collections.abc import Awaitable, Callable, Hashable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
-from cachetools import LRUCache
 from fastapi import Request, Response
 from starlette.datastructures import MutableHeaders
 
 from app.api.blanks import Blank, Blanks, begin_blanks, deflate, end_blanks, fill_in, gzip_filled
+from app.api.shelf import Shelf
 from app.errors import NotFoundError, UnavailableError
 from app.guard.compression import GZIP_LEVEL, LEAST_BYTES, Encoding, choose_encoding, compress_zstd
 from app.guard.lanes import Lane, TooManyReadersError
+from app.guard.limits import caller_network
 
 MAX_BYTES = 32 * 1024 * 1024
 _OVERHEAD_BYTES = 2048
@@ -84,6 +84,13 @@ class Kept:
         else:
             self.encoded[encoding] = (compress_zstd(self.parts[0]),)
 
+    async def answer(self, request: Request) -> Response:
+        """Return the response to one reader, compressed in a thread if that was not done before."""
+        encoding = self.encoding_for(request)
+        if encoding is not None and encoding not in self.encoded:
+            await asyncio.to_thread(self.encode, encoding)
+        return self.respond(request, encoding, late=False)
+
     def respond(self, request: Request, encoding: Encoding | None, *, late: bool) -> Response:
         """Return the response to one reader; `late` if the database cannot say that it still holds."""
         seconds = time.monotonic() - self.seen if late else 0.0
@@ -92,7 +99,7 @@ class Kept:
         headers = {name: self._fill_header(value, filled) for name, value in self.headers.items()}
         if late:
             headers |= {"age": str(int(seconds)), "warning": '110 - "Response is Stale"'}
-        if self.status == _OK and not self.headers["content-type"].startswith("text/html"):
+        if self.status == _OK and not (self.blanks and self.headers["content-type"].startswith("text/html")):
             headers["etag"] = etag = self._etag(state)
             if names_tag(request.headers.get("if-none-match", ""), etag):
                 return Response(status_code=304, headers={**headers, "content-type": ""})
@@ -126,7 +133,7 @@ class Kept:
 
 
 class KeptAnswers:
-    """The answers to public reads, by path and query. What was asked for longest ago is forgotten first.
+    """The answers to public reads, by path and query, of which the route has left what it knows.
 
     An answer is served while it holds: its version is that of the newest state, which is looked up for every request.
     While the database cannot say so, the last answer is served all the same, with its age and a warning. Belongs to one
@@ -137,7 +144,7 @@ class KeptAnswers:
 
     def __init__(self, newest: Callable[[], Awaitable[State]], *, max_bytes: int = MAX_BYTES) -> None:
         self._newest = newest
-        self._kept: LRUCache[Hashable, Kept] = LRUCache(max_bytes, getsizeof=lambda kept: kept.size)
+        self._kept: Shelf[Kept] = Shelf(max_bytes)
         self._strangers, self._known = Lane(rests=True), Lane(rests=False)
 
     async def answer(self, request: Request, make: Make, *, stranger: bool) -> Response:
@@ -190,11 +197,12 @@ class KeptAnswers:
             # Without a state there was none when the request came: the answer may be of one published since.
             filled = state or await self._find_state()
             made = await asyncio.to_thread(_take, request, response, blanks, filled)
-        if made.status == _OK and state is not None:
-            after = await self._find_state()
-            if after is not None and after.version == state.version:  # else it may be of either version
-                self._keep(key, made)
-        return made
+            if made.status == _OK and state is not None:
+                after = await self._find_state()
+                if after is not None and after.version == state.version:  # else it may be of either version
+                    self._keep(request, key, made)
+                    turn.is_kept = True
+            return made
 
     async def _encode(self, request: Request, key: Hashable, kept: Kept, lane: Lane) -> Encoding | None:
         """Compress the body for this reader, if that was not done for an earlier one."""
@@ -206,15 +214,21 @@ class KeptAnswers:
                 turn.is_free = encoding in kept.encoded
                 if not turn.is_free:
                     await asyncio.to_thread(kept.encode, encoding)
+                    turn.is_kept = True
                     if self._kept.get(key) is kept:
-                        self._keep(key, kept)  # its size is another
+                        self._keep(request, key, kept)  # its size is another
         except TooManyReadersError:
             return None
         return encoding
 
-    def _keep(self, key: Hashable, kept: Kept) -> None:
-        with suppress(ValueError):  # larger than all that may be kept
-            self._kept[key] = kept
+    def _keep(self, request: Request, key: Hashable, kept: Kept) -> None:
+        self._kept.put(key, kept, kept.size, caller_network(request.scope))
+
+
+def keep_body(response: Response) -> Kept:
+    """Return an answer that is the same for every reader and for as long as it is kept."""
+    headers = {name: value for name, value in response.headers.items() if name != "content-length"}
+    return Kept(response.status_code, headers, (bytes(response.body),), {}, None)
 
 
 def _take(request: Request, response: Response, blanks: Blanks, state: State | None) -> Kept:

@@ -11,8 +11,10 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
+from app.api.kept_answers import Kept, keep_body
 from app.api.problems import Problem, problem_responses
 from app.guard.refusals import PREFIX
+from app.guard.strangers import open_to_all
 
 _FRAMEWORKS_OWN = ("HTTPValidationError", "ValidationError")
 
@@ -38,14 +40,14 @@ def install_openapi(app: FastAPI, *, public_leaderboard: bool, bodies: Sequence[
         return app.openapi_schema
 
     @cache
-    def body() -> bytes:
-        return bytes(JSONResponse(describe()).body)
+    def kept() -> Kept:
+        return keep_body(JSONResponse(describe()))
 
-    async def answer(_request: Request) -> Response:
-        return Response(body(), media_type="application/json")
+    async def answer(request: Request) -> Response:
+        return await kept().answer(request)
 
     app.openapi = describe  # type: ignore[method-assign]  # as FastAPI documents it
-    app.add_route(f"{PREFIX}/openapi.json", answer, include_in_schema=False)
+    app.add_api_route(f"{PREFIX}/openapi.json", answer, include_in_schema=False, dependencies=[open_to_all])
 
 
 def _describe(app: FastAPI, *, public_leaderboard: bool, bodies: Sequence[type[BaseModel]]) -> dict[str, Any]:

@@ -12,8 +12,10 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from app.errors import BadInputError, FieldError, StableArenaError, validation_message
-from app.guard.errors import MalformedBodyError
+from app.guard.admission import is_decided
+from app.guard.errors import MalformedBodyError, RateLimitedError
 from app.guard.refusals import MEDIA_TYPE, http_problem_response, problem_response
+from app.guard.strangers import count_open
 from app.naming.names import NAME_PATTERN
 
 ProblemPage = Callable[[Scope, Mapping[str, Any], Mapping[str, str]], Response]
@@ -90,6 +92,11 @@ def install_problem_handlers(app: FastAPI, page: ProblemPage) -> None:
 
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> Response:
+        if not is_decided(request.scope):  # no route was found
+            try:
+                await count_open(request)
+            except RateLimitedError as refused:
+                return problem_response(request.scope, refused)
         return http_problem_response(request.scope, error)
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Request, Response
 
-from app.api.dependencies import count_stranger, database_turn
+from app.api.dependencies import database_turn
 from app.auth.callers import Scope
 from app.auth.sessions.csrf import is_token_of
 from app.auth.sessions.schemas import Lifetimes, SignedIn
@@ -22,6 +22,7 @@ from app.errors import ScopeMissingError
 from app.guard.admission import Admission
 from app.guard.errors import ForgedRequestError, InsecureConnectionError, SignInNeededError
 from app.guard.limits import RateLimits
+from app.guard.strangers import count_stranger
 from app.settings import Settings
 from app.state import state_of
 

@@ -75,6 +75,7 @@ class Database:
             max_overflow=0,
             pool_timeout=connect_timeout,
             pool_pre_ping=True,
+            pool_reset_on_return=None,  # `_end_transaction` does it
             isolation_level="READ COMMITTED",  # the statements need it, whatever the server's default is
             execution_options=dict(connection_options or {}),
             hide_parameters=True,  # they have annotators' keys, and errors are logged
@@ -90,6 +91,7 @@ class Database:
             event.listen(self.engine, "begin", _set_up_transaction)
         else:
             event.listen(self.engine, "connect", _set_up_connection)
+        event.listen(self.engine, "reset", _end_transaction)
         event.listen(self.engine, "checkin", _restore_write_default)
 
     def __reduce__(self) -> tuple[Callable[[], Self], tuple[()]]:
@@ -212,6 +214,21 @@ def refuse_old_server(connection: Any, _record: object) -> None:
     major = connection.info.server_version // 10_000
     if major < OLDEST_SERVER:
         raise DatabaseTooOldError(f"the server is PostgreSQL {major}; {OLDEST_SERVER} or newer is needed")
+
+
+def _end_transaction(connection: Any, record: Any, state: Any) -> None:
+    """Roll back what a connection has open when it is given back.
+
+    The loss of a connection was raised where it was used. SQLAlchemy's own rollback would log it once more, with a
+    traceback, where it had not noticed: after COPY, and while it waits for notices.
+    """
+    if state.terminate_only and record is None:
+        return  # it is closed anyway
+    try:
+        connection.rollback()
+    except psycopg.OperationalError as error:
+        if record is not None:
+            record.invalidate(e=error)
 
 
 def _restore_write_default(connection: Any, _record: object) -> None:

@@ -1,6 +1,6 @@
 """Who may go on with a request: decided by its head, before a byte of its body is read."""
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Annotated, Any, Generic, TypeVar
 
 from fastapi import Request, Security
@@ -43,6 +43,11 @@ class Admission(Generic[Admitted]):
             decided[self] = await self._decide(request)
         admitted: Admitted = decided[self]
         return admitted
+
+
+def is_decided(scope: Mapping[str, Any]) -> bool:
+    """Whether an admission has decided about a request."""
+    return bool(scope.get(_DECIDED))
 
 
 def admissions_of(dependant: Dependant | None) -> tuple[Admission[Any], ...]:

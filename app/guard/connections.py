@@ -18,7 +18,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from app.errors import StableArenaError
 from app.guard.errors import HeadTooLargeError, MalformedRequestError, RateLimitedError
 from app.guard.limits import network_of
-from app.guard.refusals import problem_response
+from app.guard.refusals import NOT_SNIFFED, problem_response
 
 HEAD_BYTES = 64 * 1024
 """Of a request's head: its target and its headers, those after a body in chunks included."""
@@ -290,6 +290,6 @@ def _wrong_with(headers: list[tuple[bytes, bytes]], version: str) -> str | None:
 def _refusal(error: StableArenaError) -> bytes:
     """Return the answer to a request that the application does not see."""
     answer = problem_response({"type": "http", "path": "", "headers": []}, error)
-    headers = [*answer.raw_headers, (b"connection", b"close")]
+    headers = [*answer.raw_headers, NOT_SNIFFED, (b"connection", b"close")]
     head = f"HTTP/1.1 {answer.status_code} {HTTPStatus(answer.status_code).phrase}\r\n".encode()
     return head + b"".join(b"%b: %b\r\n" % header for header in headers) + b"\r\n" + bytes(answer.body)

@@ -27,6 +27,10 @@ REQUESTS_PER_VOTER = 120
 """A minute that a person may make who votes on the answers that lie here, by a link or through the open door."""
 VISITORS_PER_MINUTE = 100
 """Of an address that may come in through the open door: a class that votes behind one address is let in."""
+OPEN_PER_MINUTE, OPEN_BURST = 600, 50
+"""Requests of an address for each thing that is open to all: at least these, and so many of them at once."""
+_FILES = 5
+"""A page has several files: requests for them may be so many times as many."""
 
 _MINUTE = 60.0
 _LEAST_BURST, _BURSTS = 100, 6
@@ -129,6 +133,22 @@ class RateLimits:
         if self._per_address is not None:
             self._take(scope, "address", caller_network(scope), self._per_address)
 
+    def count_open(self, scope: Scope, times: int = 1) -> None:
+        """Count a request that needs no key towards the limit of its address on this route alone.
+
+        Raises RateLimitedError.
+        """
+        self.enter(scope)
+        if self._per_address is not None:
+            place = getattr(scope.get("route"), "path", scope["method"] == "OPTIONS")
+            per_minute = times * max(self._per_address, OPEN_PER_MINUTE)
+            who = ("open", place, caller_network(scope))
+            self._take(scope, "address", who, per_minute, burst=times * OPEN_BURST)
+
+    def count_file(self, scope: Scope) -> None:
+        """Count a request for a file. Raises RateLimitedError."""
+        self.count_open(scope, _FILES)
+
     def count_sign_in(self, scope: Scope) -> None:
         """Count an attempt to sign in towards the limit of the address. Raises RateLimitedError."""
         self._take(scope, "address", ("sign-in", caller_network(scope)), SIGN_INS_PER_MINUTE)
@@ -167,11 +187,20 @@ class RateLimits:
             self._take(scope, "token", ("token", caller.token_id), self._token_votes, number, what="votes")
 
     def _take(
-        self, scope: Scope, policy: str, who: Any, per_minute: int, number: int = 1, *, what: str = "requests"
+        self,
+        scope: Scope,
+        policy: str,
+        who: Any,
+        per_minute: int,
+        number: int = 1,
+        *,
+        what: str = "requests",
+        burst: int | None = None,
     ) -> None:
         bucket = self._buckets.get(who)
         if bucket is None or bucket.per_minute != per_minute:
-            burst = max(_LEAST_BURST, per_minute // _BURSTS) if policy == "address" else per_minute
+            if burst is None:
+                burst = max(_LEAST_BURST, per_minute // _BURSTS) if policy == "address" else per_minute
             bucket = self._buckets[who] = Bucket.full(per_minute, min(burst, per_minute))
         refused = not bucket.take(number)
         rate = per_minute / _MINUTE

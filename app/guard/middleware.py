@@ -10,15 +10,17 @@ import structlog
 from prometheus_client import Counter, Histogram
 from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.database.ids import as_id, new_id
 from app.errors import StableArenaError
 from app.guard.back_off import WAITED
+from app.guard.errors import RateLimitedError
 from app.guard.limits import IN_PROGRESS, RATE_LIMIT_HEADERS
 from app.guard.process_metrics import DURATIONS, REQUESTS
-from app.guard.refusals import PREFIX, problem_response
+from app.guard.refusals import NOT_SNIFFED, PREFIX, problem_response
+from app.guard.strangers import count_file
 
 log = structlog.get_logger()
 
@@ -155,9 +157,9 @@ def _without_keys(path: str) -> str:
 
 
 class CrossOrigin:
-    """Lets pages of every origin read what is public, and pages of the named origins call everything.
+    """What browsers may do with answers: pages of every origin may read what is public, those of named ones call all.
 
-    Credentials stay off: callers show keys and tokens, not cookies.
+    Credentials stay off: callers show keys and tokens, not cookies. An answer's content is what its type says.
     """
 
     def __init__(self, app: ASGIApp, *, origins: Sequence[str], public: bool) -> None:
@@ -190,10 +192,31 @@ class CrossOrigin:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
-        reads = (
-            self._public and scope["type"] == "http" and _PUBLIC.fullmatch(scope["path"]) and _intent(scope) in _READING
-        )
-        await (self._readers if reads else self._callers)(scope, receive, send)
+        if scope["type"] != "http":
+            await self._callers(scope, receive, send)
+            return
+
+        async def send_unsniffed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], NOT_SNIFFED]
+            await send(message)
+
+        if scope["method"] == "OPTIONS" and not await self._is_within_limit(scope, receive, send_unsniffed):
+            return
+        reads = self._public and _PUBLIC.fullmatch(scope["path"]) and _intent(scope) in _READING
+        await (self._readers if reads else self._callers)(scope, receive, send_unsniffed)
+
+    async def _is_within_limit(self, scope: Scope, receive: Receive, send: Send) -> bool:
+        """Count a browser's question before a request: many people may ask from one address, as they load files."""
+        state = scope.setdefault("state", {})
+        try:
+            await count_file(Request(scope))
+        except RateLimitedError as refused:
+            await problem_response(scope, refused)(scope, receive, send)
+            return False
+        finally:
+            state.pop(IN_PROGRESS, lambda: None)()
+        return True
 
 
 def _intent(scope: Scope) -> str:

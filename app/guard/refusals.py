@@ -42,6 +42,8 @@ PREFIX = "/api/v1"
 """Of the paths of the API, where an error is never a page."""
 MEDIA_TYPE = "application/problem+json"
 RETRY_SECONDS = 2
+NOT_SNIFFED = (b"x-content-type-options", b"nosniff")
+"""The header of every answer: browsers take it for nothing but what it says it is."""
 _SHOWN_ERRORS = 100
 _PARAMETER = re.compile(r"{[^}]*}")
 _IN_PATHS = "/:@!$&'()*+,;="  # characters that RFC 3986 allows in a path, beside letters and digits

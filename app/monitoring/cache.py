@@ -11,6 +11,7 @@ from sqlalchemy.exc import DBAPIError
 
 from app.auth.secrets import digest
 from app.database.engine import Database
+from app.database.schema import require_current
 from app.errors import UnavailableError
 from app.guard.process_metrics import Gauges, most_of
 from app.monitoring import queries as store
@@ -20,7 +21,7 @@ from app.state import ProcessState
 
 log = structlog.get_logger()
 
-_FIGURES = "figures"
+_FIGURES, _READY = "figures", "ready"
 _CONNECTIONS = most_of("stable_arena_database_connections", "Connections to the database in use")
 _CONNECTIONS_LIMIT = most_of("stable_arena_database_connections_limit", "Connections to the database there may be")
 
@@ -76,6 +77,27 @@ class FiguresCache:
         return figures
 
 
+class Readiness:
+    """Asks the database whether requests can be served, once for all probes that come meanwhile or soon after a yes.
+
+    Belongs to one event loop.
+    """
+
+    def __init__(self, database: Database, *, keep_seconds: float = 0.5) -> None:
+        self._database = database
+        self._ready: TTLCache[str, bool] = TTLCache(1, keep_seconds)
+        self._asking: asyncio.Task[None] | None = None
+
+    async def require(self) -> None:
+        """Raise an UnavailableError unless the database answers and has the schema of this version."""
+        if _READY in self._ready:
+            return
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.create_task(asyncio.to_thread(require_current, self._database))
+        await asyncio.shield(self._asking)
+        self._ready[_READY] = True
+
+
 class MetricsReaders:
     """API keys that have read `/metrics` before. They may read it while the database cannot check them."""
 
@@ -100,6 +122,7 @@ def provide_monitoring(state: ProcessState) -> None:
     database = state[Database]
     state[FiguresCache] = figures = FiguresCache(database)
     state[MetricsReaders] = MetricsReaders()
+    state[Readiness] = Readiness(database)
     state[Gauges].watch(_CONNECTIONS, lambda: database.connections_in_use)
     state[Gauges].watch(_CONNECTIONS_LIMIT, lambda: database.pool_size)
     state.closing.callback(figures.close)

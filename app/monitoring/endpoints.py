@@ -5,14 +5,14 @@ from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 from pydantic import BaseModel
 
-from app.api.dependencies import HeldDatabase, held
+from app.api.dependencies import held
 from app.api.problems import problem_responses
-from app.database.schema import require_current
 from app.errors import NotAuthenticatedError, ScopeMissingError, UnavailableError
 from app.guard import process_metrics
 from app.guard.admission import authorise, bearer_secret, key_dependency
 from app.guard.process_metrics import Gauges
-from app.monitoring.cache import FiguresCache, MetricsReaders
+from app.guard.strangers import count_open, open_to_all
+from app.monitoring.cache import FiguresCache, MetricsReaders, Readiness
 from app.monitoring.families import expose_figures
 from app.settings import Settings
 from app.state import state_of
@@ -26,7 +26,7 @@ class Health(BaseModel):
     status: Literal["ok"] = "ok"
 
 
-@router.get("/healthz")
+@router.get("/healthz", dependencies=[open_to_all])
 async def get_health() -> Health:
     """Answer while the process runs.
 
@@ -35,19 +35,21 @@ async def get_health() -> Health:
     return Health()
 
 
-@router.get("/readyz", responses=problem_responses(503))
-def get_readiness(database: HeldDatabase) -> Health:
+@router.get("/readyz", dependencies=[open_to_all], responses=problem_responses(503))
+async def get_readiness(readiness: Annotated[Readiness, held(Readiness)]) -> Health:
     """Answer while requests can be served: the database answers and has the schema of this version.
 
-    Needs no key. Problems: `database-unreachable`, `database-busy`, `database-too-old`, `schema-behind`.
+    The answer may be half a second old. Needs no key. Problems: `database-unreachable`, `database-busy`,
+    `database-too-old`, `schema-behind`.
     """
-    require_current(database)
+    await readiness.require()
     return Health()
 
 
 async def _require_reader(request: Request) -> None:
     state, secret = state_of(request.scope), bearer_secret(request)
     if secret is None and state[Settings].public_metrics:
+        await count_open(request)
         return
     readers = state[MetricsReaders]
     try:

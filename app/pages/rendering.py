@@ -78,18 +78,6 @@ class PageResponse(HTMLResponse):
         await GZipMiddleware(super().__call__, compresslevel=_COMPRESSION)(scope, receive, send)
 
 
-class CompressedFile(Response):
-    """A file's response, compressed where the browser accepts it."""
-
-    def __init__(self, file: Response) -> None:
-        super().__init__()
-        self._file = file
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the file."""
-        await GZipMiddleware(self._file)(scope, receive, send)
-
-
 def render(
     request: Request,
     template: str,

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 ALWAYS = {
     "Referrer-Policy": "same-origin",
-    "X-Content-Type-Options": "nosniff",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
 

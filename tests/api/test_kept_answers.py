@@ -7,12 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
+import pytest
 from fastapi import Request, Response
 from httpx import Client
 
 from app.api.blanks import Blank, leave_blank
 from app.api.kept_answers import KeptAnswers
 from app.errors import NotFoundError
+from app.guard import lanes
 from app.guard.lanes import TooManyReadersError
 
 Ask = Callable[..., Any]
@@ -123,17 +125,32 @@ def test_blanks_are_filled_in_compressed_answers_too() -> None:
 def test_what_was_asked_for_longest_ago_is_forgotten_first() -> None:
     async def ask() -> None:
         answers = Answers(max_bytes=100_000)
-        for path in ("/a", "/b", "/a", "/c", "/a", "/b"):
-            await answers.ask(path, size=40_000)
-        assert answers.made == ["/a", "/b", "/c", "/b"]
-        await answers.ask("/large", size=200_000)
-        await answers.ask("/b", size=40_000)
-        assert answers.made[4:] == ["/large"], "what is larger than the memory drives nothing out"
+        for number, path in enumerate(("/a", "/b", "/c", "/d", "/a", "/e", "/a", "/b")):
+            await answers.ask(path, network=f"10.0.0.{number}", size=20_000)
+        assert answers.made == ["/a", "/b", "/c", "/d", "/e", "/b"]
+        await answers.ask("/large", size=30_000)
+        await answers.ask("/b", size=20_000)
+        assert answers.made[6:] == ["/large"], "what is larger than a network's part drives nothing out"
 
     asyncio.run(ask())
 
 
-def test_a_network_that_asks_for_ever_new_answers_leaves_turns_to_others() -> None:
+def test_a_network_that_asks_for_ever_new_answers_drives_out_its_own() -> None:
+    async def ask() -> None:
+        answers = Answers(max_bytes=100_000)
+        await answers.ask("/a", network="10.0.0.2", size=20_000)
+        for number in range(20):
+            await answers.ask(f"/{number}", size=10_000)
+        await answers.ask("/a")
+        await answers.ask("/19")
+        assert answers.made == ["/a", *(f"/{number}" for number in range(20))]
+
+    asyncio.run(ask())
+
+
+def test_a_network_that_asks_for_ever_new_answers_leaves_turns_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes, "_WAIT_SECONDS", 120)  # on a slow machine too each gets its turn
+
     async def ask() -> None:
         answers = Answers()
         answers.busy.clear()

@@ -4,7 +4,22 @@ from typing import Any, get_args
 import pytest
 from httpx import Client, Response
 
+from app.guard.lanes import Lane
 from app.snapshots.schemas import LeaderboardMethod
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The paths for which an answer had to be made."""
+    paths: list[str] = []
+    turn = Lane.turn
+
+    def note(self: Lane, scope: Any, answer: Any) -> Any:
+        paths.append(scope["path"])
+        return turn(self, scope, answer)
+
+    monkeypatch.setattr(Lane, "turn", note)
+    return paths
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/api/v1/leaderboard", "/api/v1/snapshots/1"])
@@ -66,3 +81,35 @@ def test_unknown_parameters_of_a_post_are_refused(
 
     assert_problem(refused, 422, "invalid")
     assert client.get("/api/v1/refits", headers=headers).json()["items"] == []
+
+
+PAGES = ("/", "/embed", "/categories", "/card.png", "/card.svg", "/compare", "/matchups", "/history", "/models/ant")
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_pages_leave_out_what_they_do_not_know(client: Client, three: int, made: list[str], path: str) -> None:
+    usual = client.get(path)
+    answers = [client.get(path, params={"utm_source": "news", "v": number}) for number in range(3)]
+
+    assert {answer.status_code for answer in (usual, *answers)} == {200}
+    assert made == [path], "an answer was made for a parameter that is not known"
+
+
+def test_one_answer_is_made_for_the_same_parameters(client: Client, three: int, made: list[str]) -> None:
+    for query in ("tag=&rows=5", "rows=5&tag=", "rows=4&rows=5&tag=", "v=1&tag=x&rows=5&tag="):
+        assert client.get(f"/?{query}").status_code == 200
+    assert len(made) == 1
+    for query in ("model=ant&model=bee", "model=bee&model=ant"):  # their order is that of the table
+        assert client.get(f"/matchups?{query}").status_code == 200
+    assert len(made) == 3
+
+
+def test_a_picture_has_no_parameters_of_the_table(client: Client, three: int, made: list[str]) -> None:
+    for query in ("", "?q=a", "?rows=7&sort=votes", "?order=up"):
+        assert client.get(f"/card.svg{query}").status_code == 200
+    assert made == ["/card.svg"]
+
+
+def test_unknown_parameters_of_a_public_read_cost_no_turn(client: Client, three: int, made: list[str]) -> None:
+    assert client.get("/api/v1/leaderboard?v=1").status_code == 422
+    assert made == []

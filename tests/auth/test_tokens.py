@@ -62,6 +62,7 @@ def test_a_token_adds_no_models(ask: Ask, database: Database, make_token: Ask, a
     assert count_models(database) == 3
 
 
+@pytest.mark.usefixtures("limits_clock")
 def test_a_token_votes_at_a_persons_pace(ask: Ask, make_token: Ask, assert_problem: Ask) -> None:
     def vote(token: dict[str, str], annotator: str) -> Any:
         return ask("POST", "/votes", scope=None, headers=token, json={**VOTE, "annotator": annotator})
@@ -76,6 +77,7 @@ def test_a_token_votes_at_a_persons_pace(ask: Ask, make_token: Ask, assert_probl
     assert {ask("POST", "/votes", scope="ingest", json=VOTE).status_code for _ in range(6)} == {201}, "keys are free"
 
 
+@pytest.mark.usefixtures("limits_clock")
 def test_votes_of_a_batch_count_one_by_one(ask: Ask, make_token: Ask, assert_problem: Ask) -> None:
     token = make_token()
 

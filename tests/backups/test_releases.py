@@ -33,7 +33,7 @@ def test_a_release_before_goes_on_with_this_version(
         key = create_key(conn, "after the upgrade", ["admin", "ingest"])[1]
     app = create_app(settings.model_copy(update={"database_url": SecretStr(another_url)}))
     headers = {"Authorization": f"Bearer {key}"}
-    with serving(app) as address, Client(base_url=f"{address}/api/v1", headers=headers) as client:
+    with serving(app) as address, Client(base_url=f"{address}/api/v1", headers=headers, timeout=120) as client:
         leaderboard = client.get("/leaderboard").json()
         assert leaderboard["votes_not_in_board"] == 0
         assert len(leaderboard["models"]) > 10

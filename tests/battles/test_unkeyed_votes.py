@@ -13,6 +13,8 @@ from app.settings.groups import BattleSettings, ServerSettings
 
 ORIGIN = "https://arena.example"
 
+pytestmark = pytest.mark.usefixtures("limits_clock")
+
 
 @pytest.fixture
 def settings(settings: Settings) -> Settings:

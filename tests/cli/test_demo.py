@@ -79,7 +79,7 @@ def test_ctrl_c_ends_the_demo_with_success_and_spares_the_parent(folder: Path) -
         for line in terminal.stdout:
             output += line
             if address := re.search(rb"http://[\w.:/]+/console/sign-in\?[\w&=/-]+", line):
-                assert "Sign in as demo" in httpx.get(address[0].decode()).text
+                assert "Sign in as demo" in httpx.get(address[0].decode(), timeout=120).text
                 terminal.stdin.write(b"\x03")
                 terminal.stdin.flush()
     assert b"the parent saw 0" in output, output[-500:]

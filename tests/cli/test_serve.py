@@ -133,7 +133,7 @@ def stored(data_dir: Path) -> list[int]:
 def test_it_serves_and_stops_cleanly(data_dir: Path) -> None:
     with served(data_dir, before=PATIENTLY) as (process, url):
         assert url.startswith("http://127.0.0.1:")
-        assert httpx.get(f"{url}/readyz").status_code == 200
+        assert httpx.get(f"{url}/readyz", timeout=120).status_code == 200
         assert len(postmasters(data_dir)) == 1
         with httpx.stream("GET", f"{url}/events", timeout=PATIENCE) as events:  # a page that is open in a browser
             lines = events.iter_lines()
@@ -157,7 +157,7 @@ def test_a_signal_to_all_its_processes_stops_it_cleanly(
     data_dir: Path, tmp_path: Path, workers: str, how: signal.Signals
 ) -> None:
     with served(data_dir, "--workers", workers, before=PATIENTLY, TMPDIR=str(tmp_path)) as (process, url):
-        assert httpx.get(f"{url}/readyz").status_code == 200
+        assert httpx.get(f"{url}/readyz", timeout=120).status_code == 200
         wait_until(lambda: len(children_of(process)["worker"]) == 1)
         os.killpg(process.pid, how)  # as the terminal and the system's service manager do
         _, log = process.communicate(timeout=PATIENCE)
@@ -234,14 +234,16 @@ def test_an_address_that_is_taken(data_dir: Path) -> None:
             assert second.wait(PATIENCE) == 1
             assert second.stderr is not None
             assert second.stderr.read() == f"error: cannot listen on 127.0.0.1, port {port}: Address already in use\n"
-        assert httpx.get(f"{url}/readyz").status_code == 200
+        assert httpx.get(f"{url}/readyz", timeout=120).status_code == 200
 
 
 @pytest.mark.campaign
 def test_the_log_is_json_on_standard_error_and_names_no_one(data_dir: Path, key: str) -> None:
     with served(data_dir, "--no-worker", STABLE_ARENA_SERVER__LOG_LEVEL="debug") as (process, url):
         headers = {"Authorization": f"Bearer {key}", "X-Request-ID": "mine"}
-        assert httpx.post(f"{url}/api/v1/votes", json=vote(1) | {"annotator": "jane"}, headers=headers).is_success
+        assert httpx.post(
+            f"{url}/api/v1/votes", json=vote(1) | {"annotator": "jane"}, headers=headers, timeout=120
+        ).is_success
         process.terminate()
         _, log = process.communicate(timeout=PATIENCE)
     assert "jane" not in log
@@ -295,7 +297,7 @@ def test_several_processes_share_the_socket_and_are_started_again_when_they_die(
         wait_until(lambda: killed.isdisjoint(pid for pids in children_of(process).values() for pid in pids))
         wait_until(lambda: [len(pids) for pids in children_of(process).values()] == [1, 2])
         assert {pid for pids in children_of(process).values() for pid in pids} > {first["server"][1]}
-        assert httpx.get(f"{url}/readyz").status_code == 200
+        assert httpx.get(f"{url}/readyz", timeout=120).status_code == 200
         voters.stop()
         process.terminate()
         _, log = process.communicate(timeout=PATIENCE)

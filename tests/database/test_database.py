@@ -149,7 +149,7 @@ def test_an_old_server_is_refused() -> None:
         refuse_old_server(SimpleNamespace(info=SimpleNamespace(server_version=140_012)), None)
 
 
-def _terminate_others(url: str) -> None:
+def terminate_others(url: str) -> None:
     plain = parse_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
     with psycopg.connect(plain) as admin:
         admin.execute(
@@ -160,7 +160,7 @@ def _terminate_others(url: str) -> None:
 
 def test_idle_connections_that_were_cut_are_replaced(numbers: Database, database_url: str) -> None:
     assert count(numbers) == 2
-    _terminate_others(database_url)
+    terminate_others(database_url)
     assert count(numbers) == 2
 
 
@@ -168,7 +168,7 @@ def test_a_transaction_that_was_cut_is_the_server_s_fault(numbers: Database, dat
     def write() -> None:
         with numbers.begin() as conn:
             conn.execute(text("INSERT INTO numbers VALUES (3)"))
-            _terminate_others(database_url)
+            terminate_others(database_url)
 
     with pytest.raises(DatabaseUnreachableError):
         write()

@@ -127,7 +127,7 @@ def start(image: Image) -> Iterator[Start]:
 
 def answers(url: str) -> bool:
     try:
-        return httpx.get(url).status_code == 200
+        return httpx.get(url, timeout=120).status_code == 200
     except httpx.TransportError:
         return False
 
@@ -151,6 +151,7 @@ def test_the_image_serves_compiles_works_and_backs_up(image: Image, start: Start
         f"http://127.0.0.1:{port}/api/v1/votes",
         headers={"Authorization": f"Bearer {key}"},
         json={"model_a": "a", "model_b": "b", "winner": "model_a", "annotator": "k"},
+        timeout=120,
     )
     assert asked.status_code == 201, asked.text
     backup = SERVICES["backup"]["command"][0].split("stable-arena ")[1].split(" ||")[0].split()

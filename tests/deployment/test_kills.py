@@ -86,5 +86,9 @@ def test_votes_and_refits_outlive_every_process(
     load.check(primary.url)
     newest = ask(primary, "SELECT max(number) FROM snapshots")[0]
     for api in apis:
-        wait_until(lambda at=api.address: httpx.get(f"{at}/api/v1/leaderboard").json()["snapshot"]["number"] >= newest)
+        wait_until(
+            lambda at=api.address: (
+                httpx.get(f"{at}/api/v1/leaderboard", timeout=120).json()["snapshot"]["number"] >= newest
+            )
+        )
     print(f"{len(load.acknowledged)} votes acknowledged; answers {dict(load.statuses)}")

@@ -12,6 +12,7 @@ import pytest
 from app.auth.keys import create_key
 from app.database.engine import Database
 from app.guard.connections import WAITING_REQUESTS
+from tests.fixtures.environment import Configure
 from tests.fixtures.killed_service import Service
 
 VOTES, ATTACKS, READERS = 100, 3, 200
@@ -63,7 +64,8 @@ def attack(port: int, pieces: Iterator[bytes]) -> bytes:
 
 
 @pytest.fixture
-def service(database_url: str) -> Iterator[Service]:
+def service(database_url: str, configure: Configure) -> Iterator[Service]:
+    configure(SERVER__ANONYMOUS_REQUESTS_PER_MINUTE="none")  # else most answers are short refusals
     service = Service(database_url)
     service.start()
     yield service

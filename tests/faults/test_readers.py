@@ -29,7 +29,7 @@ def memory_of(service: Service) -> int:
     return max(process.memory_info().rss for process in psutil.Process(service.pid).children(recursive=True))
 
 
-@pytest.mark.parametrize("query", ["", "new={}"], ids=["the same answers", "ever new answers"])
+@pytest.mark.parametrize("query", ["", "q={}"], ids=["the same answers", "ever new answers"])
 def test_readers_cost_no_vote(
     database: Database, database_url: str, three: int, configure: Configure, query: str
 ) -> None:
@@ -48,7 +48,7 @@ def test_readers_cost_no_vote(
         with httpx.Client(base_url=address, transport=transport, timeout=60) as client:
             turn = 0
             while not ended.is_set():
-                path = PATHS[turn % len(PATHS)] if not query else f"/compare?{query.format(f'{number}-{turn}')}"
+                path = PATHS[turn % len(PATHS)] if not query else f"/?{query.format(f'{number}-{turn}')}"
                 answered[client.get(path).status_code] += 1
                 turn += 1
 

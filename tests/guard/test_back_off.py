@@ -20,6 +20,8 @@ from app.settings import ServerSettings, Settings
 VOTE = {"model_a": "a", "model_b": "b", "winner": "tie", "annotator": "k"}
 NEVER = 1e6
 
+pytestmark = pytest.mark.usefixtures("limits_clock")
+
 
 @asynccontextmanager
 async def service(settings: Settings, per_minute: int, *, seconds: float) -> AsyncIterator[FastAPI]:

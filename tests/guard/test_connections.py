@@ -58,7 +58,7 @@ def port() -> Iterator[int]:
 
 
 def connect(port: int, host: str = STRANGER) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", port), timeout=30, source_address=(host, 0))
+    return socket.create_connection(("127.0.0.1", port), timeout=120, source_address=(host, 0))
 
 
 def ask(connection: socket.socket, sent: bytes = GET) -> bytes:
@@ -83,6 +83,7 @@ def test_an_address_has_so_many_connections() -> None:
             assert refused.recv(1) == b""
         assert head.startswith(b"HTTP/1.1 429 ")
         assert b"\r\nretry-after: " in head
+        assert b"\r\nx-content-type-options: nosniff" in head
         assert json.loads(body)["type"] == "/problems/rate-limited"
         with connect(port, "127.0.0.3") as other:
             assert ask(other).startswith(b"HTTP/1.1 200")

@@ -16,7 +16,7 @@ def test_open_answers_end_before_the_signal_s_own_handler_waits_for_them() -> No
         stopped = asyncio.Event()
         with at_stop_signal(stopped.set):
             signal.raise_signal(signal.SIGTERM)
-            await asyncio.wait_for(stopped.wait(), 10)
+            await asyncio.wait_for(stopped.wait(), 120)
 
     before = signal.signal(signal.SIGTERM, own)
     try:

@@ -43,7 +43,7 @@ class Raw:
 
     def __init__(self, url: str) -> None:
         where = urlsplit(url)
-        self.socket = socket.create_connection((where.hostname or "", where.port or 80), timeout=30)
+        self.socket = socket.create_connection((where.hostname or "", where.port or 80), timeout=120)
         self._received = b""
 
     def send(self, method: str, path: str, *lines: str, body: bytes = b"") -> None:
@@ -163,10 +163,11 @@ def test_a_request_behind_a_body_that_was_not_read_is_not_answered(client: Clien
         assert raw.is_closed()
 
 
+@pytest.mark.usefixtures("limits_clock")
 def test_a_request_with_a_body_counts_once(settings: Settings, serving: Ask, keys: dict[str, str]) -> None:
     limited = settings.model_copy(update={"server": ServerSettings(requests_per_minute=3)})
     headers = {"Authorization": f"Bearer {keys['admin']}"}
-    with serving(create_app(limited)) as url, Client(base_url=f"{url}{API}", headers=headers) as client:
+    with serving(create_app(limited)) as url, Client(base_url=f"{url}{API}", headers=headers, timeout=120) as client:
         answers = [client.post("/refits", json={}) for _ in range(4)]
     assert [answer.headers["ratelimit"][:9] for answer in answers[:3]] == ['"key";r=2', '"key";r=1', '"key";r=0']
     assert (answers[3].status_code, answers[3].headers["connection"]) == (429, "close")
@@ -184,7 +185,7 @@ def test_bodies_that_fill_the_memory(small_memory: str, keys: dict[str, str], as
     batch = json.dumps({"votes": [{**VOTE, "battle_id": "b"}]}).encode().ljust(700_000)
     key = {"Authorization": f"Bearer {keys['ingest']}", "Content-Type": "application/json"}
     lines = [f"{name}: {value}" for name, value in key.items()]
-    with connected(small_memory) as raw, Client(base_url=f"{small_memory}{API}", headers=key) as client:
+    with connected(small_memory) as raw, Client(base_url=f"{small_memory}{API}", headers=key, timeout=120) as client:
         raw.send("POST", f"{API}/votes/batch", *lines, "Expect: 100-continue", f"Content-Length: {len(batch)}")
         assert raw.head()[0] == 100  # it holds its part from now on
         refused = client.post("/votes/batch", content=batch)

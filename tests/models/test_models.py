@@ -166,7 +166,7 @@ def test_unknown_models_are_refused(
 ) -> None:
     strict = settings.model_copy(update={"ingest": IngestSettings(unknown_models="refuse")})
     headers = {"Authorization": f"Bearer {keys['admin']}"}
-    with serving(create_app(strict)) as url, Client(base_url=f"{url}/api/v1", headers=headers) as client:
+    with serving(create_app(strict)) as url, Client(base_url=f"{url}/api/v1", headers=headers, timeout=120) as client:
         for name in ("ant", "bee"):
             added = client.post("/models", json={"name": name, "license": "MIT"})
             assert (added.status_code, added.json()["license"]) == (201, "MIT")

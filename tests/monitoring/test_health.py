@@ -1,3 +1,4 @@
+import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -5,10 +6,12 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 from httpx import Client
-from sqlalchemy import text
+from sqlalchemy import Connection, event, text
 
 from app.database.engine import Database
+from app.database.schema import SchemaBehindError
 from app.main import create_app
+from app.monitoring.cache import Readiness
 from app.settings import Settings
 
 Ask = Callable[..., Any]
@@ -81,3 +84,29 @@ def test_more_requests_than_connections_are_served(
         ThreadPoolExecutor(60) as pool,
     ):
         assert set(pool.map(send, range(120))) == {200}
+
+
+def test_probes_share_a_look_at_the_database(database: Database) -> None:
+    looks = []
+
+    def look(conn: Connection) -> None:
+        looks.append(conn)
+
+    event.listen(database.engine, "begin", look)
+
+    async def probe(readiness: Readiness) -> None:
+        await asyncio.gather(*(readiness.require() for _ in range(20)))
+        await readiness.require()
+
+    try:
+        asyncio.run(probe(Readiness(database, keep_seconds=3600)))
+        assert len(looks) == 1
+        with database.begin() as conn:
+            conn.execute(text("UPDATE alembic_version SET version_num = '0000'"))
+        for _ in range(2):
+            looks.clear()
+            with pytest.raises(SchemaBehindError):
+                asyncio.run(probe(Readiness(database)))
+            assert len(looks) == 1, "a failure is not kept"
+    finally:
+        event.remove(database.engine, "begin", look)

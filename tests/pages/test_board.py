@@ -284,7 +284,10 @@ def test_a_picture_of_the_first_five_for_previews_of_links(
     assert page.all(".//meta[@property='og:image']") == []
 
     pages = settings.pages.model_copy(update={"public_url": "https://arena.example"})
-    with serving(create_app(settings.model_copy(update={"pages": pages}))) as url, Client(base_url=url) as reader:
+    with (
+        serving(create_app(settings.model_copy(update={"pages": pages}))) as url,
+        Client(base_url=url, timeout=120) as reader,
+    ):
         previewed = visit(reader, "/?method=am-elo")
     shown = {one.get("property"): one.get("content") for one in previewed.all(".//meta[@property]")}
     assert shown["og:title"] == page.text(".//h1")

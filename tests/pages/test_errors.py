@@ -55,7 +55,7 @@ def test_a_failure_is_a_page_that_says_nothing_of_its_cause(
     def fail() -> None:
         raise RuntimeError("a secret")
 
-    with serving(app) as url, Client(base_url=url) as client:
+    with serving(app) as url, Client(base_url=url, timeout=120) as client:
         response = client.get("/broken", headers=BROWSER)
     assert response.status_code == 500
     assert "secret" not in response.text
@@ -67,7 +67,7 @@ def test_a_closed_leaderboard_asks_for_a_key(
     settings: Settings, serving: Callable[[FastAPI], Any], assemble: Assemble
 ) -> None:
     closed = assemble(settings.model_copy(update={"public_leaderboard": False}))
-    with serving(closed) as url, Client(base_url=url) as client:
+    with serving(closed) as url, Client(base_url=url, timeout=120) as client:
         response = client.get("/?tag=code")
         part = client.get("/", headers={"HX-Request": "true", "HX-Current-URL": f"{url}/?tag=code"})
         odd = client.get("/", headers={"HX-Request": "true", "HX-Current-URL": "http://["})

@@ -59,7 +59,7 @@ def test_listeners_are_bounded(
 ) -> None:
     publish(BOARD)
     app = create_app(settings)
-    with serving(app) as url, Client(base_url=url) as client:
+    with serving(app) as url, Client(base_url=url, timeout=120) as client:
         app.state.process[SnapshotEvents] = SnapshotEvents(
             app.state.process[Database], app.state.process[Notices], most=1
         )
@@ -92,11 +92,11 @@ def test_all_listeners_share_one_look_and_end_when_the_server_stops(database: Da
         notices = Notices(database)
         events, all_heard = Counted(database, notices, most=100, seconds=3600), asyncio.Barrier(101)
         listeners = [asyncio.create_task(listen(events, all_heard)) for _ in range(100)]
-        await asyncio.wait_for(all_heard.wait(), 30)
+        await asyncio.wait_for(all_heard.wait(), 120)
         with pytest.raises(TooManyListenersError), events.place():
             pass
         events.stop()
-        await asyncio.wait_for(asyncio.gather(*listeners), 30)
+        await asyncio.wait_for(asyncio.gather(*listeners), 120)
         with events.place():
             assert [number async for number in events.numbers()] == [], "a stopped server says no more"
         notices.stop()

@@ -33,7 +33,7 @@ def site(tmp_path: Path) -> Path:
 @pytest.fixture
 def open_site(settings: Settings, site: Path, serving: Callable[..., Any]) -> Any:
     app: FastAPI = create_app(settings.model_copy(update={"pages": PageSettings(docs_dir=site)}))
-    with serving(app) as address, Client(base_url=address) as client:
+    with serving(app) as address, Client(base_url=address, timeout=120) as client:
         yield client
 
 

@@ -48,7 +48,7 @@ def test_a_closed_service_closes_every_page(
     settings: Settings, serving: Callable[[FastAPI], Any], assemble: Assemble
 ) -> None:
     closed = assemble(settings.model_copy(update={"public_leaderboard": False}))
-    with serving(closed) as url, Client(base_url=url) as visitor:
+    with serving(closed) as url, Client(base_url=url, timeout=120) as visitor:
         answers = [visitor.get(page, headers={"Accept": "text/html"}) for page in PAGES]
     assert {answer.status_code for answer in answers} == {303}
     assert all(answer.headers["Location"].startswith("/console/sign-in") for answer in answers)
@@ -58,7 +58,7 @@ def test_no_cache_keeps_the_pages_of_a_closed_service(
     settings: Settings, serving: Callable[[FastAPI], Any], assemble: Assemble, keys: dict[str, str]
 ) -> None:
     closed = assemble(settings.model_copy(update={"public_leaderboard": False}))
-    with serving(closed) as url, Client(base_url=url) as client:
+    with serving(closed) as url, Client(base_url=url, timeout=120) as client:
         visitor = Visitor(client)
         visitor.post("/console/sign-in", {"key": keys["read"]})
         for page in ("/", "/embed", "/matchups", "/compare", "/history", "/method"):

@@ -3,7 +3,6 @@
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from functools import partial
@@ -57,10 +56,8 @@ def hanging(once_submitted: Callable[..., None]) -> Iterator[list[int]]:
 @pytest.mark.own_child
 def test_a_fit_that_takes_too_long(hanging: list[int]) -> None:
     process = FitProcess(FitResources(seconds=0.5))
-    started = time.monotonic()
     with pytest.raises(FitTooLargeError):
         process.run(fit_of(200_000))
-    assert time.monotonic() - started < 20
     assert len(hanging) == 1
 
 

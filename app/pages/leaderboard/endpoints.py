@@ -15,7 +15,7 @@ from app.leaderboard.excerpt import MOST_MODELS
 from app.leaderboard.newest import NewestState
 from app.leaderboard.service import LeaderboardVersion, SnapshotState
 from app.pages.leaderboard.leaderboards import ShownLeaderboard, show_leaderboard
-from app.pages.leaderboard.selection import ROWS, Selection
+from app.pages.leaderboard.selection import ROWS, Board, Selection
 from app.pages.rendering import public_router, render, render_nothing_published, templates
 from app.pages.security import ALWAYS, ContentPolicy
 from app.snapshots.events import RECONNECT_MILLISECONDS, SnapshotEvents
@@ -107,9 +107,11 @@ def get_embedded(
 
 
 @router.get("/card.{form}", response_class=Response)
-def get_card(conn: ReadView, newest_state: Newest, selection: Chosen, form: Literal["png", "svg"]) -> Response:
+def get_card(
+    conn: ReadView, newest_state: Newest, board: Annotated[Board, Query()], form: Literal["png", "svg"]
+) -> Response:
     """Return a picture of the headline and the first five models, as previews of links show it."""
-    shown = _find(conn, newest_state, selection)[1]
+    shown = _find(conn, newest_state, board)[1]
     rows = [row for row in shown.rows if row.group == shown.group][:_ON_CARD]
     svg: str = templates.get_template("leaderboard/card.svg").render(leaderboard=shown, rows=rows)
     headers = {"Cache-Control": "no-cache", "Content-Security-Policy": "default-src 'none'", **ALWAYS}
@@ -130,11 +132,11 @@ async def stream_events(
         yield ServerSentEvent(event="snapshot", data=number)
 
 
-def _find(conn: Connection, newest_state: NewestState, selection: Selection) -> tuple[SnapshotState, ShownLeaderboard]:
+def _find(conn: Connection, newest_state: NewestState, board: Board) -> tuple[SnapshotState, ShownLeaderboard]:
     """Return the chosen snapshot's state and leaderboard.
 
     Raises NoSnapshotError, NotFoundError or NoSuchLeaderboardError.
     """
-    state = newest_state.find(conn, selection.snapshot or None)
-    version = LeaderboardVersion(state, selection.method, selection.tag or None)
-    return state, show_leaderboard(conn, version, selection.group)
+    state = newest_state.find(conn, board.snapshot or None)
+    version = LeaderboardVersion(state, board.method, board.tag or None)
+    return state, show_leaderboard(conn, version, board.group)

@@ -21,22 +21,31 @@ ROWS = 100
 _BEST_FIRST: frozenset[Sort] = frozenset({"score", "votes", "win-rate", "change"})
 
 
-class Selection(FrozenModel):
-    """Which leaderboard, which of its models, and in which order.
+class Board(FrozenModel):
+    """Which leaderboard, and which group of it.
 
     Attributes
     ----------
     group : name or number of the models that votes link; empty for those with the most votes
     snapshot : number or id; empty for the newest, which changes with each publication
-    q : only models whose name, organization or licence has this text, of every group
-    order : None for the column's usual order: numbers of which more is better downwards, all else upwards
-    rows : how many models the page shows at most
     """
 
     method: LeaderboardMethod = "am-elo"
     tag: str = ""
     group: str = ""
     snapshot: str = ""
+
+
+class Selection(Board):
+    """Which leaderboard, which of its models, and in which order.
+
+    Attributes
+    ----------
+    q : only models whose name, organization or licence has this text, of every group
+    order : None for the column's usual order: numbers of which more is better downwards, all else upwards
+    rows : how many models the page shows at most
+    """
+
     q: str = Field("", max_length=200)
     sort: Sort = "rank"
     order: Order | None = None

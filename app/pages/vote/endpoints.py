@@ -6,11 +6,12 @@ from uuid import uuid4
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
-from app.api.dependencies import ReadView, count_stranger, held
+from app.api.dependencies import ReadView, held
 from app.api.sessions import check_origin, cookie_name, drop_cookie, keep_cookie
 from app.errors import NotAuthenticatedError
 from app.guard.admission import Admission
 from app.guard.limits import RateLimits
+from app.guard.strangers import count_stranger
 from app.invitations.queries import find_open_door
 from app.invitations.service import PAGE
 from app.invitations.voters import VoterTokens, find_voter

@@ -211,6 +211,7 @@ def test_a_provider_that_does_not_answer_is_named(visitor: Visitor, provider: Pr
     assert (answer.status_code, Page(answer).text(".//h1")) == (503, "The sign-in provider does not answer")
 
 
+@pytest.mark.usefixtures("limits_clock")
 def test_the_provider_is_not_asked_without_end(visitor: Visitor) -> None:
     answers = [visitor.get("/console/sign-in/provider") for _ in range(11)]
     assert [answer.status_code for answer in answers] == [303] * 10 + [429]

@@ -142,6 +142,7 @@ def test_a_file_is_not_read_from_a_visitor_who_may_not_send_it(sign_in: SignIn) 
     assert "the scope ingest" in Page(answer).text(".//main"), "not that the form has no token: it was not read"
 
 
+@pytest.mark.usefixtures("limits_clock")
 def test_attempts_are_limited(stranger: Callable[[], Visitor]) -> None:
     visitor = stranger()
     answers = [visitor.post("/console/sign-in", {"key": "sa_guess"}) for _ in range(11)]
@@ -151,12 +152,13 @@ def test_attempts_are_limited(stranger: Callable[[], Visitor]) -> None:
     assert visitor.get("/console/sign-in").status_code == 200
 
 
+@pytest.mark.usefixtures("limits_clock")
 def test_a_request_counts_towards_the_key_s_limit(
     settings: Settings, serving: Any, keys: dict[str, str], database: Database
 ) -> None:
     with database.begin() as conn:
         conn.execute(text("UPDATE api_keys SET requests_per_minute = 2 WHERE name = 'review key'"))
-    with serving(create_app(settings)) as url, Client(base_url=url) as client:
+    with serving(create_app(settings)) as url, Client(base_url=url, timeout=120) as client:
         visitor = Visitor(client)
         visitor.post("/console/sign-in", {"key": keys["review"]})
         assert [visitor.get("/console/sessions").status_code for _ in range(3)] == [200, 200, 429]
@@ -174,7 +176,7 @@ def behind_tls(app: FastAPI) -> Any:
 
 def test_with_tls_the_cookie_belongs_to_the_host_alone(settings: Settings, serving: Any, keys: dict[str, str]) -> None:
     app = create_app(settings)
-    with serving(behind_tls(app), app.router.lifespan_context(app)) as url, Client(base_url=url) as client:
+    with serving(behind_tls(app), app.router.lifespan_context(app)) as url, Client(base_url=url, timeout=120) as client:
         host = {"Host": "arena.example"}
         answer = client.post(
             "/console/sign-in", data={"key": keys["review"]}, headers={**host, "Origin": "https://arena.example"}
