@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description 7750d0c91cd09920: make docs.
+# Written by clients/python/generate.py from the OpenAPI description 821b7f8fdbcf46ac: make docs.
 
 from __future__ import annotations
 
@@ -659,6 +659,12 @@ class SealedVoteBody(BaseModel):
         str | None,
         Field(description="Key of the annotator that the battle was drawn for. Another one is refused."),
     ] = None
+    reveal: Annotated[
+        bool,
+        Field(
+            description="Whether the answer names the models. A vote that has not named them can be taken back for some seconds; sent again with true, it names them."
+        ),
+    ] = True
 
 
 class Skip(BaseModel):
@@ -703,8 +709,14 @@ class Snapshot(BaseModel):
     number: Annotated[int, Field(description="Grows with every publication; gaps are possible.")]
     published_at: AwareDatetime
     policy_version: int
-    votes_read: Annotated[int, Field(description="Votes on record when it was made.")]
-    votes_used: Annotated[int, Field(description="Votes that count in it.")]
+    votes_read: Annotated[
+        int,
+        Field(description="Votes on record when it was made; of a ranking, its pairs."),
+    ]
+    votes_used: Annotated[
+        int,
+        Field(description="Of these, the ones that count. `diagnostics.rankings` has both by whole votes."),
+    ]
     votes_sealed: Annotated[
         int | None,
         Field(
@@ -743,8 +755,14 @@ class SnapshotDetail(BaseModel):
     number: Annotated[int, Field(description="Grows with every publication; gaps are possible.")]
     published_at: AwareDatetime
     policy_version: int
-    votes_read: Annotated[int, Field(description="Votes on record when it was made.")]
-    votes_used: Annotated[int, Field(description="Votes that count in it.")]
+    votes_read: Annotated[
+        int,
+        Field(description="Votes on record when it was made; of a ranking, its pairs."),
+    ]
+    votes_used: Annotated[
+        int,
+        Field(description="Of these, the ones that count. `diagnostics.rankings` has both by whole votes."),
+    ]
     votes_sealed: Annotated[
         int | None,
         Field(
@@ -788,8 +806,14 @@ class SnapshotHead(BaseModel):
     number: Annotated[int, Field(description="Grows with every publication; gaps are possible.")]
     published_at: AwareDatetime
     policy_version: int
-    votes_read: Annotated[int, Field(description="Votes on record when it was made.")]
-    votes_used: Annotated[int, Field(description="Votes that count in it.")]
+    votes_read: Annotated[
+        int,
+        Field(description="Votes on record when it was made; of a ranking, its pairs."),
+    ]
+    votes_used: Annotated[
+        int,
+        Field(description="Of these, the ones that count. `diagnostics.rankings` has both by whole votes."),
+    ]
     votes_sealed: Annotated[
         int | None,
         Field(
@@ -992,7 +1016,7 @@ class Import(BaseModel):
     counts: ImportCounts
     notes: Annotated[
         list[str],
-        Field(description="What was assumed about the times in the file, once it is checked."),
+        Field(description="What was noticed once it was checked: times, names that look alike."),
     ] = []
     detail: Annotated[str | None, Field(description="Why it failed.")]
     undone_by: Annotated[
@@ -1027,7 +1051,7 @@ class ImportDetails(BaseModel):
     counts: ImportCounts
     notes: Annotated[
         list[str],
-        Field(description="What was assumed about the times in the file, once it is checked."),
+        Field(description="What was noticed once it was checked: times, names that look alike."),
     ] = []
     detail: Annotated[str | None, Field(description="Why it failed.")]
     undone_by: Annotated[
@@ -1077,7 +1101,7 @@ class LeaderboardConfidence(BaseModel):
         list[str],
         Field(description="The k models with the highest scores, best first; archived ones count."),
     ]
-    votes: Annotated[int, Field(description="Counted votes between the models.")]
+    votes: Annotated[int, Field(description="Counted votes on the ranked models.")]
     more_votes: Annotated[
         MoreVotes | None,
         Field(
