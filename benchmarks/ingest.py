@@ -27,6 +27,8 @@ from app.auth.keys import create_key
 from app.database.embedded.server import EmbeddedServer
 from app.database.engine import Database
 from app.database.schema import upgrade
+from app.naming.queries import add_models
+from app.naming.service import resolve_annotators
 from benchmarks.size import SMALL, sized
 
 ROUNDS, PROCESSES = sized((5, "2"), (1, "1"))
@@ -152,6 +154,9 @@ def main() -> None:
         upgrade(url)
         with Database(url) as database, database.begin() as conn:
             key = create_key(conn, "benchmark", ["ingest"])[1]
+            # the peer inserts votes alone: names are on record before
+            add_models(conn, {f"model-{number}" for number in range(1, 21)})
+            resolve_annotators(conn, [f"worker-{number}" for number in range(1, 501)])
         measure(url, key)
 
 

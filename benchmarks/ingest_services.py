@@ -68,7 +68,7 @@ class _OneInsertEach:
         vote, caller = sent
         if not isinstance(vote, Vote):
             raise TypeError("the benchmark sends no rankings")
-        known = look_up_names(self._names, [vote])  # both servers have met all names before they are measured
+        known = look_up_names(self._names, [vote])  # all are on record
         vote_id = new_id()
         values = (
             vote_id,

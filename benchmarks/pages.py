@@ -41,7 +41,7 @@ PUBLIC = (
     "/matchups",
     "/matchups?show=predicted&start=241",
     "/compare",
-    "/compare?a=provider-7/model-7-instruct&b=provider-10/model-410-instruct",
+    f"/compare?a=provider-7/model-7-instruct&b=provider-10/model-{sized(410, 10)}-instruct",
     "/history",
     "/history/difference?before=11&after=12",
     "/method",

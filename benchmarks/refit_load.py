@@ -135,7 +135,7 @@ async def refit(database: Database, spells: list[Spell]) -> tuple[float, str]:
 
 
 def at(times: list[float], share: float) -> float:
-    return times[min(len(times) - 1, int(share * len(times)))]
+    return times[min(len(times) - 1, int(share * len(times)))] if times else math.nan
 
 
 async def measure(database: Database, host: str, port: int, key: str) -> None:

@@ -34,6 +34,7 @@ def test_every_benchmark_is_known() -> None:
     assert {file.stem for file in files if "__main__" in file.read_text()} == {*FIGURES, *OTHERS}
 
 
+@pytest.mark.benchmark
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_benchmark_runs(name: str) -> None:
     if name == "ingest" and shutil.which("wrk") is None:

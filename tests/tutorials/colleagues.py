@@ -43,7 +43,7 @@ def load_the_script(reader: Reader) -> None:
     """Open the page as far as a test without a browser can: its script is there."""
     page = (reader.folder / "page.html").read_text(encoding="utf-8")
     (address,) = re.findall(r'src="([^"]+)"', page)
-    answer = httpx.get(address)
+    answer = httpx.get(address, timeout=60)
     assert answer.status_code == 200
     assert "javascript" in answer.headers["content-type"]
 
