@@ -13,11 +13,12 @@ from sqlalchemy import Connection, RowMapping, false, func, select, text
 from sqlalchemy.dialects.postgresql import insert
 
 from app.database.engine import Database
-from app.database.interruption import Interruption
+from app.database.interruption import InterruptedWorkError, Interruption
 from app.database.tables import snapshot_charts, snapshots
 from app.leaderboard.chart_specs import STANDINGS, Spec, abilities_chart, calibration_chart, votes_chart
 from app.rating.errors import counted
-from app.refits.fit.parts import Parts, log_left_out
+from app.refits.fit.parts import Parts
+from app.refits.left_out import log_left_out
 from app.snapshots.queries import add_notices
 
 log = structlog.get_logger()
@@ -125,7 +126,7 @@ def draw_newest(database: Database, interruption: Interruption | None = None) ->
         snapshot = find_undrawn(conn)
     if snapshot is None:
         return False
-    parts = Parts()
+    parts = Parts(InterruptedWorkError)
     charts = parts.compute(PART, lambda: _draw(database, interruption, snapshot))
     log_left_out(parts.notices)
     with database.begin() as conn:

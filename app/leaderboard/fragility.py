@@ -24,8 +24,9 @@ from app.rating.uncertainty.results import RatingNotice
 from app.rating.verdict.fragility import Fewest, Fragility, find_fragility
 from app.refits.fit.comparisons import compare_judges
 from app.refits.fit.interface import FitInput
-from app.refits.fit.parts import Parts, log_left_out
+from app.refits.fit.parts import Parts
 from app.refits.fit.process import FitProcess
+from app.refits.left_out import log_left_out
 from app.refits.load import load_past_fit_input
 from app.refits.publish import model_names
 from app.schemas import FrozenModel

@@ -13,8 +13,9 @@ from app.audit.service import audit_head
 from app.models.queries import read_model_names
 from app.rating.method import METHOD
 from app.refits.fit.interface import FitInput, FitOutput, Ids
-from app.refits.fit.parts import Parts, log_left_out
+from app.refits.fit.parts import Parts
 from app.refits.guard import find_alarms
+from app.refits.left_out import log_left_out
 from app.refits.queries import count_by_door
 from app.refits.rows import (
     annotator_columns,

@@ -1,13 +1,10 @@
 """The parts of a snapshot beside its main leaderboard: one that fails is left out, and never ends a refit."""
 
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-import structlog
-
-from app.database.interruption import InterruptedWorkError
 from app.errors import StableArenaError, UnavailableError
 from app.rating.errors import RatingError
 from app.rating.uncertainty.results import RatingNotice
@@ -15,12 +12,10 @@ from app.refits.fit.process import FitCancelledError
 
 T = TypeVar("T")
 
-log = structlog.get_logger()
-
 LEFT_OUT = "part-left-out"
 """The code of the notice; `doctor` shows those of the newest snapshot."""
 
-_ENDS_ALL = (MemoryError, UnavailableError, FitCancelledError, InterruptedWorkError)
+_ENDS_ALL = (MemoryError, UnavailableError, FitCancelledError)
 """What says nothing of the part: the limit of memory, the database, a request to stop."""
 
 
@@ -37,9 +32,13 @@ class PartNotice(RatingNotice):
 
 
 class Parts:
-    """Computes parts, and gathers the notices about those that are left out."""
+    """Computes parts, and gathers the notices about those that are left out.
 
-    def __init__(self) -> None:
+    `interruption`: a further error that ends the whole.
+    """
+
+    def __init__(self, interruption: type[Exception] = FitCancelledError) -> None:
+        self._ends_all = (*_ENDS_ALL, interruption)
         self.notices: list[RatingNotice] = []
 
     def compute(self, part: str, work: Callable[[], T], *, omitted: str | None = None) -> T | None:
@@ -47,11 +46,11 @@ class Parts:
 
         `part`: its name, in words.
         `omitted`: code of the notice where the votes have no such leaderboard: a RatingError.
-        Raises MemoryError, UnavailableError, FitCancelledError, InterruptedWorkError.
+        Raises MemoryError, UnavailableError, FitCancelledError, the interruption.
         """
         try:
             return work()
-        except _ENDS_ALL:
+        except self._ends_all:
             raise
         except Exception as error:  # noqa: BLE001  a part must not end the whole, whatever is wrong with it
             if omitted is not None and isinstance(error, RatingError):
@@ -61,10 +60,3 @@ class Parts:
                 reason = str(error) if known else f"unexpected {type(error).__name__}"
                 self.notices.append(PartNotice(LEFT_OUT, f"{part}: {reason}", part=part, trace=traceback.format_exc()))
             return None
-
-
-def log_left_out(notices: Iterable[RatingNotice]) -> None:
-    """Log the parts that are left out, with the traceback."""
-    for notice in notices:
-        if isinstance(notice, PartNotice):
-            log.error("part_left_out", part=notice.part, detail=notice.detail, exception=notice.trace)

@@ -72,7 +72,7 @@ class FitProcess(WorkProcess):
 
     def __init__(self, resources: FitResources | None = None, *, priority: int = LOWEST_PRIORITY) -> None:
         self._resources = resources or FitResources()
-        super().__init__(memory_bytes=self._resources.memory_bytes, priority=priority)
+        super().__init__(memory_bytes=self._resources.memory_bytes, priority=priority, prepare=_import_the_fit)
 
     def run(self, work: Callable[[], T], *, cancelled: Callable[[], bool] = lambda: False) -> T:
         """Call a function in the child; its errors are raised here.
@@ -94,6 +94,11 @@ class FitProcess(WorkProcess):
             return self.call(partial(_on_cluster, self._resources.scheduler, work), watch=watch)
         except MemoryError as error:
             raise FitTooLargeError(f"the fit needs more than {self._memory_bytes:,} bytes of memory") from error
+
+
+def _import_the_fit() -> None:
+    """Import before votes take memory: an import that runs out of it fails with any error."""
+    import app.refits.fit.fit  # noqa: F401, PLC0415  it imports this module
 
 
 def _on_cluster(scheduler: str | None, work: Callable[[], T]) -> T:
