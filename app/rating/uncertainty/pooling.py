@@ -23,6 +23,7 @@ ROUGH = 1e-2  # the same while abilities or τ still move
 FLAT = 1e-6  # decrement below which rounding hides a decrease; a step from there is exact to 0.001 points
 PILOT = 50.0 / ELO_PER_NATURAL  # τ at which the dispersion is measured
 ROUNDS, STEPS = 2, 6  # of τ and the abilities; of abilities and scores at one τ
+LEAST_DISPERSION = 0.05
 STILL = 1e-3  # root mean square of an ability's move from which it is done
 PRECISION = 0.05  # of log τ at its most likely value; between the values tried its evidence is interpolated
 SHARES = (1.0 / 6.0, 0.5, 5.0 / 6.0)  # the quantiles of τ that stand for its distribution
@@ -123,7 +124,10 @@ class PooledLikelihood:
         W = np.asarray(np.linalg.inv(eye + tau**2 * point.A), dtype=np.float64)
         AW = (eye - W) / tau**2
         G = AW.sum(axis=0)
-        step = np.linalg.solve(G + self.shifts, (_times(AW, away) - _times(W, point.g)).sum(axis=0))
+        try:
+            step = np.linalg.solve(G + self.shifts, (_times(AW, away) - _times(W, point.g)).sum(axis=0))
+        except np.linalg.LinAlgError:
+            raise NotConvergedError("the votes do not determine the scores by category", S, self.theta) from None
         steps = _times(W, step - away - tau**2 * point.g)
         left = away + steps - step
         value = point.value + np.sum(point.g * steps) + 0.5 * np.sum(steps * _times(point.A, steps))
@@ -145,6 +149,8 @@ class PooledLikelihood:
     def measure_dispersion(self, fit: PooledFit) -> float:
         """Return φ = Σ_c tr M_c / Σ_c tr(A_c − Σ_k v_k B_ckᵀB_ck), M_c the sum over annotators of squared gradients.
 
+        A handful of votes can say nothing of it, or less than 0.05: then it is 1.
+
         B_ck is the change of an annotator's gradient by the ability, of variance v_k: fitted, it makes M_c smaller.
 
         References
@@ -160,7 +166,8 @@ class PooledLikelihood:
             contributions = likelihood.score_contributions(R, self.theta) * lever.scale
             squares += float(np.trace(likelihood.products(contributions, np.ones(len(self.theta)))))
             information += float(of_models.sum() - np.trace(likelihood.products(point.cross, free)))
-        return squares / information
+        known = squares > LEAST_DISPERSION * max(information, 0.0) and information > 0.0
+        return squares / information if known else 1.0
 
     def ability_variances(self, points: Sequence[Curvature]) -> Floats:
         """Return the variance of each ability at known scores, votes without dispersion, shape (n_annotators,)."""

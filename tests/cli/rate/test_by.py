@@ -9,6 +9,10 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
+from app.rating.errors import NotConvergedError
+from app.rating.uncertainty.pooling import PooledLikelihood
+from app.rating.votes.cells import aggregate
+
 RunCli = Callable[..., Result]
 STRENGTH = {"owl": 0.8, "elk": 0.4, "fox": 0.0, "hen": -0.4}
 
@@ -57,3 +61,22 @@ def test_a_model_stands_out_in_a_category(run_cli: RunCli, file: Path) -> None:
 def test_what_has_no_categories_is_refused(run_cli: RunCli, file: Path, options: tuple[str, ...], word: str) -> None:
     result = run_cli("rate", file, *options)
     assert (result.exit_code, word in result.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("method", ["m-elo", "am-elo"])
+def test_a_handful_of_votes_has_categories(run_cli: RunCli, own_folder: Path, method: str) -> None:
+    """Their dispersion came out as 0 or below, and a singular matrix ended the command."""
+    rows = ["a,x,y,model_a,g", "a,y,z,model_a,g", "b,x,z,model_a,h", "b,x,y,model_b,h", "c,y,z,tie,g"]
+    file = own_folder / "votes.csv"
+    file.write_text("\n".join(["annotator,model_a,model_b,winner,group", *rows]))
+    done = run_cli("rate", file, "--method", method, "--by", "group", "--min-votes", "0", "--format", "json")
+    assert done.exit_code == 0
+    assert [row["model"] for row in json.loads(done.stdout)["categories"]["models"]] == ["x", "y", "z"]
+
+
+def test_votes_that_determine_no_category_are_said_to() -> None:
+    """Scores so far apart that no vote tells anything of them: the information is 0."""
+    cells = aggregate(*(np.array(each) for each in ([0, 0], [0, 1], [1, 2], [1.0, 1.0])), n_annotators=1, n_models=3)
+    pooled = PooledLikelihood([cells, cells], np.ones(1), np.zeros(3, dtype=np.int64), np.ones(1))
+    with pytest.raises(NotConvergedError):
+        pooled.fit(1.0, np.tile([1e4, 0.0, -1e4], (2, 1)))
