@@ -1,7 +1,6 @@
 """The arrow-shaped Newton system: eliminate the abilities, solve the models' block (docs/math.md, "The arrow")."""
 
-from dataclasses import dataclass, fields
-from typing import Self
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import LinAlgError, eigh
@@ -12,17 +11,10 @@ from app.rating.errors import NotConvergedError, SaddlePointError
 from app.rating.fit.likelihood import AnnotatorTerms, Curvature, Likelihood
 from app.rating.fit.result import FitResult
 from app.rating.fit.scale import Scale, find_scale, keep_curvature
+from app.rating.sums import Sums
 from app.rating.votes.cells import Cells
 
 NO_CURVATURE = 1e-300  # its inverse is finite
-
-
-class Sums:
-    """Sums over annotators; those of two partitions add up field by field."""
-
-    def __add__(self, other: Self) -> Self:
-        """Add the sums of two partitions."""
-        return type(self)(*(getattr(self, x.name) + getattr(other, x.name) for x in fields(self)))  # type: ignore[arg-type]  # a dataclass
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from app.rating.arrays import Floats, Indices, Mask
-from app.rating.fit.arrow import Arrow, Eliminated, Sums
+from app.rating.fit.arrow import Arrow, Eliminated
 from app.rating.fit.features import make_likelihood
 from app.rating.fit.scale import Scale, sum_typical
+from app.rating.sums import Sums
 from app.rating.votes.cells import Cells
 
 BEYOND = 1e-12  # a step that passes the cap by less than this does so by rounding

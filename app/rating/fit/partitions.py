@@ -8,11 +8,12 @@ from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
 import numpy as np
 
 from app.rating.arrays import Floats, Indices, sum_by
-from app.rating.fit.arrow import Sums, shift_projector
+from app.rating.fit.arrow import shift_projector
 from app.rating.fit.executors import Build, Message, RemoteParts, current_executors
 from app.rating.fit.partition import Partition
 from app.rating.fit.rows import CellRows
 from app.rating.fit.scale import Scale
+from app.rating.sums import Sums
 from app.rating.threads import map_parts
 from app.rating.votes.cells import Cells, pair_cells
 

@@ -76,6 +76,10 @@ EXPERIMENTS = {
         "stable_arena_lab.commands.habits:habits",
         "Judge honest annotators with habits of their own, and bad ones among them, by ε alone and by the service.",
     ),
+    "marginal": Listed(
+        "stable_arena_lab.commands.marginal:marginal",
+        "Compare the model with abilities integrated out, which is to come, with the engine in use.",
+    ),
     "drift": Listed(
         "stable_arena_lab.commands.drift:drift",
         "Weigh the evidence that an ability changed: how often for steady annotators, and for those who changed.",

@@ -1,0 +1,41 @@
+"""Sandwich errors of the scores, clustered by annotator."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.rating.arrays import Floats
+from app.rating.model.scores import MarginalFit
+
+
+@dataclass(frozen=True)
+class ScoreCovariance:
+    """Sampling covariance of the scores.
+
+    Attributes
+    ----------
+    scores : natural units, each component shifted by `centre`, shape (n_models, n_models)
+    freedom : degrees of freedom of each model's variance, shape (n_models,)
+    centre : weights of the models in their component's centre, each component's sum is 1, shape (n_models,)
+    """
+
+    scores: Floats
+    freedom: Floats
+    centre: Floats
+
+
+def find_covariance(fit: MarginalFit) -> ScoreCovariance:
+    """Return J⁻¹ (Σ_k u_k u_k′/(1 − h_k) + votes as independent) J⁻ᵀ, shifted to a centre.
+
+    The centre of a component is the mean of its scores weighted by the information on each, so that a model with few
+    votes moves neither the centre nor the errors of the others.
+    """
+    size = len(fit.R)
+    together = fit.label[:, None] == fit.label
+    information = np.diag(fit.equations.information)
+    centre = information / (together @ information)
+    shift = np.eye(size) - together * centre
+    bread = shift @ np.linalg.inv(fit.equations.jacobian)
+    scores = bread @ (fit.clusters.meat + fit.clusters.by_vote) @ bread.T
+    freedom = np.maximum(1.0 / np.maximum(fit.clusters.shares, 1e-9) - 1.0, 1.0)
+    return ScoreCovariance(scores, freedom, centre)

@@ -1,0 +1,236 @@
+"""The model of votes in which abilities are integrated out, beside the engine in use: coverage and prediction."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+from scipy.special import expit, stdtrit
+
+from app.rating.arrays import Floats
+from app.rating.errors import RatingError
+from app.rating.fit.scale import ELO_PER_NATURAL
+from app.rating.model.covariance import find_covariance
+from app.rating.model.scores import fit_scores
+from app.rating.settings import LoopSettings
+from app.rating.simulation.parallel import Progress, map_seeds
+from app.rating.simulation.worlds import draw_pairs
+from app.rating.verdict.rating import estimate
+from app.rating.votes.cells import Cells, aggregate
+from stable_arena_lab.agreement import vote_losses
+from stable_arena_lab.arenas import Arena
+from stable_arena_lab.spread import mean_or_none, se_or_none
+
+ENGINES = ("in use", "marginal")
+CONFIDENCE = 0.95
+ENDS = 2  # models at each end of the true ranking
+HELD_OUT = 0.2
+
+
+@dataclass(frozen=True)
+class World:
+    """A crowd to simulate.
+
+    Attributes
+    ----------
+    votes_each : of every annotator
+    score_sd : of the true scores, Elo points
+    ability_sd : of the logarithm of honest abilities, whose mean is 1
+    coins : share of annotators who answer at random
+    apart : ranks between the two models of a battle, at most; None for any
+    tie_share : probability of a tie between equals
+    """
+
+    annotators: int
+    votes_each: int
+    models: int = 20
+    score_sd: float = 140.0
+    ability_sd: float = 0.3
+    coins: float = 0.0
+    apart: int | None = None
+    tie_share: float = 0.35
+
+
+WORLDS = (
+    *(World(2_000 // votes, votes) for votes in (5, 9, 20)),
+    World(400, 3),
+    World(100, 51),
+    World(40, 200),
+    *(World(annotators, votes, coins=0.1) for annotators, votes in ((400, 3), (400, 9), (200, 20), (100, 51))),
+    World(60, 200, ability_sd=0.0),
+    World(60, 200, ability_sd=0.6),
+    World(200, 60, apart=3),
+    World(20, 51),
+    World(100, 51, score_sd=30.0),
+    World(100, 51, models=5),
+)
+"""Crowds of every size, with few votes each, coins, equal and unlike abilities, and battles between neighbours."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A simulated crowd: true scores in points of the average honest annotator, ascending, and the votes."""
+
+    score: Floats
+    cells: Cells
+
+
+@dataclass(frozen=True)
+class Covered:
+    """What an engine found in the crowds of a world: means, and the scale's standard error.
+
+    Attributes
+    ----------
+    every, ends : share of the 95 % intervals that hold the truth: of all models, of the two best and two worst
+    scale : slope of the scores on the true ones; 1 is right
+    error : root mean square of a score's error, Elo points
+    failed : crowds without a result
+    """
+
+    engine: str
+    world: World
+    every: float | None
+    ends: float | None
+    scale: float | None
+    scale_se: float | None
+    error: float | None
+    seconds: float | None
+    failed: int
+
+
+@dataclass(frozen=True)
+class _Board:
+    """Scores with half their intervals' widths, Elo points, around a centre with these weights, shape (n_models,)."""
+
+    score: Floats
+    half: Floats
+    centre: Floats
+
+
+def draw(world: World, seed: int) -> Drawn:
+    """Draw a crowd; the same seed, the same votes."""
+    generator = np.random.default_rng(seed)
+    score = np.sort(generator.normal(0.0, world.score_sd, world.models))
+    ability = np.exp(generator.normal(0.0, world.ability_sd, world.annotators) - world.ability_sd**2 / 2.0)
+    ability[: round(world.coins * world.annotators)] = 0.0
+    annotator = np.repeat(np.arange(world.annotators), world.votes_each)
+    model_a, model_b = draw_pairs(generator, world.models, len(annotator))
+    if world.apart is not None:
+        near = np.abs(model_a - model_b) <= world.apart
+        annotator, model_a, model_b = annotator[near], model_a[near], model_b[near]
+    p = expit(ability[annotator] * (score[model_a] - score[model_b]) / ELO_PER_NATURAL)
+    tie, u = 4.0 * p * (1.0 - p) * world.tie_share, generator.random(len(p))
+    outcome = np.where(u < p - tie / 2.0, 1.0, np.where(u < p + tie / 2.0, 0.5, 0.0))
+    cells = aggregate(annotator, model_a, model_b, outcome, n_annotators=world.annotators, n_models=world.models)
+    return Drawn(score, cells)
+
+
+def cover(world: World, seeds: Sequence[int], *, processes: int = 1, progress: Progress | None = None) -> list[Covered]:
+    """Draw a crowd for each seed and count what each engine's intervals hold; one result for each of `ENGINES`."""
+    found = map_seeds(partial(_cover_once, world), seeds, processes=processes, progress=progress)
+    return [_summarise(engine, world, [each[engine] for each in found]) for engine in ENGINES]
+
+
+def _cover_once(world: World, seed: int) -> dict[str, tuple[float, ...] | None]:
+    drawn = draw(world, seed)
+    return {engine: _compare(drawn, rate) for engine, rate in _RATE.items()}
+
+
+def _compare(drawn: Drawn, rate: Callable[[Cells], _Board]) -> tuple[float, ...] | None:
+    began = time.process_time()
+    try:
+        board = rate(drawn.cells)
+    except RatingError:
+        return None
+    seconds = time.process_time() - began
+    truth = drawn.score - board.centre @ drawn.score
+    error = board.score - truth
+    inside = np.abs(error) <= board.half
+    ends = np.r_[inside[:ENDS], inside[-ENDS:]]
+    scale = float(board.score @ truth / (truth @ truth))
+    return float(inside.mean()), float(ends.mean()), scale, float(np.sqrt(np.mean(error**2))), seconds
+
+
+def _summarise(engine: str, world: World, found: Sequence[tuple[float, ...] | None]) -> Covered:
+    rows = [each for each in found if each is not None]
+    every, ends, scale, error, seconds = zip(*rows, strict=True) if rows else ((),) * 5
+    return Covered(
+        engine, world, mean_or_none(every), mean_or_none(ends), mean_or_none(scale), se_or_none(scale),
+        mean_or_none(error), mean_or_none(seconds), len(found) - len(rows),
+    )  # fmt: skip
+
+
+def _rate_in_use(cells: Cells) -> _Board:
+    board = estimate(cells, LoopSettings(min_votes=0)).models
+    centre = np.full(cells.n_models, 1.0 / cells.n_models)
+    return _Board(board.score - centre @ board.score, (board.upper - board.lower) / 2.0, centre)
+
+
+def _rate_marginal(cells: Cells) -> _Board:
+    fit = fit_scores(cells)
+    found = find_covariance(fit)
+    se = ELO_PER_NATURAL * np.sqrt(np.diag(found.scores))
+    score = ELO_PER_NATURAL * (fit.R - found.centre @ fit.R)
+    return _Board(score, stdtrit(found.freedom, 0.5 + CONFIDENCE / 2.0) * se, found.centre)
+
+
+_RATE: dict[str, Callable[[Cells], _Board]] = {"in use": _rate_in_use, "marginal": _rate_marginal}
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """−ℓ per held-out vote: means over random splits.
+
+    Attributes
+    ----------
+    lead, lead_se : less that of the engine in use, and its standard error
+    """
+
+    engine: str
+    loss: float | None
+    lead: float | None
+    lead_se: float | None
+    failed: int
+    losses: list[float | None] = field(repr=False)
+
+
+def predict(
+    source: Callable[[int], Arena], seeds: Sequence[int], *, processes: int = 1, progress: Progress | None = None
+) -> list[HeldOut]:
+    """Fit 80 % of the votes and predict the others, each by its annotator's ability; a result for each of `ENGINES`."""
+    found = map_seeds(partial(_predict_once, source), seeds, processes=processes, progress=progress)
+    before = [each["in use"] for each in found]
+    rows = []
+    for engine in ENGINES:
+        losses = [each[engine] for each in found]
+        leads = [
+            one - other for one, other in zip(losses, before, strict=True) if one is not None and other is not None
+        ]
+        known = [loss for loss in losses if loss is not None]
+        rows.append(
+            HeldOut(engine, mean_or_none(known), mean_or_none(leads), se_or_none(leads), losses.count(None), losses)
+        )
+    return rows
+
+
+def _predict_once(source: Callable[[int], Arena], seed: int) -> dict[str, float | None]:
+    arena = source(seed)
+    order = np.random.default_rng(seed).permutation(arena.n_votes)
+    held_out = round(HELD_OUT * arena.n_votes)
+    test, train = arena.take(order[:held_out]), arena.take(order[held_out:]).cells()
+    return {engine: _loss(train, test, engine) for engine in ENGINES}
+
+
+def _loss(train: Cells, test: Arena, engine: str) -> float | None:
+    try:
+        if engine == "in use":
+            rating = estimate(train, LoopSettings(min_votes=0))
+            R, ability = rating.natural_scores(), rating.annotators.ability
+        else:
+            fit = fit_scores(train)
+            R, ability = fit.R, fit.ability
+    except RatingError:
+        return None
+    x = np.nan_to_num(ability, nan=1.0)[test.annotator] * (R[test.model_a] - R[test.model_b])
+    return float(np.mean(vote_losses(expit(np.nan_to_num(x)), test.outcome)))

@@ -1,0 +1,91 @@
+"""The equations of the scores beside a naive twin, and their derivatives beside finite differences."""
+
+import numpy as np
+import pytest
+from scipy.special import expit, log_expit, logsumexp
+from scipy.stats import norm
+
+from app.rating.arrays import Floats
+from app.rating.model.crowd import Directions
+from app.rating.model.kernels import SLIP, STRICT
+from app.rating.model.law import Law
+from app.rating.model.scores import Crowds, Equations, combine
+from app.rating.votes.cells import Cells
+from tests.rating.model.crowds import Drawn, draw, look
+
+LAW = Law(np.array([0.8, 0.1, 0.07, 0.03]), 0.35)
+NODES = np.arange(-4.0, 4.0, 0.005) + 0.0025
+
+
+def log_likelihood(cells: Cells, R: Floats, law: Law = LAW) -> float:
+    """Σ_k log ∫ L_k dG by a fine sum: the naive twin."""
+    d = R[cells.model_a] - R[cells.model_b]
+    x = NODES[:, None] * d
+    by_cell = cells.s * log_expit(x) + (cells.n - cells.s) * log_expit(-x)
+    prior = norm.logpdf(np.abs(NODES), law.centre, law.spread) - law.log_above + np.log(np.diff(NODES)[0])
+    prior += np.log(np.where(NODES > 0.0, law.shares[0], law.shares[2]))
+    p = (1.0 - SLIP) * expit(STRICT * d) + SLIP / 2.0
+    total = 0.0
+    for k in range(cells.n_annotators):
+        own = cells.annotator == k
+        follower = (cells.s * np.log(p) + (cells.n - cells.s) * np.log1p(-p))[own].sum()
+        coin = -cells.n[own].sum() * np.log(2.0)
+        terms = [*(by_cell[:, own].sum(axis=1) + prior), coin + np.log(law.shares[1]), follower + np.log(law.shares[3])]
+        total += float(logsumexp(terms))
+    return total
+
+
+def equations(crowds: Crowds, R: Floats, strength: float, law: Law = LAW) -> Equations:
+    """The equations at the law, with the nodes that are set."""
+    crowds.each(lambda crowd: crowd.fill(R))
+    crowds.settle(law)
+    directions = Directions.of(R, np.zeros(len(R), dtype=np.int64))
+    return combine(crowds.total(lambda crowd: crowd.contribute(R, directions, strength, full=True)), R, directions)
+
+
+@pytest.fixture
+def drawn() -> Drawn:
+    return draw(30, 25, coins=3, contrary=2)
+
+
+def test_the_likelihood_is_that_of_the_twin(drawn: Drawn) -> None:
+    crowds, R = look(drawn, LAW)
+    assert crowds.weigh(LAW).value == pytest.approx(log_likelihood(drawn.cells, R), abs=0.02)
+
+
+def test_the_plain_equations_are_the_gradient_of_the_likelihood(drawn: Drawn) -> None:
+    law = Law(np.array([0.83, 0.1, 0.07, 1e-12]), 0.35)  # a follower's votes are said to tell nothing of the scores
+    crowds, R = look(drawn, law)
+    found = equations(crowds, R, 0.0, law).value + R / (1000.0 * np.log(10.0) / 400.0) ** 2
+    step = 1e-4
+    for model in (0, 3, 7):
+        moved = step * (np.arange(len(R)) == model)
+        slope = (log_likelihood(drawn.cells, R + moved, law) - log_likelihood(drawn.cells, R - moved, law)) / (2 * step)
+        assert found[model] == pytest.approx(slope, abs=0.02)
+
+
+@pytest.mark.parametrize("strength", [0.0, 0.5, 1.0])
+def test_the_jacobian_is_the_derivative_of_the_equations(drawn: Drawn, strength: float) -> None:
+    crowds, R = look(drawn, LAW)
+    R = R + np.random.default_rng(1).normal(0.0, 0.2, len(R))  # away from the solution every term counts
+    jacobian, step = equations(crowds, R, strength).jacobian, 1e-5
+    for model in range(len(R)):
+        moved = step * (np.arange(len(R)) == model)
+        slope = (equations(crowds, R + moved, strength).value - equations(crowds, R - moved, strength).value) / -(
+            2 * step
+        )
+        np.testing.assert_allclose(jacobian[:, model], slope, atol=0.01 * np.abs(slope).max())
+
+
+def test_an_annotator_in_parts_adds_up(drawn: Drawn) -> None:
+    """The sums over the annotators do not depend on how they are cut."""
+    crowds, R = look(drawn, LAW)
+    whole = equations(crowds, R, 1.0)
+    halves = [drawn.cells.of_annotators(0, 13), drawn.cells.of_annotators(13, 30)]
+    total = 0.0
+    for half in halves:
+        some, _ = look(Drawn(R, drawn.ability, half), LAW, limit=None)
+        some.each(lambda crowd: crowd.fill(R))
+        total += some.settle(LAW).value
+    assert total == pytest.approx(crowds.weigh(LAW).value)
+    assert np.isfinite(whole.jacobian).all()

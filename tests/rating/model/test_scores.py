@@ -1,0 +1,137 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import expit
+
+from app.rating.arrays import Floats
+from app.rating.model.covariance import find_covariance
+from app.rating.model.scores import MarginalFit, fit_scores
+from app.rating.votes.cells import Cells, aggregate
+from tests.rating.model.crowds import draw
+
+
+def centred(fit: MarginalFit) -> Floats:
+    return fit.R - find_covariance(fit).centre @ fit.R
+
+
+def expected_cells(R: Floats, annotators: int, votes: float) -> Cells:
+    """Each annotator's votes on every pair, exactly as an ability of 1 makes them."""
+    i, j = np.triu_indices(len(R), 1)
+    k = np.repeat(np.arange(annotators, dtype=np.int32), len(i))
+    a, b = (np.tile(x, annotators).astype(np.int32) for x in (i, j))
+    n = np.full(len(k), votes)
+    return Cells(k, a, b, n, n * expit(R[a] - R[b]), np.zeros(len(k)), annotators, len(R))
+
+
+def test_votes_as_expected_give_the_scores_they_came_from() -> None:
+    R = np.array([0.9, 0.4, 0.0, -0.5, -0.8])
+    fit = fit_scores(expected_cells(R, 30, 200.0))
+    np.testing.assert_allclose(fit.R - fit.R.mean(), R, rtol=0.015, atol=1e-3)  # abilities are assumed to differ
+    np.testing.assert_allclose(fit.ability, 1.0, atol=0.015)
+    assert fit.law.spread < 0.2
+
+
+def test_types_and_abilities_are_those_of_the_annotators() -> None:
+    drawn = draw(60, 200, coins=6, contrary=4, spread=0.2)
+    fit = fit_scores(drawn.cells)
+    np.testing.assert_array_equal(fit.types.argmax(axis=1), np.repeat([1, 2, 0], [6, 4, 50]))
+    error = (fit.ability - drawn.ability) / np.maximum(fit.ability_sd, 0.02)
+    assert np.sqrt(np.mean(error[6:] ** 2)) < 1.5
+
+
+def test_a_follower_says_nothing_of_the_scores() -> None:
+    drawn = draw(40, 100)
+    i, j = np.triu_indices(8, 1)
+    k = np.full(12 * len(i), 40)
+    with_one = aggregate(
+        np.r_[drawn.cells.annotator, k], np.r_[drawn.cells.model_a, np.tile(i, 12)],
+        np.r_[drawn.cells.model_b, np.tile(j, 12)], np.r_[(drawn.cells.s > drawn.cells.n / 2) * 1.0, np.zeros(len(k))],
+        n_annotators=41, n_models=8,
+    )  # fmt: skip
+    without = with_one.where(with_one.annotator < 40)
+    fit = fit_scores(with_one, influence_limit=None)
+    assert fit.types[40, 3] > 0.9
+    np.testing.assert_allclose(
+        centred(fit), centred(fit_scores(without, influence_limit=None)), rtol=0.03, atol=0.01
+    )  # it tells of the crowd
+
+
+@given(seed=st.integers(0, 10_000))
+def test_neither_names_nor_repetition_matter(seed: int) -> None:
+    drawn = draw(12, 15, models=5, seed=seed)
+    fit, cells = fit_scores(drawn.cells), drawn.cells
+    generator = np.random.default_rng(seed)
+    model, person = generator.permutation(5), generator.permutation(12)
+    rows = np.repeat(np.arange(len(cells.n)), cells.n.astype(int))
+    outcome = np.concatenate([
+        np.repeat([1.0, 0.5, 0.0], [int(w), int(t), int(n - w - t)])
+        for w, t, n in zip(cells.wins_a, cells.ties, cells.n, strict=True)
+    ])  # fmt: skip
+    named = aggregate(
+        person[cells.annotator[rows]], model[cells.model_b[rows]], model[cells.model_a[rows]], 1.0 - outcome,
+        n_annotators=12, n_models=5,
+    )  # fmt: skip
+    again = fit_scores(named)
+    np.testing.assert_allclose(again.R[model], fit.R, atol=1e-5)
+    np.testing.assert_allclose(again.ability[person], fit.ability, atol=1e-5)
+
+
+def test_a_newcomer_moves_neither_scores_nor_widths() -> None:
+    drawn = draw(40, 100)
+    more = aggregate(
+        np.r_[drawn.cells.annotator, 0], np.r_[drawn.cells.model_a, 0], np.r_[drawn.cells.model_b, 8],
+        np.r_[(drawn.cells.s > drawn.cells.n / 2) * 1.0, 0.5], n_annotators=40, n_models=9,
+    )  # fmt: skip
+    before, after = (fit_scores(more.where(more.model_b < last)) for last in (8, 9))
+    before = fit_scores(replace(more.where(more.model_b < 8), n_models=8))
+    old, new = find_covariance(before), find_covariance(after)
+    np.testing.assert_allclose(centred(after)[:8], centred(before), atol=0.02)
+    np.testing.assert_allclose(np.diag(new.scores)[:8], np.diag(old.scores), rtol=0.05)
+    assert new.scores[8, 8] > 10.0 * new.scores[0, 0]
+
+
+def test_models_that_only_won_or_lost_have_finite_scores_in_their_order() -> None:
+    i, j = np.triu_indices(6, 1)
+    cells = aggregate(
+        np.repeat(np.arange(20), len(i)), np.tile(i, 20), np.tile(j, 20), np.ones(20 * len(i)),
+        n_annotators=20, n_models=6,
+    )  # fmt: skip
+    assert (np.diff(fit_scores(cells).R) < 0.0).all()
+
+
+def test_parts_that_no_vote_links_are_each_centred() -> None:
+    one, other = draw(30, 40, seed=1).cells, draw(30, 40, seed=2).cells
+    both = Cells(
+        *(np.concatenate([getattr(one, name), getattr(other, name) + shift]).astype(getattr(one, name).dtype)
+          for name, shift in (("annotator", 30), ("model_a", 8), ("model_b", 8), ("n", 0), ("s", 0), ("ties", 0))),
+        60, 16,
+    )  # fmt: skip
+    fit = fit_scores(both)
+    found = find_covariance(fit)
+    assert fit.label.tolist() == [fit.label[0]] * 8 + [1 - fit.label[0]] * 8
+    assert np.abs(found.scores[:8, 8:]).max() < 1e-3 * found.scores[0, 0]
+    for part in (slice(8), slice(8, 16)):
+        assert found.centre[part].sum() == pytest.approx(1.0)
+
+
+def test_few_judges_with_hardly_a_model_in_common_are_solved_from_the_plain_likelihood() -> None:
+    """Six judges with thousands of votes, on two stars: a Newton step from the balanced scores leads far away."""
+    generator = np.random.default_rng(0)
+    k, model = generator.integers(0, 6, 30_000), generator.integers(2, 40, 30_000)
+    baseline = (k % 2).astype(int)
+    R = np.r_[0.5, -2.0, generator.normal(0.0, 1.2, 38)]
+    ability = np.array([1.0, 1.4, 1.0, 0.9, 1.0, 0.9])
+    outcome = (generator.random(30_000) < expit(ability[k] * (R[model] - R[baseline]))) * 1.0
+    fit = fit_scores(aggregate(k, model, baseline, outcome, n_annotators=6, n_models=40))
+    assert np.corrcoef(fit.R, R)[0, 1] > 0.98
+
+
+def test_one_annotator_and_a_crowd_of_coins_have_scores() -> None:
+    alone = fit_scores(draw(1, 200, spread=0.0).cells)
+    assert np.isfinite(find_covariance(alone).scores).all()
+    assert alone.ability[0] == pytest.approx(1.0, abs=0.3)
+    coins = fit_scores(draw(30, 50, coins=30).cells)
+    assert np.isfinite(coins.R).all()
