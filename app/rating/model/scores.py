@@ -169,9 +169,11 @@ class _Point:
     strength: float
 
     def better_than(self, other: "_Point") -> bool:
-        """Whether the search may go on from here; the value is the objective at the strength 0."""
-        nearer = self.away <= other.away and self.strength > 0.0
-        return nearer or self.value > other.value
+        """Whether the search may go on from here.
+
+        The value is the objective at the strength 0, but for followers, whose votes say nothing of the scores.
+        """
+        return self.away <= other.away or self.value > other.value
 
 
 class _Search:

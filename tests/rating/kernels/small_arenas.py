@@ -22,6 +22,8 @@ from app.rating.fit.elo import fit_elo
 from app.rating.fit.kernels import update_abilities
 from app.rating.fit.own_terms import OwnPrior, maximise_own
 from app.rating.fit.rows import CellRows, count_following
+from app.rating.model.covariance import find_covariance
+from app.rating.model.scores import fit_scores
 from app.rating.settings import LoopSettings, VerdictRule
 from app.rating.uncertainty.influence import find_influence, leave_annotators_out
 from app.rating.verdict import fewest
@@ -37,6 +39,7 @@ from app.rating.votes.sided_cells import SidedCells
 from app.rating.votes.tally import NewCells, count_cells, fill_cells, pack_votes, sort_packed
 from tests.rating.fit.styled_world import draw_styled
 from tests.rating.kernels.votes import Votes, ranking
+from tests.rating.model.crowds import draw
 
 SETTINGS = LoopSettings(min_votes=0)
 Numbers = list[object]
@@ -272,6 +275,19 @@ def few_kept() -> Numbers:
     for room in (1, 3, 30):
         with patch.object(fewest, "ROOM", room):
             found.append(fewest.fewest_votes(influence, upper, lower, R[upper] - R[lower]))
+    return found
+
+
+@case
+def marginal() -> Numbers:
+    """Few and many annotators, one without votes, one that follows the ranking, cells of one vote and of several."""
+    found: Numbers = []
+    for annotators, votes_each in ((6, 40), (25, 14)):
+        cells = draw(annotators, votes_each, models=5, coins=1).cells
+        follower = cells.annotator == annotators - 1
+        cells = replace(cells, s=np.where(follower, 0.0, cells.s), n_annotators=annotators + 1)
+        fit = fit_scores(cells)
+        found += [fit.R, fit.ability, fit.types, find_covariance(fit).scores]
     return found
 
 
