@@ -205,11 +205,16 @@ class SealedVoteBody(BaseModel):
     annotator: Name | None = Field(
         None, description="Key of the annotator that the battle was drawn for. Another one is refused."
     )
-    reveal: bool = Field(
-        True,
-        description="Whether the answer names the models. A vote that has not named them can be taken back for some "
-        "seconds; sent again with true, it names them.",
+    reveal: bool | None = Field(
+        None,
+        description="false: the answer does not name the models, and the vote can be taken back for some seconds; sent "
+        "again without, it names them.",
     )
+
+    @property
+    def reveals(self) -> bool:
+        """Whether the answer names the models."""
+        return self.reveal is not False
 
     @property
     def outcome(self) -> int:

@@ -68,7 +68,7 @@ def cast_sealed_votes(
             if receipt.left is not None:
                 revealed_now.add(battle.id)
         else:
-            verdict = Verdict(battle.id, new_id(), vote.outcome, vote.reveal)
+            verdict = Verdict(battle.id, new_id(), vote.outcome, vote.reveals)
             verdicts.append(verdict)
             on_record[battle.id] = VerdictOnRecord(verdict.vote_id, vote.outcome, retracted=False)
             results.append(_receipt("created", verdict.vote_id, vote, battle))
@@ -93,7 +93,7 @@ def _refusal(
 
 
 def _receipt(status: Status, vote_id: UUID, vote: SealedVoteBody, battle: LockedBattle) -> VoteReceipt:
-    left, right = (battle.left, battle.right) if vote.reveal else (None, None)
+    left, right = (battle.left, battle.right) if vote.reveals else (None, None)
     return VoteReceipt(status, vote_id, left=left, right=right)
 
 

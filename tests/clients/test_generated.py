@@ -66,7 +66,7 @@ def test_the_component_as_installed(tmp_path: Path) -> None:
         """
         import "stable-arena-battle";
         const battle = document.createElement("stable-arena-battle");
-        battle.addEventListener("voted", (event) => { const side: string = event.detail.left; console.log(side); });
+        battle.addEventListener("revealed", (event) => { const side: string = event.detail.left; console.log(side); });
         // @ts-expect-error
         battle.addEventListener("voted", (event) => event.detail.nothing);
         """

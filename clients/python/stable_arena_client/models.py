@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description 821b7f8fdbcf46ac: make docs.
+# Written by clients/python/generate.py from the OpenAPI description 48136a0da6996b73: make docs.
 
 from __future__ import annotations
 
@@ -660,11 +660,11 @@ class SealedVoteBody(BaseModel):
         Field(description="Key of the annotator that the battle was drawn for. Another one is refused."),
     ] = None
     reveal: Annotated[
-        bool,
+        bool | None,
         Field(
-            description="Whether the answer names the models. A vote that has not named them can be taken back for some seconds; sent again with true, it names them."
+            description="false: the answer does not name the models, and the vote can be taken back for some seconds; sent again without, it names them."
         ),
-    ] = True
+    ] = None
 
 
 class Skip(BaseModel):
