@@ -200,8 +200,7 @@ class KeptAnswers:
             if made.status == _OK and state is not None:
                 after = await self._find_state()
                 if after is not None and after.version == state.version:  # else it may be of either version
-                    self._keep(request, key, made)
-                    turn.is_kept = True
+                    turn.is_kept = self._keep(request, key, made)
             return made
 
     async def _encode(self, request: Request, key: Hashable, kept: Kept, lane: Lane) -> Encoding | None:
@@ -221,8 +220,8 @@ class KeptAnswers:
             return None
         return encoding
 
-    def _keep(self, request: Request, key: Hashable, kept: Kept) -> None:
-        self._kept.put(key, kept, kept.size, caller_network(request.scope))
+    def _keep(self, request: Request, key: Hashable, kept: Kept) -> bool:
+        return self._kept.put(key, kept, kept.size, caller_network(request.scope))
 
 
 def keep_body(response: Response) -> Kept:

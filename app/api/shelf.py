@@ -32,18 +32,19 @@ class Shelf(Generic[Item]):
         self._entries.move_to_end(key)
         return entry.item
 
-    def put(self, key: Hashable, item: Item, size: int, network: str) -> None:
-        """Keep a thing that this network asked for, unless it takes more than a network may."""
+    def put(self, key: Hashable, item: Item, size: int, network: str) -> bool:
+        """Keep a thing that this network asked for, unless it takes more than a network may; return whether it is."""
         if key in self._entries:
             network = self._drop(key).network
         if size > self._most // _SHARES:
-            return
+            return False
         self._entries[key] = _Entry(item, network, size)
         self._sizes[network] += size
         while self._sizes[network] > self._most // _SHARES:
             self._drop(next(key for key, entry in self._entries.items() if entry.network == network))
         while self._sizes.total() > self._most:
             self._drop(next(iter(self._entries)))
+        return True
 
     def _drop(self, key: Hashable) -> _Entry[Item]:
         entry = self._entries.pop(key)

@@ -4,7 +4,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
-from app.naming.names import MAX_NAME_LENGTH, Name
+from app.naming.names import MAX_NAME_LENGTH, Label, Name
 from app.schemas import ClosedModel, FrozenModel
 from app.votes.rules import MAX_TAGS
 
@@ -34,7 +34,7 @@ class NewBattle(BaseModel):
         max_length=MAX_CANDIDATES,
         description="Names of the models that may be shown; null for every model that is not archived.",
     )
-    tags: list[Name] = Field(default_factory=list, max_length=MAX_TAGS, description="Tags that the vote will have.")
+    tags: list[Label] = Field(default_factory=list, max_length=MAX_TAGS, description="Tags that the vote will have.")
     answers: bool | None = Field(
         None,
         description="Whether to draw a prompt too, to which both models' answers lie here. The response has the texts, "

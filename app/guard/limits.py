@@ -27,10 +27,10 @@ REQUESTS_PER_VOTER = 120
 """A minute that a person may make who votes on the answers that lie here, by a link or through the open door."""
 VISITORS_PER_MINUTE = 100
 """Of an address that may come in through the open door: a class that votes behind one address is let in."""
-OPEN_PER_MINUTE, OPEN_BURST = 600, 50
+OPEN_PER_MINUTE, OPEN_BURST = 600, 100
 """Requests of an address for each thing that is open to all: at least these, and so many of them at once."""
-_FILES = 5
-"""A page has several files: requests for them may be so many times as many."""
+_FILES = 10
+"""A page has up to eight files, and a class may come at once: requests for them may be so many times as many."""
 
 _MINUTE = 60.0
 _LEAST_BURST, _BURSTS = 100, 6

@@ -5,11 +5,13 @@ from uuid import UUID
 
 import numpy as np
 from sqlalchemy import Connection, RowMapping
+from sqlalchemy.exc import DBAPIError
 
 from app import __version__
 from app.annotators.erasure import clear_metadata_of_erased
 from app.annotators.standings import insert_snapshot_annotators, list_standing_changes, update_standings
 from app.audit.service import audit_head
+from app.database.errors import DatabaseUnreachableError, first_line
 from app.models.queries import read_model_names
 from app.rating.method import METHOD
 from app.refits.fit.interface import FitInput, FitOutput, Ids
@@ -160,8 +162,13 @@ def _compute(conn: Connection, parts: Parts, part: str, work: Callable[[], T]) -
     """Compute a part by statements of this transaction, which goes on if they fail."""
 
     def within() -> T:
-        with conn.begin_nested():
-            return work()
+        try:
+            with conn.begin_nested():
+                return work()
+        except DBAPIError as error:
+            if conn.invalidated:
+                raise DatabaseUnreachableError(first_line(error.orig)) from error
+            raise
 
     return parts.compute(part, within)
 

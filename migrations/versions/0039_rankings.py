@@ -22,6 +22,15 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    op.execute(f"DELETE FROM votes WHERE {DELETED_VOTES}")  # noqa: S608  this module's own words
+    gone = f"SELECT id FROM votes WHERE {DELETED_VOTES}"  # noqa: S608  this module's own words
+    # A vote that a ranking had replaced counts again; the first vote that is left on a battle is its first version.
+    op.execute(f"DELETE FROM retracted_votes WHERE vote_id IN ({gone}) OR replaced_by IN ({gone})")  # noqa: S608
+    op.execute(f"DELETE FROM votes WHERE {DELETED_VOTES}")  # noqa: S608
+    op.execute("""
+        UPDATE votes AS v SET version = 0 FROM (
+            SELECT DISTINCT ON (battle_id, annotator_id, criterion) id, version FROM votes WHERE battle_id IS NOT NULL
+            ORDER BY battle_id, annotator_id, criterion, version
+        ) AS first WHERE v.id = first.id AND first.version > 0
+    """)
     op.drop_index("ix_votes_ranked", "votes")
     op.drop_column("votes", "ranking")

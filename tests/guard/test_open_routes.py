@@ -29,7 +29,7 @@ OPEN = {
     "/api/v1/nothing": 404,
     "DELETE /healthz": 405,
 }
-FILES = 5 * BURST
+FILES = 10 * BURST
 VOTE = {"model_a": "a", "model_b": "b", "winner": "tie", "annotator": "k"}
 
 

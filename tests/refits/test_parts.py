@@ -12,6 +12,7 @@ from app.refits.fit import comparisons, fit
 from app.refits.fit.fit import fit_snapshot
 from app.refits.fit.interface import FitInput, FitOutput
 from app.refits.fit.parts import LEFT_OUT, PartNotice, Parts
+from app.refits.fit.process import FitCancelledError
 from tests.fixtures.fit_inputs import make_input_with_everything
 
 IN_TURN = [
@@ -92,7 +93,17 @@ def test_what_the_votes_explain_has_a_notice_of_its_own() -> None:
     ]
 
 
-@pytest.mark.parametrize("error", [MemoryError(), UnavailableError("the database is away")])
+def test_a_part_for_which_memory_is_missing_is_left_out() -> None:
+    parts = Parts()
+
+    def fill() -> None:
+        raise MemoryError
+
+    assert parts.compute("leaderboards of categories", fill) is None
+    assert [one.code for one in parts.notices] == [LEFT_OUT]
+
+
+@pytest.mark.parametrize("error", [FitCancelledError("stopped"), UnavailableError("the database is away")])
 def test_what_says_nothing_of_the_part_ends_the_whole(error: Exception) -> None:
     def end() -> None:
         raise error

@@ -273,7 +273,8 @@ def _tables(rating: "OfflineRating", *, annotators: bool) -> list[RenderableType
     if annotators:
         parts += ["", annotators_table(rating.annotators)]
     counts, diagnostics = rating.votes, rating.diagnostics
-    footer = f"{counted(counts['read'], 'vote')} read, {counts['votes_used' if counts['rankings'] else 'used']:,} used"
+    unit = "row" if counts["used"] > counts["read"] and not counts["rankings"] else "vote"  # rows with weights
+    footer = f"{counted(counts['read'], unit)} read, {counts['votes_used' if counts['rankings'] else 'used']:,} used"
     if counts["rankings"]:
         footer += f", as {counts['used']:,} of {counted(counts['pairs_read'], 'pair')}"
     if counts["rejected"]:

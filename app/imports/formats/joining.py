@@ -1,7 +1,7 @@
 """Models of a vote file that are joined under one name, and those that look as if they should be."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 import polars as pl
@@ -38,9 +38,10 @@ def join_models(file: VoteFile, aliases: Mapping[str, str]) -> VoteFile:
     """
     if not aliases:
         return file
+    known = set(file.frame["model_a"]) | set(file.frame["model_b"])
+    aliases = dict(_cut(name, model, known) for name, model in aliases.items())
     sides = [pl.col(side).replace(dict(aliases)) for side in ("model_a", "model_b")]
     ranked = pl.col("ranked_names")
-    known = set(file.frame["model_a"]) | set(file.frame["model_b"])
     if unknown := sorted(aliases.keys() - known):
         raise BadInputError(f"the file has no model {unknown[0]!r}, which --alias names")
     rankings = [None if text is None else _renamed(text, aliases) for text in file.records["ranked_names"]]
@@ -62,6 +63,13 @@ def look_alike_warnings(votes: Mapping[str, float]) -> list[dict[str, object]]:
     options = " ".join(f"--alias {quoted(f'{name}={one.kept}')}" for one in found for name in one.others)
     detail = f"models look the same: {'; '.join(map(str, found))}. If they are, add {options}"
     return [{"code": CODE, "detail": detail, "models": [name for one in found for name in (one.kept, *one.others)]}]
+
+
+def _cut(name: str, model: str, known: Collection[str]) -> tuple[str, str]:
+    """Return an alias and its model, divided by the = that leaves two known models where names have one too."""
+    parts = f"{name}={model}".split("=")
+    cuts = [("=".join(parts[:at]), "=".join(parts[at:])) for at in range(1, len(parts))]
+    return next((cut for cut in cuts if cut[0] in known and cut[1] in known), (name, model))
 
 
 def _renamed(text: str, aliases: Mapping[str, str]) -> str:

@@ -22,7 +22,7 @@ LOOKED_AT_FOR_COLUMNS = 100
 """Objects whose keys make the file's columns; later objects may have more optional fields."""
 
 
-_TOO_LATE = f"after record {LOOKED_AT_FOR_COLUMNS}, but the first records say what is measured: put one with it there"
+_TOO_LATE = f"after record {LOOKED_AT_FOR_COLUMNS}, but the first records say which columns count: put it there"
 _BLANKS = re.compile(r"\s*")
 _SIGNS = {("[", "begin"): "first", (",", "next"): "item", ("]", "first"): "end", ("]", "next"): "end"}
 """Sign and state → the state after it, for the signs between the objects of a list."""

@@ -94,7 +94,8 @@ def read_features(frame: pl.DataFrame, names: Sequence[str]) -> Features | None:
     if not names:
         return None
     columns = {name: (_measures(frame, name, 0), _measures(frame, name, 1)) for name in names if name != SIDE}
-    return measure_features(names, columns, frame.height)
+    counts = frame["weight"].cast(pl.Float64).fill_null(1.0).to_numpy() if frame["weight"].count() else None
+    return measure_features(names, columns, frame.height, counts)
 
 
 def read_known_features(frame: pl.DataFrame, names: Sequence[str]) -> Features | None:

@@ -133,8 +133,10 @@ class VoteReader:
         )  # fmt: skip
         graded = "model" in self._form.columns
         self._records = RankingsOfGrades(path, self._source, options.zero_rank) if graded else self._source
-        if isinstance(self._source, JsonlSource) and (kept or options.judged):
-            self._source.not_late = measure_columns()
+        if isinstance(self._source, JsonlSource):
+            measured = measure_columns() if kept or options.judged else set[str]()
+            said = "weight" in (read_columns(options.columns) if options.columns else {})
+            self._source.not_late = measured if said else measured | {"weight"}
         self._unknown = Counter[str]()
         self._order, self._notes = options.dates, list[str]()
         if isinstance(self._source, ParquetSource):

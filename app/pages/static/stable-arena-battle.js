@@ -282,7 +282,8 @@
         if (!(error instanceof Refusal) || error.status === 429 || error.status >= 500) {
           this.#busy = false;  // the battle stays, to be sent again
           this.#mark();
-          this.#say(`Not sent: ${error.message}. Please try again.`);
+          const names = await before;
+          this.#say(`Not sent: ${error.message}. Please try again.${names ? ` The battle before: ${names}` : ""}`);
           this.#emit("failed", { code: error.code || "network", message: error.message });
           return;
         }
@@ -324,9 +325,10 @@
     }
 
     async #reveal() {
-      const status = this.shadowRoot.querySelector("[role=status]");
+      const status = this.shadowRoot.querySelector("[role=status]"), said = status.textContent;
       const names = await this.#settle();
       if (names) this.#say(status.textContent.includes(VOTED) ? status.textContent.replace(VOTED, names) : names);
+      else if (status.textContent.startsWith("The service does not answer")) this.#say(said);
     }
 
     async #takeBack() {

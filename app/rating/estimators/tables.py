@@ -95,7 +95,7 @@ def read_table(votes: VotesLike, features: Sequence[str] = ()) -> VoteTable:
         for name, pair in measured.items()
         if not set(pair).difference(frame.columns)
     }
-    found = measure_features(features, given, len(frame))
+    found = measure_features(features, given, len(frame), weight)
     return VoteTable(indexed, annotated, frame.implementation, found)
 
 

@@ -5,13 +5,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.rating.arrays import Floats, Indices
+from app.rating.arrays import Floats, Indices, Mask
 from app.rating.model.kernels import (
+    FOLLOWER,
     LARGEST_SHARE,
     MOST_NODES,
     climb_abilities,
     fill_likelihoods,
     find_contributions,
+    pulls_of,
     share_information,
     weigh_nodes,
 )
@@ -68,7 +70,8 @@ class Contributions(Sums):
     plain : the same with the pull θ and full weights: the gradient of the marginal likelihood
     information : Σ n E[h θ p (1 − p)] (e_a − e_b)(e_a − e_b)′, with the weights
     known : Σ_k Cov_k(u_k, dℓ_k/dR): what the abilities, not being known, take from it. Not symmetric
-    stretched, known_stretched : the same two for `plain`, times the direction of each model's component
+    stretched : the information of `plain`, times the direction of each model's component, shape (n_models,)
+    known_stretched : what the abilities take from it, times each direction, shape (n_models, n_components)
     """
 
     weighted: Floats
@@ -108,12 +111,13 @@ class Crowd:
 
     Attributes
     ----------
+    followers : whether an annotator may be one. Where the votes are few, who follows can change with each step
     posterior : weights of the nodes, shape (n_annotators, nodes); with the types that have no node they add up to 1
     types : probability of each type, shape (n_annotators, 4)
     """
 
     def __init__(self, cells: Cells, weight: Floats, temper: float) -> None:
-        self.cells, self.weight, self.temper = cells, weight, temper
+        self.cells, self.weight, self.temper, self.followers = cells, weight, temper, True
         number = cells.n_annotators
         self._votes = (cells.starts, cells.model_a, cells.model_b, cells.n, cells.s)
         self._silent = np.diff(cells.starts) == 0
@@ -129,15 +133,21 @@ class Crowd:
         climb_abilities(*self._votes, R, self.temper, MODE_STEPS, self.mode, self._information)
         mode = np.clip(self.mode, -FURTHEST_MODE, FURTHEST_MODE)
         wide = REACH / np.sqrt(1.0 + self._information)
-        low = np.maximum(mode - wide, -1.0 - 5.0 * spread)
+        low = np.maximum(mode - wide, np.minimum(-1.0 - 6.0 * spread, mode))
         high = np.minimum(mode + wide, np.maximum(1.0 + 6.0 * spread, mode))
         spacing = SPACING / np.sqrt(1.0 / spread**2 + self._information)
         size = np.clip(4 * np.ceil((high - low) / spacing / 4.0).astype(np.int64), LEAST_NODES, MOST_NODES)
         self._nodes = (low, (high - low) / (size - 1), size)
 
+    def leave_followers_out(self) -> None:
+        """Take no annotator for a follower."""
+        self.followers = False
+
     def fill(self, R: Floats) -> None:
         """Compute the likelihoods at the nodes and of the types without an ability."""
         fill_likelihoods(*self._votes, R, self.temper, *self._nodes, self._table, self._extra)
+        if not self.followers:
+            self._extra[:, FOLLOWER] = -np.inf
 
     def weigh(self, law: Law, *, settle: bool = False) -> Posterior:
         """Return the sums of the posteriors under a law; `settle` keeps the posteriors."""
@@ -150,7 +160,7 @@ class Crowd:
     def contribute(self, R: Floats, directions: Directions, strength: float, *, full: bool) -> Contributions:
         """Return what the annotators say of the scores; the matrices only where `full`."""
         size, along = len(R), directions.along
-        found = _no_contributions(size)
+        found = _no_contributions(size, along.shape[1])
         stretch = along[np.arange(size), directions.label]
         for _first, _last, rows in self._blocks(R, stretch, strength, found, full=full):
             found.weighted[:] += rows[0].sum(axis=0)
@@ -158,7 +168,7 @@ class Crowd:
             if full:
                 found.known[:] += rows[2].T @ rows[4] + rows[3].T @ rows[5]
                 for own in rows[4:]:
-                    found.known_stretched[:] += ((own @ along)[:, directions.label] * own).sum(axis=0) / self.temper
+                    found.known_stretched[:] += own.T @ (own @ along) / self.temper
         return found
 
     def cluster(self, R: Floats, directions: Directions, information: Floats) -> Clusters:
@@ -166,16 +176,16 @@ class Crowd:
 
         Parameters
         ----------
-        information : Σ n E[θ² p (1 − p)] of each model over all annotators, with the weights, shape (n_models,)
+        information : Σ w n E[h θ p (1 − p)] of each model over all annotators, shape (n_models,)
         """
         size, along = len(R), directions.along
         meat, by_vote, shares, judges = np.zeros((size, size)), np.zeros((size, size)), np.zeros(size), np.zeros(size)
-        stretch, nothing = along[np.arange(size), directions.label], _no_contributions(size)
-        square = self.square()
+        stretch, nothing = along[np.arange(size), directions.label], _no_contributions(size, along.shape[1])
+        pulled, square = self.mean_of_pulls()
         for first, last, rows in self._blocks(R, stretch, 1.0, nothing, full=False):
             share = np.zeros((last - first, size))
             share_information(
-                first, last, *self._votes[:4], self.weight, R, self.temper, square, information, share, by_vote
+                first, last, *self._votes[:4], self.weight, R, self.temper, pulled, square, information, share, by_vote
             )
             own = rows[0] + ((rows[1] - rows[0]) @ along @ along.T)
             own /= np.sqrt(1.0 - np.minimum(share, LARGEST_SHARE))
@@ -183,6 +193,11 @@ class Crowd:
             shares += (share**2).sum(axis=0)
             judges += (share > 0.0).sum(axis=0)
         return Clusters(meat, by_vote, shares, judges)
+
+    def silent(self) -> Mask:
+        """Mark annotators without votes, shape (n_annotators,)."""
+        silent: Mask = self._silent
+        return silent
 
     def nodes(self) -> Floats:
         """Return the abilities of the nodes, shape (n_annotators, nodes)."""
@@ -199,6 +214,12 @@ class Crowd:
         """Return E[θ_k² | votes], shape (n_annotators,)."""
         square: Floats = (self.posterior * self.nodes() ** 2).sum(axis=1)
         return square
+
+    def mean_of_pulls(self) -> tuple[Floats, Floats]:
+        """Return E[h θ] and E[h²] of every annotator, h(θ) the pull of an ability, shape (n_annotators,) each."""
+        nodes = self.nodes()
+        pull = pulls_of(nodes)
+        return (self.posterior * pull * nodes).sum(axis=1), (self.posterior * pull**2).sum(axis=1)
 
     def _blocks(
         self, R: Floats, stretch: Floats, strength: float, found: Contributions, *, full: bool
@@ -219,6 +240,6 @@ class Crowd:
             yield first, last, some
 
 
-def _no_contributions(size: int) -> Contributions:
-    vectors, matrices = [np.zeros(size) for _ in range(4)], [np.zeros((size, size)) for _ in range(2)]
-    return Contributions(vectors[0], vectors[1], matrices[0], matrices[1], vectors[2], vectors[3])
+def _no_contributions(size: int, components: int) -> Contributions:
+    nothing, matrix = np.zeros((3, size)), np.zeros((2, size, size))
+    return Contributions(nothing[0], nothing[1], matrix[0], matrix[1], nothing[2], np.zeros((size, components)))

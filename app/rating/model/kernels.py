@@ -29,6 +29,12 @@ def pull_of(theta: float, strength: float) -> float:
     return strength * max(bounded, 0.0) + (1.0 - strength) * theta
 
 
+def pulls_of(theta: Floats) -> Floats:
+    """Return `pull_of` of many abilities at the full strength."""
+    able = np.maximum(theta, 0.0)
+    return np.where(able > 1.0, np.maximum(able, 1.0) ** (1.0 - STEEPNESS), able)
+
+
 @compiled
 def climb_abilities(
     starts: Indices, a: Ints, b: Ints, n: Floats, s: Floats, R: Floats, temper: float, steps: int,
@@ -229,7 +235,7 @@ def find_contributions(
 @compiled
 def share_information(
     first: int, last: int, starts: Indices, a: Ints, b: Ints, n: Floats, weight: Floats, R: Floats,
-    temper: float, square: Floats, information: Floats, share: Floats, by_vote: Floats,
+    temper: float, pulled: Floats, square: Floats, information: Floats, share: Floats, by_vote: Floats,
 ) -> None:  # fmt: skip
     """Set the share of each annotator in the information on each model, shape (last − first, n_models).
 
@@ -237,10 +243,10 @@ def share_information(
     """
     for k in range(first, last):
         row = k - first
-        theta = np.sqrt(square[k])
+        theta = np.sqrt(pulled[k])
         for c in range(starts[k], starts[k + 1]):
             p = 1.0 / (1.0 + np.exp(-min(max(theta * (R[a[c]] - R[b[c]]), -30.0), 30.0)))
-            own = weight[c] * n[c] * square[k] * p * (1.0 - p)
+            own = weight[c] * n[c] * pulled[k] * p * (1.0 - p)
             share[row, a[c]] += own / information[a[c]]
             share[row, b[c]] += own / information[b[c]]
         for c in range(starts[k], starts[k + 1]):

@@ -58,7 +58,7 @@ class MarginalFit:
     label : component of each model, −1 without a vote, shape (n_models,)
     law : of the crowd
     dispersion : variance of a vote relative to p (1 − p); below 1 where there are ties
-    ability, ability_sd : posterior mean and standard deviation, shape (n_annotators,)
+    ability, ability_sd : posterior mean and standard deviation, NaN without a vote, shape (n_annotators,)
     types : posterior probability of each of `TYPES`, shape (n_annotators, 4)
     log_likelihood : Σ_k log ∫ L_k dG, divided by the dispersion
     equations : at the solution
@@ -85,22 +85,22 @@ class Crowds:
     def __init__(self, cells: Cells, limit: float | None, temper: float) -> None:
         weighted = None if limit is None else weigh_votes(cells, np.ones(cells.n_annotators), limit)
         weight = np.ones(len(cells.n)) if weighted is None else weighted.cells.n / cells.n
-        self._crowds = [
+        self.parts = [
             Crowd(cells.of_annotators(*part), weight[slice(*cells.starts[list(part)])], temper)
             for part in CellRows(cells).parts
         ]
 
     def each(self, work: Callable[[Crowd], object]) -> list[object]:
         """Do the work in every part; results in order."""
-        return map_parts(work, self._crowds)
+        return map_parts(work, self.parts)
 
     def total(self, work: Callable[[Crowd], S]) -> S:
         """Do the work in every part, and add up the sums."""
-        return reduce(add, map_parts(work, self._crowds))
+        return reduce(add, map_parts(work, self.parts))
 
     def join(self, work: Callable[[Crowd], Floats]) -> Floats:
         """Return an array over all annotators."""
-        return np.concatenate(map_parts(work, self._crowds))
+        return np.concatenate(map_parts(work, self.parts))
 
     def weigh(self, law: Law) -> Posterior:
         """Return the sums of all posteriors under a law."""
@@ -145,6 +145,7 @@ def fit_scores(cells: Cells, *, influence_limit: float | None = 1.25, start: Flo
     try:
         return search.conclude(search.solve(begin))
     except NotConvergedError:
+        crowds.each(Crowd.leave_followers_out)
         for strength in STRENGTHS:
             begin = search.solve(search.at(begin.R, begin.law, strength, look=True, full=True))
         return search.conclude(begin)
@@ -232,6 +233,8 @@ class _Search:
         clusters = crowds.total(lambda crowd: crowd.cluster(at.R, directions, known))
         ability = crowds.join(Crowd.ability)
         variance = np.maximum(crowds.join(Crowd.square) - ability**2, 0.0)
+        silent = np.concatenate(map_parts(Crowd.silent, crowds.parts))
+        ability[silent] = variance[silent] = np.nan
         return MarginalFit(
             at.R, self.label, at.law, self.dispersion, ability, np.sqrt(variance),
             crowds.join(lambda crowd: crowd.types), at.value, equations, clusters, self.iterations,
@@ -252,8 +255,7 @@ def combine(found: Contributions, R: Floats, directions: Directions) -> Equation
     value = weighted + along @ missing
     inside = directions.inside()
     length = np.maximum((along * R[:, None]).sum(axis=0), 1e-9)
-    stretched = found.stretched - found.known_stretched + PRECISION * along[np.arange(size), directions.label]
-    of_plain = inside * stretched[:, None]
+    of_plain = inside * found.stretched[:, None] - found.known_stretched + PRECISION * along
     jacobian = of_weighted + along @ (of_plain - of_weighted.T @ along).T
     difference = inside * (plain - weighted)[:, None]
     centred = difference - inside * (difference.sum(axis=0) / np.maximum(inside.sum(axis=0), 1.0))

@@ -32,7 +32,9 @@ class Features:
     values: Floats
 
 
-def measure_features(names: Sequence[str], columns: Mapping[str, tuple[Floats, Floats]], votes: int) -> Features:
+def measure_features(
+    names: Sequence[str], columns: Mapping[str, tuple[Floats, Floats]], votes: int, weight: Floats | None = None
+) -> Features:
     """Return the features of votes from the measures of both answers.
 
     Counts a and b, which are never negative, become (a − b)/(a + b), other measures a − b; each is divided by its root
@@ -43,6 +45,7 @@ def measure_features(names: Sequence[str], columns: Mapping[str, tuple[Floats, F
     names : at least one, each once
     columns : name → measures of the left and the right answers, shape (n_votes,) each
     votes : number of votes
+    weight : how often each counts, shape (n_votes,); default once
 
     Raises
     ------
@@ -61,7 +64,7 @@ def measure_features(names: Sequence[str], columns: Mapping[str, tuple[Floats, F
         difference, total = left - right, left + right
         if min(left.min(initial=0.0), right.min(initial=0.0)) >= 0.0:
             difference = np.divide(difference, total, out=np.zeros(votes), where=total > 0.0)
-        size = float(np.sqrt(np.mean(difference**2)))
+        size = float(np.sqrt(np.average(difference**2, weights=weight)))
         if size == 0.0:
             raise VotesError(f"the feature {name} never differs between the two answers", "value")
         values[:, place] = difference / size

@@ -15,8 +15,8 @@ T = TypeVar("T")
 LEFT_OUT = "part-left-out"
 """The code of the notice; `doctor` shows those of the newest snapshot."""
 
-_ENDS_ALL = (MemoryError, UnavailableError, FitCancelledError)
-"""What says nothing of the part: the limit of memory, the database, a request to stop."""
+_ENDS_ALL = (UnavailableError, FitCancelledError)
+"""What says nothing of the part: the database, a request to stop."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Parts:
 
         `part`: its name, in words.
         `omitted`: code of the notice where the votes have no such leaderboard: a RatingError.
-        Raises MemoryError, UnavailableError, FitCancelledError, the interruption.
+        Raises UnavailableError, FitCancelledError, the interruption.
         """
         try:
             return work()

@@ -8,7 +8,9 @@ from scipy.special import expit
 
 from app.rating.arrays import Floats
 from app.rating.model.covariance import find_covariance
-from app.rating.model.scores import MarginalFit, fit_scores
+from app.rating.model.crowd import Directions
+from app.rating.model.kernels import share_information
+from app.rating.model.scores import Crowds, MarginalFit, combine, fit_scores
 from app.rating.votes.cells import Cells, aggregate
 from tests.rating.model.crowds import draw
 
@@ -135,3 +137,62 @@ def test_one_annotator_and_a_crowd_of_coins_have_scores() -> None:
     assert alone.ability[0] == pytest.approx(1.0, abs=0.3)
     coins = fit_scores(draw(30, 50, coins=30).cells)
     assert np.isfinite(coins.R).all()
+
+
+def test_a_steep_contrary_annotator_among_many_honest_ones_is_fitted() -> None:
+    """The nodes of one whose ability is far below those of the law once ran backwards."""
+    generator = np.random.default_rng(0)
+    R, k = np.linspace(-1.0, 1.0, 10), np.repeat(np.arange(201), [*[150] * 200, 2000])
+    a = generator.integers(0, 10, len(k))
+    b = (a + generator.integers(1, 10, len(k))) % 10
+    ability = np.r_[np.ones(200), -2.5]
+    outcome = (generator.random(len(k)) < expit(ability[k] * (R[a] - R[b]))) * 1.0
+    fit = fit_scores(aggregate(k, a, b, outcome, n_annotators=201, n_models=10))
+    assert fit.types[200].argmax() == 2
+    assert fit.ability[200] < -1.0
+
+
+def test_shares_in_the_information_add_up_to_one_for_each_model() -> None:
+    drawn = draw(30, 100, contrary=8, spread=0.5)
+    fit = fit_scores(drawn.cells)
+    crowds = Crowds(drawn.cells, 1.25, 1.0 / fit.dispersion)
+    crowds.each(lambda crowd: crowd.look(fit.R, fit.law.spread))
+    crowds.each(lambda crowd: crowd.fill(fit.R))
+    crowds.settle(fit.law)
+    (crowd,) = crowds.parts
+    pulled, square = crowd.mean_of_pulls()
+    known, share = np.diag(fit.equations.information), np.zeros((30, 8))
+    share_information(
+        0, 30, *drawn.cells.arrays[0:1], drawn.cells.model_a, drawn.cells.model_b, drawn.cells.n, crowd.weight, fit.R,
+        1.0, pulled, square, known, share, np.zeros((8, 8)),
+    )  # fmt: skip
+    np.testing.assert_allclose(share.sum(axis=0), 1.0, atol=0.1)
+    assert (share[:8] < 0.01).all(), "contrary annotators inform about no score"
+
+
+def test_parts_that_share_annotators_have_the_jacobian_of_both() -> None:
+    one, other = draw(20, 60, models=5, seed=1).cells, draw(20, 60, models=5, seed=2).cells
+    order = np.argsort(np.r_[one.annotator, other.annotator], kind="stable")
+    both = Cells(
+        *(np.concatenate([getattr(one, name), getattr(other, name) + shift]).astype(getattr(one, name).dtype)[order]
+          for name, shift in (("annotator", 0), ("model_a", 5), ("model_b", 5), ("n", 0), ("s", 0), ("ties", 0))),
+        20, 10,
+    )  # fmt: skip
+    fit = fit_scores(both)
+    crowds = Crowds(both, 1.25, 1.0 / fit.dispersion)
+    crowds.each(lambda crowd: crowd.look(fit.R, fit.law.spread))
+
+    def value(R: Floats) -> Floats:
+        crowds.each(lambda crowd: crowd.fill(R))
+        crowds.settle(fit.law)
+        directions = Directions.of(R, fit.label)
+        return combine(crowds.total(lambda crowd: crowd.contribute(R, directions, 1.0, full=True)), R, directions).value
+
+    slope = (value(fit.R + 1e-5 * (np.arange(10) == 2)) - value(fit.R - 1e-5 * (np.arange(10) == 2))) / -2e-5
+    np.testing.assert_allclose(fit.equations.jacobian[:, 2], slope, atol=0.03 * np.abs(slope).max())
+
+
+def test_an_annotator_without_votes_has_no_ability() -> None:
+    fit = fit_scores(replace(draw(10, 30).cells, n_annotators=11))
+    assert np.isnan(fit.ability[10])
+    assert np.isfinite(fit.ability[:10]).all()

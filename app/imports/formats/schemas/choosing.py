@@ -237,7 +237,8 @@ def read_verdicts(texts: Iterable[str]) -> dict[str, int]:
 
 def _listed_verdicts(text: str) -> list[str]:
     parts = text.split(",")
-    return parts if all(part.rpartition("=")[2].strip().lower() in WORDS for part in parts) else [text]
+    named = [part.rpartition("=") for part in parts]
+    return parts if all(word.strip() and said.strip().lower() in WORDS for word, _, said in named) else [text]
 
 
 def with_verdicts(schema: Schema, verdicts: Mapping[str, int]) -> Schema:

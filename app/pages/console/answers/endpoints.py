@@ -16,7 +16,8 @@ from sqlalchemy import Connection
 from starlette.datastructures import FormData, UploadFile
 
 from app.answers.queries import StoredText
-from app.answers.rendered import Renderings
+from app.answers.rendered import WAIT_SECONDS, Renderings
+from app.answers.rendering import show_source
 from app.answers.schemas import AnswerCounts, Prompt
 from app.answers.service import find_prompt, find_shown, list_prompts, report_coverage, withdraw_answers
 from app.api.dependencies import HeldDatabase, ReadView, Transaction, database_turn, held
@@ -77,7 +78,11 @@ def post_withdraw(prompt_id: UUID, console: Admin, conn: Transaction, model: Ann
 
 
 def _html(renderings: Renderings, one: StoredText) -> Markup:
-    return Markup(renderings.submit(one).result())  # noqa: S704  it is sanitised
+    try:
+        html = renderings.submit(one).result(timeout=WAIT_SECONDS)
+    except TimeoutError:
+        html = show_source(one.text or "", "late").html
+    return Markup(html)  # noqa: S704  it is sanitised
 
 
 def _receive(console: Console, database: Database, form: FormData) -> Response:
