@@ -14,6 +14,7 @@ from app.database.schema import (
     upgrade,
 )
 from app.naming.known_names import Known
+from app.policy.service import current_policy, set_policy
 from app.votes.retractions.queries import retract, votes_of
 from app.votes.schemas import RankedVote, Vote
 from app.votes.service import record_votes
@@ -98,3 +99,24 @@ def test_the_battles_of_votes_by_criteria_move_there_and_back(votes_of_every_kin
             assert moved == [(None, "battle"), (None, "battle"), (None, None)]
             again = record_votes(conn, [(vote, SENDER) for vote in (*OVERALL[1:], *BY_CRITERION)], Known())
     assert {receipt.status for receipt in again} == {"duplicate"}
+
+
+def test_votes_that_rankings_replaced_count_again(own_database_url: str) -> None:
+    """A ranking replaced a vote, and on another battle a vote a ranking; then both rankings are deleted."""
+    first, second = ({"battle_id": battle, "annotator": "ann"} for battle in ("one", "two"))
+    with Database(own_database_url) as database:
+        with database.begin() as conn:
+            replaced = current_policy(conn).settings.model_copy(update={"on_conflict": "replace"})
+            set_policy(conn, replaced, reason="a test", created_by="a test")
+            for vote in (
+                Vote(**{**PAIR, **first}), RankedVote(ranking=RANKING["ranking"], **first),
+                RankedVote(ranking=RANKING["ranking"], **second), Vote(**{**PAIR, **second}),
+            ):  # fmt: skip
+                assert record_votes(conn, [(vote, SENDER)], Known())[0].status == "created"
+        with database.begin() as conn:
+            assert take_back(conn, "0038", delete_votes=True) == 2
+            assert conn.execute(text("SELECT battle_id, version FROM votes ORDER BY 1")).all() == [
+                ("one", 0),
+                ("two", 0),
+            ]
+            assert count(conn, "retracted_votes") == 0

@@ -60,6 +60,13 @@ def rate(path: Path, *options: str) -> Any:
     return json.loads(run("rate", path, "--min-votes", 0, "--format", "json", *options).stdout)
 
 
+def test_names_with_an_equals_sign_are_joined_as_the_notice_says(tmp_path: Path) -> None:
+    path = tmp_path / "votes.csv"
+    path.write_text(file_of(["GPT (t=0)", "gpt (t=0)"]), encoding="utf-8")
+    notice = next(one for one in rate(path)["diagnostics"]["warnings"] if one["code"] == "look-alikes")
+    assert len(rate(path, *as_typed(notice["detail"].partition(" add ")[2]))["models"]) == 1 + 4
+
+
 @pytest.mark.parametrize("method", ["am-elo", "elo"])
 def test_rate_says_what_joins_them(method: str, tmp_path: Path) -> None:
     path = tmp_path / "votes.csv"

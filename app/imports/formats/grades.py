@@ -79,8 +79,8 @@ class RankingsOfGrades:
         n_below = frame.select(below.sum()).item()
         if self._zero_rank is None and n_below:
             left = frame.filter(number >= 1).group_by(keys).len()["len"]
-            from_zero = number.is_in([0.0, 1.0]) | number.is_null() | (number > 1)
-            if (left > 1).any() or not frame.select(from_zero.all()).item():
+            of_two = number.is_in([0.0, 1.0]) | number.is_null()  # ranks of two that begin at 0
+            if (left > 1).any() or not frame.select(of_two.all()).item():
                 raise BadInputError(
                     f"{self._path}: {counted(n_below, 'rank')} below 1 beside ranks from 1: --zero-rank best if ranks "
                     "begin at 0, --zero-rank unranked if these answers are not ranked (over HTTP zero_rank)"

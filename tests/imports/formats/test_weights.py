@@ -11,6 +11,7 @@ import pytest
 
 from app.errors import BadInputError
 from app.imports.formats import ReadOptions, VoteFile, read_vote_file
+from app.imports.formats.errors import UnreadableFileError
 from tests.fixtures.errors import having
 
 Write = Callable[[str, str | bytes], Path]
@@ -99,7 +100,8 @@ def ranks(write: Write, *groups: str, zero_rank: object = None) -> list[list[lis
 
 
 def test_ranks_below_1_beside_ranks_from_1_are_asked_about(write: Write) -> None:
-    for groups in (("0 1 2", "1 2 3"), ("0 1 2",), ("-1 1 2",), ("0.5 1 2",)):
+    apart = ("-1 1", "0 3"), ("0 3",), ("0.5 1",)
+    for groups in (("0 1 2", "1 2 3"), ("0 1 2",), ("-1 1 2",), ("0.5 1 2",), *apart):
         asked = r"--zero-rank best .* --zero-rank unranked"
         with pytest.raises(BadInputError, match=asked, check=having(code="invalid")):
             ranks(write, *groups)
@@ -117,3 +119,13 @@ def test_a_rank_of_0_is_none_of_wmts(write: Write) -> None:
     header = "system1Id,system2Id,system1rank,system2rank,judgeID\n"
     file = read_vote_file(write("wmt.csv", f"{header}x,y,0,2,k\nx,y,1,2,k\nx,y,-1,2,k\n"))
     assert (file.rejected, file.skipped, file.frame["outcome"].to_list()) == (1, 1, [0])
+
+
+def test_a_weight_that_comes_late_is_not_ignored(write: Write) -> None:
+    """The first objects of a file of lines say which columns it has."""
+    vote = {"annotator": "k", "model_a": "x", "model_b": "y", "winner": "tie"}
+    lines = "".join(json.dumps({**vote, **({"weight": 7} if i > 200 else {})}) + "\n" for i in range(220))
+    path = write("late.jsonl", lines)
+    with pytest.raises(UnreadableFileError, match="weight first comes"):
+        read_vote_file(path)
+    assert weights(read_vote_file(path, ReadOptions(columns="weight="))) == [None] * 220
