@@ -1,7 +1,7 @@
 """Annotators with their figures in snapshots, decisions, and what decisions change on their rows."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
@@ -117,13 +117,14 @@ def find_annotator(conn: Connection, *, public_id: UUID | None, keys: Sequence[s
     return conn.execute(statement).mappings().one_or_none()
 
 
-def summarise_votes(conn: Connection, annotator_id: int) -> RowMapping:
+def summarise_votes(conn: Connection, annotator_id: int, *, without: Collection[UUID] = ()) -> RowMapping:
     """Count the annotator's votes: by outcome, models, retracted votes; with the times of the first and the last.
 
     A ranking has no sides, and no outcome is its own.
+    `without`: votes that are left out.
     """
     c = votes.c
-    mine = c.annotator_id == annotator_id
+    mine = and_(c.annotator_id == annotator_id, c.id.not_in(list(without)))
     contestants = read_contestants(conn)
     model_a, model_b = contestants.sides()
     sides = union(

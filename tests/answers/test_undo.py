@@ -97,6 +97,7 @@ def test_an_annotators_own_votes_say_nothing_of_one_that_can_be_taken_back(
     body = {"token": battle["token"], "winner": "left", "reveal": False}
     vote = client.post("/api/v1/votes", json=body).json()["id"]
     assert client.get("/api/v1/annotators/me/votes", **mine).json()["items"] == []
+    assert client.get("/api/v1/annotators/me", **mine).json()["votes_summary"]["models"] == 0
     with database.begin() as conn:
         conn.execute(LATER)
     (shown,) = client.get("/api/v1/annotators/me/votes", **mine).json()["items"]

@@ -41,7 +41,8 @@ def describe_self(conn: Connection, found: FoundAnnotator | None) -> OwnStanding
     enough = current_policy(conn).settings.min_votes + 1
     if found is None:
         return OwnStanding(standing="pending", votes_needed=enough, votes_summary=_NO_VOTES, appeals=[])
-    votes = VotesSummary.model_validate(dict(annotators.summarise_votes(conn, found.annotator_id)))
+    hidden = read_undoable(conn, found.annotator_id)  # how many models they show would say which these are
+    votes = VotesSummary.model_validate(dict(annotators.summarise_votes(conn, found.annotator_id, without=hidden)))
     return OwnStanding(
         standing=found.standing,
         votes_needed=max(0, enough - (votes.votes - votes.retracted)),
