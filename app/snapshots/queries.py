@@ -65,8 +65,8 @@ def insert_matchups(conn: Connection, snapshot_id: UUID, pairs: Mapping[str, lis
 def add_notices(conn: Connection, snapshot_id: UUID, notices: Sequence[Mapping[str, Any]]) -> None:
     """Add to the notices of a published snapshot: about what was to be added to it later."""
     c = snapshots.c.diagnostics
-    told = func.coalesce(c["warnings"], literal([], JSONB)).op("||")(literal(list(notices), JSONB))
-    added = c.op("||")(func.jsonb_build_object("warnings", told))
+    every = func.coalesce(c["warnings"], literal([], JSONB)).op("||")(literal(list(notices), JSONB))
+    added = c.op("||")(func.jsonb_build_object("warnings", every))
     conn.execute(update(snapshots).where(snapshots.c.id == snapshot_id).values(diagnostics=added))
 
 
