@@ -174,6 +174,12 @@ class LoopSettings:
     )
 
 
+    @property
+    def integrates_abilities(self) -> bool:
+        """Whether abilities are random and integrated out; else they are known, or maximised with the scores."""
+        return self.method == "am-elo" and self.prior_sd is not None
+
+
 DEFINITIONS: Mapping[str, Definition] = {
     each.name: each.metadata["definition"] for each in fields(LoopSettings) if "definition" in each.metadata
 }

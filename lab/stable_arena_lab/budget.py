@@ -196,7 +196,7 @@ class _Trials:
         contrast[np.searchsorted(models, [model, above[0]])] = 1.0, -1.0
         y = np.zeros(len(board.score))
         try:
-            y[models] = find_influence(self._round).observed.solve(contrast)
+            y[models] = find_influence(self._round).solve(contrast)
         except RatingError:  # a saddle point
             return 1
         new = self._attackers(model, self._most)

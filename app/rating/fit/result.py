@@ -1,7 +1,9 @@
 """The one result of the solver."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Self
+
+import numpy as np
 
 from app.rating.arrays import Floats, Mask
 from app.rating.fit.weights import Weighted
@@ -80,6 +82,12 @@ class FitResult:
     weighted: Weighted | None = None
     corrected: tuple[Floats, Floats] | None = None
     own: OwnAbilities | None = None
+
+    @classmethod
+    def nothing(cls) -> Self:
+        """Return the fit of no votes."""
+        none, nobody = np.zeros(0), np.zeros(0, dtype=bool)
+        return cls(none, none, nobody, 0.0, 0, nobody)
 
     def counted(self, cells: Cells) -> Cells:
         """Return the votes of the fit as it counted them."""

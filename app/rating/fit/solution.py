@@ -44,6 +44,14 @@ class Start:
     ability: Floats
     median_ability: float
 
+    def natural_scores(self, models: Indices) -> Floats:
+        """Return the scores of these models in natural units around 0, unknown ones at the mean of the others."""
+        score = self.score[models] / ELO_PER_NATURAL
+        known = np.isfinite(score)
+        middle = float(score[known].mean()) if known.any() else 0.0
+        natural: Floats = np.where(known, score - middle, 0.0)
+        return natural
+
 
 class Solution(NamedTuple):
     """A fit, and the information there where it was needed."""
@@ -85,8 +93,7 @@ def _fit_from(
 ) -> Solution:
     """Fit from one start, the default if None."""
     if cells.n_models == 0:
-        nothing, no_annotator = np.zeros(0), np.zeros(0, dtype=bool)
-        return Solution(FitResult(nothing, nothing, no_annotator, 0.0, 0, no_annotator))
+        return Solution(FitResult.nothing())
     if settings.method == "m-elo":
         return Solution(fit_m_elo(cells, component, start and start[0]))
     weighted, prior, sd = None, None, settings.prior_sd

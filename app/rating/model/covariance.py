@@ -30,12 +30,16 @@ def find_covariance(fit: MarginalFit) -> ScoreCovariance:
     The centre of a component is the mean of its scores weighted by the information on each, so that a model with few
     votes moves neither the centre nor the errors of the others.
     """
-    size = len(fit.R)
-    together = fit.label[:, None] == fit.label
-    information = np.diag(fit.equations.information)
-    centre = information / (together @ information)
-    shift = np.eye(size) - together * centre
+    shift, centre = shift_to_centre(fit)
     bread = shift @ np.linalg.inv(fit.equations.jacobian)
     scores = bread @ (fit.clusters.meat + fit.clusters.by_vote) @ bread.T
     freedom = np.maximum(1.0 / np.maximum(fit.clusters.shares, 1e-9) - 1.0, 1.0)
     return ScoreCovariance(scores, freedom, centre)
+
+
+def shift_to_centre(fit: MarginalFit) -> tuple[Floats, Floats]:
+    """Return the matrix that shifts each component to its centre, and the weights of the models in it."""
+    together = fit.label[:, None] == fit.label
+    information = np.diag(fit.equations.information)
+    centre = information / (together @ information)
+    return np.eye(len(fit.R)) - together * centre, centre

@@ -139,6 +139,11 @@ class Crowd:
         size = np.clip(4 * np.ceil((high - low) / spacing / 4.0).astype(np.int64), LEAST_NODES, MOST_NODES)
         self._nodes = (low, (high - low) / (size - 1), size)
 
+    @property
+    def grid(self) -> tuple[Floats, Floats, Indices]:
+        """Lowest node, distance of two and number of nodes of every annotator, shape (n_annotators,) each."""
+        return self._nodes
+
     def leave_followers_out(self) -> None:
         """Take no annotator for a follower."""
         self.followers = False

@@ -250,10 +250,10 @@ def share_information(
             share[row, a[c]] += own / information[a[c]]
             share[row, b[c]] += own / information[b[c]]
         for c in range(starts[k], starts[k + 1]):
-            least = min(share[row, a[c]], share[row, b[c]])
-            if least > ENOUGH_SHARE:
+            most = max(share[row, a[c]], share[row, b[c]])
+            if most > ENOUGH_SHARE:
                 p = 1.0 / (1.0 + np.exp(-min(max(theta * (R[a[c]] - R[b[c]]), -30.0), 30.0)))
-                part = min((least - ENOUGH_SHARE) / (LARGEST_SHARE - ENOUGH_SHARE), 1.0)
+                part = min((most - ENOUGH_SHARE) / (LARGEST_SHARE - ENOUGH_SHARE), 1.0)
                 own = part * weight[c] ** 2 * n[c] * square[k] * p * (1.0 - p) / temper
                 by_vote[a[c], a[c]] += own
                 by_vote[b[c], b[c]] += own

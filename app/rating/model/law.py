@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import log_ndtr, ndtr
@@ -14,6 +14,7 @@ TYPES = ("honest", "coin", "contrary", "follower")
 ASSUMED = np.array([20.0, 0.3, 0.15, 0.1])  # annotators of each type that count before any vote is seen
 ASSUMED_SPREAD, SPREAD_VOTERS = 0.3, 4.0  # spread of honest abilities before, and how many annotators it counts as
 LEAST_SPREAD, MOST_SPREAD = 0.05, 0.6  # a wider law would take coins for honest annotators
+MOST_KNOWN = 1.0  # spread that a setting may ask for
 CYCLES, SETTLED = 40, 1e-7  # steps of the search for the law, and the change of a logarithm that ends it
 TINY = 1e-300
 LONGEST = 64.0  # factor by which a step is extrapolated at most
@@ -27,9 +28,9 @@ class Law:
     spread: float
 
     @classmethod
-    def assumed(cls) -> "Law":
-        """Return the law before any vote is seen."""
-        return cls(ASSUMED / float(ASSUMED.sum()), ASSUMED_SPREAD)
+    def assumed(cls, spread: float | None = None) -> "Law":
+        """Return the law before any vote is seen, with this spread."""
+        return cls(ASSUMED / float(ASSUMED.sum()), ASSUMED_SPREAD if spread is None else spread)
 
     @property
     def centre(self) -> float:
@@ -64,13 +65,14 @@ class Posterior(Sums):
     value: float
 
 
-def find_law(law: Law, weigh: Callable[[Law], Posterior]) -> Law:
+def find_law(law: Law, weigh: Callable[[Law], Posterior], *, known_spread: bool = False) -> Law:
     """Maximise Σ_k log ∫ L_k dG(law) plus the law's prior at fixed scores, by accelerated expectation-maximisation.
 
     Parameters
     ----------
     law : to begin from
     weigh : sums of the posteriors under a law
+    known_spread : whether the spread stays as it is
 
     Notes
     -----
@@ -83,7 +85,8 @@ def find_law(law: Law, weigh: Callable[[Law], Posterior]) -> Law:
 
     def update(law: Law) -> tuple[Law, float]:
         found = weigh(law)
-        return _maximise(found), found.value + law.log_prior
+        better = _maximise(found)
+        return replace(better, spread=law.spread) if known_spread else better, found.value + law.log_prior
 
     for _ in range(CYCLES):
         once, before = update(law)
@@ -113,12 +116,12 @@ def _pack(law: Law) -> Floats:
 
 def _unpack(logs: Floats) -> Law:
     shares = np.exp(np.clip(logs[:-1], -30.0, 0.0))
-    return Law(shares / float(shares.sum()), float(np.clip(np.exp(logs[-1]), LEAST_SPREAD, MOST_SPREAD)))
+    return Law(shares / float(shares.sum()), float(np.exp(np.clip(logs[-1], np.log(LEAST_SPREAD), np.log(MOST_KNOWN)))))
 
 
 def _find_centre(spread: float) -> float:
     centre = 1.0
-    for _ in range(30):  # a contraction: it gains two digits a round at the widest spread
+    for _ in range(100):  # a contraction
         z = centre / spread
         centre = 1.0 - spread * float(np.exp(-0.5 * z * z) / (np.sqrt(2.0 * np.pi) * ndtr(z)))
     return centre

@@ -83,8 +83,7 @@ class Crowds:
     """All annotators, in parts on which threads work."""
 
     def __init__(self, cells: Cells, limit: float | None, temper: float) -> None:
-        weighted = None if limit is None else weigh_votes(cells, np.ones(cells.n_annotators), limit)
-        weight = np.ones(len(cells.n)) if weighted is None else weighted.cells.n / cells.n
+        weight = find_weights(cells, limit)
         self.parts = [
             Crowd(cells.of_annotators(*part), weight[slice(*cells.starts[list(part)])], temper)
             for part in CellRows(cells).parts
@@ -111,8 +110,24 @@ class Crowds:
         return self.total(lambda crowd: crowd.weigh(law, settle=True))
 
 
+def find_weights(cells: Cells, limit: float | None) -> Floats:
+    """Return the weight of the votes of each cell in the scores' equations: by trust, and by the limit if there is one.
+
+    Parameters
+    ----------
+    limit : of `app.rating.fit.weights.weigh_votes`
+    """
+    weighted = None if limit is None else weigh_votes(cells, np.ones(cells.n_annotators), limit)
+    if weighted is not None:
+        weight: Floats = weighted.cells.n / cells.n
+        return weight
+    return np.ones(len(cells.n)) if cells.trust is None or limit is not None else cells.trust
+
+
 @one_blas_thread()
-def fit_scores(cells: Cells, *, influence_limit: float | None = 1.25, start: Floats | None = None) -> MarginalFit:
+def fit_scores(
+    cells: Cells, *, influence_limit: float | None = 1.25, start: Floats | None = None, spread: float | None = None
+) -> MarginalFit:
     """Solve Σ_k E[Σ_c w_c h(θ_k) (s_c − n_c σ(θ_k d_c)) (e_a − e_b) | votes of k] = R/σ² for the scores R.
 
     E is over the posterior of θ_k under the crowd's law, which is estimated with the scores. h(θ) bounds what a vote of
@@ -126,6 +141,7 @@ def fit_scores(cells: Cells, *, influence_limit: float | None = 1.25, start: Flo
     influence_limit : of `app.rating.fit.weights.weigh_votes`
     start : R to start from; default the Bradley-Terry scores of balanced votes, in which no annotator has more than
         about one vote on a model, so that attackers who flood a model do not decide where the search begins
+    spread : of honest abilities; default estimated
 
     Raises
     ------
@@ -140,8 +156,8 @@ def fit_scores(cells: Cells, *, influence_limit: float | None = 1.25, start: Flo
     dispersion = disperse(pairs, fit_bradley_terry(pairs))
     R = fit_bradley_terry(balance(cells)) if start is None else start.astype(np.float64)
     crowds = Crowds(cells, influence_limit, 1.0 / dispersion)
-    search = _Search(crowds, label, dispersion)
-    begin = search.at(R, Law.assumed(), 1.0, look=True, full=True)
+    search = _Search(crowds, label, dispersion, known_spread=spread is not None)
+    begin = search.at(R, Law.assumed(spread), 1.0, look=True, full=True)
     try:
         return search.conclude(search.solve(begin))
     except NotConvergedError:
@@ -180,7 +196,8 @@ class _Point:
 class _Search:
     """The search for the scores."""
 
-    def __init__(self, crowds: Crowds, label: Indices, dispersion: float) -> None:
+    def __init__(self, crowds: Crowds, label: Indices, dispersion: float, *, known_spread: bool = False) -> None:
+        self.known_spread = known_spread
         self.crowds, self.label, self.dispersion, self.iterations = crowds, label, dispersion, 0
 
     def at(self, R: Floats, law: Law, strength: float, *, look: bool, full: bool) -> _Point:
@@ -189,7 +206,7 @@ class _Search:
         if look:
             crowds.each(lambda crowd: crowd.look(R, law.spread))
         crowds.each(lambda crowd: crowd.fill(R))
-        law = find_law(law, crowds.weigh)
+        law = find_law(law, crowds.weigh, known_spread=self.known_spread)
         value = crowds.settle(law).value - 0.5 * PRECISION * float(R @ R)
         sums = crowds.total(lambda crowd: crowd.contribute(R, directions, strength, full=full))
         found = combine(sums, R, directions)

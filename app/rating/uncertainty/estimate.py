@@ -6,17 +6,26 @@ from dataclasses import replace
 import numpy as np
 
 from app.rating.arrays import Floats, Mask
-from app.rating.errors import VotesError
-from app.rating.fit.scale import Scale, find_scale, one_group
+from app.rating.errors import NoCommonRankingError, VotesError
+from app.rating.fit.likelihood import Likelihood
+from app.rating.fit.result import FitResult
+from app.rating.fit.scale import ELO_PER_NATURAL, Scale, find_scale, one_group
 from app.rating.fit.solution import Start
-from app.rating.fit.strategy import fit_votes
+from app.rating.fit.strategy import MOST_RATED, fit_votes
 from app.rating.fit.unit import Unit, mean_unit, refuse_low, solvers_unit
+from app.rating.model.law import TYPES, Law
+from app.rating.model.scores import MarginalFit, fit_scores
 from app.rating.settings import LoopSettings
 from app.rating.threads import one_blas_thread
 from app.rating.uncertainty.covariance import covariance
+from app.rating.uncertainty.marginal import marginal_covariance
 from app.rating.uncertainty.profile import profile_scores
 from app.rating.uncertainty.results import AnnotatorEstimates, Estimate
 from app.rating.votes.cells import Cells
+from app.rating.votes.compact import compact, pool_annotators
+from app.rating.votes.graph import find_components, find_identified
+
+LEAST_HONEST = 0.25  # share of the annotators; with fewer no common ranking is left to tell them apart by
 
 
 def fit_with_errors(cells: Cells, settings: LoopSettings, start: Start | None = None) -> Estimate:
@@ -45,6 +54,8 @@ def fit_without_errors(cells: Cells, settings: LoopSettings, start: Start | None
     """
     if len(cells.n) == 0:
         raise VotesError("no votes to fit", "no-votes")
+    if settings.integrates_abilities:
+        return _integrate_abilities(cells, settings, start)
     began = time.perf_counter()
     fitted = fit_votes(cells, settings, start)
     small, (fit, observed) = fitted.small, fitted.solution
@@ -63,6 +74,48 @@ def fit_without_errors(cells: Cells, settings: LoopSettings, start: Start | None
     return _in_unit(found, unit)
 
 
+def _integrate_abilities(cells: Cells, settings: LoopSettings, start: Start | None) -> Estimate:
+    """Fit the model of votes with abilities integrated out, to the models whose scores the votes identify."""
+    began = time.perf_counter()
+    pairs = pool_annotators(cells)
+    components = find_components(pairs)
+    if (models := int((components.label >= 0).sum())) > MOST_RATED:
+        detail = f"at most {MOST_RATED:,} models can be rated at once; the votes compare {models:,}"
+        raise VotesError(detail, "too-many")
+    identified = find_identified(pairs, components, np.ones(1))
+    small = compact(cells.where(identified[cells.model_a] & identified[cells.model_b]), identified)
+    marginal, fit = None, FitResult.nothing()
+    if len(small.models):
+        spread = None if settings.prior_sd == "estimated" else settings.prior_sd
+        R = None if start is None else start.natural_scores(small.models)
+        known = {} if spread is None else {"spread": spread}
+        marginal = fit_scores(small.cells, influence_limit=settings.influence_limit, start=R, **known)
+        _refuse_few_honest(marginal.law)
+        theta, nobody = marginal.ability, np.zeros(len(small.annotators), dtype=bool)
+        log_likelihood = -Likelihood(small.cells, None).value(marginal.R, theta)
+        fit = FitResult(marginal.R, theta, nobody, log_likelihood, marginal.iterations, nobody, marginal.law.spread)
+    unit = solvers_unit(one_group(len(small.models), len(small.annotators)))
+    ability, bounding = np.full(cells.n_annotators, np.nan), np.ones(cells.n_annotators)
+    ability[small.annotators] = bounding[small.annotators] = fit.theta
+    return Estimate(
+        settings=settings, cells=cells, pairs=pairs, components=components, identified=identified, small=small,
+        fit=fit, observed=None, marginal=marginal, covariance=None, published_unit=unit, bounding=bounding,
+        annotators=AnnotatorEstimates.without_rules(
+            cells.votes_by_annotator(), ability, np.full(cells.n_annotators, np.nan)
+        ),
+        seconds={"fit": time.perf_counter() - began, "intervals": 0.0},
+    )  # fmt: skip
+
+
+def _refuse_few_honest(law: Law) -> None:
+    """Raise NoCommonRankingError where too few annotators follow a common ranking to say which one it is."""
+    honest = float(law.shares[TYPES.index("honest")])
+    if honest <= LEAST_HONEST:
+        raise NoCommonRankingError(
+            f"{honest:.0%} of the annotators follow a common ranking, at most {LEAST_HONEST:.0%}: there is none"
+        )
+
+
 def count_annotators(found: Estimate, counts: Mask) -> Estimate:
     """Publish an estimate without errors in units of the mean of these annotators, `counts` of shape (n_annotators,).
 
@@ -71,7 +124,7 @@ def count_annotators(found: Estimate, counts: Mask) -> Estimate:
     NoCommonRankingError
         The mean is at or below 0.1 of the typical ability.
     """
-    if not found.has_abilities:
+    if not found.has_abilities or found.marginal is not None:
         return found
     return _in_unit(found, mean_unit(found.fit, found.published_unit.scale, counts[found.small.annotators]))
 
@@ -90,10 +143,13 @@ def add_errors(found: Estimate) -> Estimate:
         return found
     began = time.perf_counter()
     component = found.components.label[small.models]
-    spread = covariance(
-        fit.counted(small.cells), fit, component, kind=settings.interval,
-        prior_sd=fit.prior_sd, abilities=found.has_abilities, observed=found.observed, unit=found.published_unit,
-    )  # fmt: skip
+    if found.marginal is not None:
+        spread = marginal_covariance(small.cells, found.marginal, settings.interval, settings.influence_limit)
+    else:
+        spread = covariance(
+            fit.counted(small.cells), fit, component, kind=settings.interval,
+            prior_sd=fit.prior_sd, abilities=found.has_abilities, observed=found.observed, unit=found.published_unit,
+        )  # fmt: skip
     if spread.kind == "profile":
         profile = profile_scores(small.cells, fit, component, found.published_unit, spread, settings.confidence)
         spread = replace(spread, profile=profile)

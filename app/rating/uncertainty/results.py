@@ -13,6 +13,7 @@ from app.rating.fit.result import FitResult
 from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.fit.solution import Start
 from app.rating.fit.unit import Unit
+from app.rating.model.scores import MarginalFit
 from app.rating.settings import Interval, LoopSettings
 from app.rating.uncertainty.covariance import Covariance
 from app.rating.votes.cells import Cells
@@ -177,6 +178,7 @@ class Estimate:
     small : the cells between identified models, renumbered: the indices of `fit` and `covariance`
     fit : the solver's result, and its scores and abilities less their bias
     observed : the information at the fit; None where the fit needed none
+    marginal : the fit with abilities integrated out; None for known abilities and for maximum likelihood
     published_unit : mean ability of the annotators who count, by scale group, in the solver's units; 1 for m-ELO
     bounding : abilities by which models without a score are bounded, in the solver's units, shape (n_annotators,): the
         mean where the fit has none, and 0 for annotators whose votes bound nothing
@@ -192,6 +194,7 @@ class Estimate:
     small: Compact
     fit: FitResult
     observed: Observed | None
+    marginal: MarginalFit | None = None
     covariance: Covariance | None
     published_unit: Unit
     bounding: Floats

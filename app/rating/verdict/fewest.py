@@ -30,13 +30,14 @@ class Ways(NamedTuple):
     ----------
     possible : how many votes of each kind can be changed so, shape (n_cells, 3)
     residual : by kind, shape (3,)
-    weight : of a vote of each cell, shape (n_cells,)
+    pull, along : of `Influence`
     """
 
     possible: Floats
     residual: Floats
     expected: float
-    weight: Floats
+    pull: Floats
+    along: Floats
 
 
 def fewest_votes(
@@ -99,19 +100,14 @@ def _largest_votes(
 
     They exceed the gap together, or are 0. Shape (n_pairs, ROOM).
     """
-    observed, cells, fit = influence.observed, influence.rating.small.cells, influence.rating.fit
+    cells, fit = influence.rating.small.cells, influence.rating.fit
     contrasts, each = np.zeros((cells.n_models, len(gap))), np.arange(len(gap))
     contrasts[upper, each], contrasts[lower, each] = 1.0, -1.0
-    Y, rows = np.ascontiguousarray(observed.solve(contrasts)), observed.likelihood.rows
-    product = np.empty((cells.n_annotators, len(gap)))
-    map_parts(
-        lambda part: times_columns(*part, cells.arrays, observed.point.cross, Y, product),
-        rows.parts,
-    )
-    Q = np.ascontiguousarray(observed.project(product))
+    Y = np.ascontiguousarray(influence.solve(contrasts))
+    Q = np.ascontiguousarray(influence.shares(Y))
 
     residual = change.outcome * VERDICTS + change.constant
-    ways = Ways(change.possible(cells), residual, change.expected, fit.weights(cells))
+    ways = Ways(change.possible(cells), residual, change.expected, influence.pull, influence.along)
     kept, size = np.zeros((len(gap), ROOM)), np.zeros((len(gap), ROOM))
     map_parts(
         lambda part: collect_largest(
@@ -156,20 +152,6 @@ def _largest(influences: Floats, is_enough: Callable[[Indices], bool]) -> tuple[
 
 
 @compiled
-def times_columns(first: int, last: int, cells: CellArrays, weight: Floats, Y: Floats, out: Floats) -> None:
-    """Set row k of `out` to Σ weight·(Y_a − Y_b) over k's cells, Y_a a row of Y, for annotators first … last−1."""
-    starts, model_a, model_b = cells.starts, cells.model_a, cells.model_b
-    columns = Y.shape[1]
-    for k in range(first, last):
-        row = out[k]
-        row[:] = 0.0
-        for cell in range(starts[k], starts[k + 1]):
-            y_a, y_b, amount = Y[model_a[cell]], Y[model_b[cell]], weight[cell]
-            for pair in range(columns):
-                row[pair] += amount * (y_a[pair] - y_b[pair])
-
-
-@compiled
 def collect_largest(
     first: int, last: int, cells: CellArrays, ways: Ways, R: Floats, theta: Floats, Y: Floats, Q: Floats, gap: Floats,
     influence: Floats, size: Floats,
@@ -181,7 +163,7 @@ def collect_largest(
     pair's gap together, and is 0 where there is no room for so many.
     """
     annotator, model_a, model_b = cells.annotator, cells.model_a, cells.model_b
-    weight, possible = ways.weight, ways.possible
+    pull, along, possible = ways.pull, ways.along, ways.possible
     residual, expected = ways.residual, ways.expected
     room, pairs = influence.shape[1], last - first
     moved, least, total = np.empty(pairs), np.zeros(pairs), np.zeros(pairs)
@@ -190,7 +172,7 @@ def collect_largest(
         k, a, b = annotator[cell], model_a[cell], model_b[cell]
         y_a, y_b, q, ability, d = Y[a, first:last], Y[b, first:last], Q[k, first:last], theta[k], R[a] - R[b]
         for p in range(pairs):
-            moved[p] = weight[cell] * (ability * (y_a[p] - y_b[p]) - d * q[p])
+            moved[p] = pull[cell] * (y_a[p] - y_b[p]) - along[cell] * d * q[p]
         chance = 1.0 / (1.0 + math.exp(-ability * d))
         for kind in range(3):
             count = possible[cell, kind]

@@ -9,6 +9,7 @@ from app.rating.errors import VotesError, counted
 from app.rating.fit.abilities import shadow_abilities
 from app.rating.fit.prior_spread import ASSUMED
 from app.rating.fit.solution import Start
+from app.rating.model.abilities import find_abilities
 from app.rating.settings import LoopSettings, check_settings
 from app.rating.threads import one_blas_thread
 from app.rating.uncertainty.estimate import add_errors, count_annotators, fit_without_errors
@@ -250,6 +251,9 @@ class _Round:
         if not found.has_abilities or self.left.all():
             return np.full(cells.n_annotators, np.nan), np.full(cells.n_annotators, np.nan)
         scored = found.identified[cells.model_a] & found.identified[cells.model_b]
+        if found.marginal is not None:
+            others = cells.where(scored & ~self.left[cells.annotator])
+            return find_abilities(others, np.nan_to_num(found.scores()), found.marginal)
         prior_sd = ASSUMED if settings.prior_sd == "estimated" else found.fit.prior_sd
         theta, se = shadow_abilities(
             cells.where(scored & ~self.left[cells.annotator]), np.nan_to_num(found.scores()),

@@ -1,0 +1,189 @@
+"""What one annotator and one vote say of the scores at a fit: the equations' parts, cell by cell."""
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from app.rating.arrays import Floats, Indices, Ints
+from app.rating.compiled import compiled
+from app.rating.fit.rows import CellRows
+from app.rating.model.crowd import Crowd, Directions
+from app.rating.model.kernels import FURTHEST, MOST_NODES, find_polynomials, pull_of
+from app.rating.model.scores import MarginalFit, find_weights
+from app.rating.threads import map_parts
+from app.rating.votes.cells import Cells
+
+CHUNK = 512  # annotators whose rows are held at once
+CURVATURE, PULL, PLAIN = 0, 1, 2
+"""Columns of the parts; from `MOVED` on come, for the first polynomials φ in θ, E[φ h (s − n p)] (2) and E[φ θ (s − n p)]
+(2)."""
+MOVED, OF_PLAIN, COLUMNS = 3, 5, 7
+
+
+class OwnRows(NamedTuple):
+    """Rows over the models of some annotators, shape (n, n_models) each.
+
+    Attributes
+    ----------
+    u : what the votes add to the scores' equations
+    moved, by : of two polynomials in θ, Cov_k(u_k, φ) and Cov_k(dℓ_k/dR, φ): their products are what the ability, not
+        being known, takes from the information
+    """
+
+    u: Floats
+    moved: tuple[Floats, Floats]
+    by: tuple[Floats, Floats]
+
+
+class Expansion:
+    """The parts of the equations at a fit, and what a change of them does to the scores.
+
+    Parameters
+    ----------
+    cells : the fit's
+    influence_limit : the fit's
+
+    Attributes
+    ----------
+    weight : of the votes of each cell, shape (n_cells,)
+    pull, ability, ability_sd : E[h(θ)], E[θ] and the standard deviation of θ, shape (n_annotators,)
+    bread : the inverse Jacobian, shape (n_models, n_models)
+    """
+
+    def __init__(self, cells: Cells, fit: MarginalFit, influence_limit: float | None) -> None:
+        self.cells, self.fit, self.temper = cells, fit, 1.0 / fit.dispersion
+        self.weight = find_weights(cells, influence_limit)
+        self.directions = Directions.of(fit.R, fit.label)
+        self.rows = CellRows(cells)
+        self.parts = np.zeros((len(cells.n), COLUMNS))
+        self.pull, self.ability, self.ability_sd = np.zeros((3, cells.n_annotators))
+        map_parts(self._expand, self.rows.parts)
+
+    def _expand(self, part: tuple[int, int]) -> None:
+        here = slice(*part)
+        crowd = Crowd(self.cells.of_annotators(*part), np.ones(0), self.temper)
+        crowd.look(self.fit.R, self.fit.law.spread)
+        crowd.fill(self.fit.R)
+        crowd.weigh(self.fit.law, settle=True)
+        c, cut = crowd.cells, slice(*self.cells.starts[list(part)])
+        expand_cells(
+            c.starts, c.model_a, c.model_b, c.n, c.s, self.weight[cut], self.fit.R, *crowd.grid, crowd.posterior,
+            self.parts[cut], self.pull[here],
+        )  # fmt: skip
+        self.ability[here] = crowd.ability()
+        self.ability_sd[here] = np.sqrt(np.maximum(crowd.square() - crowd.ability() ** 2, 0.0))
+
+    @cached_property
+    def bread(self) -> Floats:
+        """J⁻¹ at the fit, shape (n_models, n_models)."""
+        bread: Floats = np.linalg.inv(self.fit.equations.jacobian)
+        return bread
+
+    def shares(self, Y: Floats) -> Floats:
+        """Return q with which a residual r of a vote of k at the difference d moves y·u by r (w h (y_a − y_b) − d q_k).
+
+        Parameters
+        ----------
+        Y : shape (n_models, m)
+
+        Returns
+        -------
+        Shape (n_annotators, m).
+        """
+        out = np.zeros((self.cells.n_annotators, Y.shape[1]))
+        for first, last, moved in self.each_moved():
+            out[first:last] = -moved @ Y
+        return out
+
+    def each_moved(self) -> Iterator[tuple[int, int, Floats]]:
+        """Yield what a unit of dℓ_k/dθ moves each annotator's u by: first, last + 1, and rows of the models.
+
+        The ability's posterior moves; and along the scores a vote pulls by θ, not by h.
+        """
+        along = self.directions.along
+        bend = (along / np.maximum((along * self.fit.R[:, None]).sum(axis=0), 1e-12)).sum(axis=1)
+        stretch = self.ability - self.pull
+        for first, last, own in self.each():
+            moved = self.temper * self.ability_sd[first:last, None] * own.moved[0]
+            yield first, last, moved + np.outer(stretch[first:last], bend)
+
+    def each(self, size: int = CHUNK) -> Iterator[tuple[int, int, OwnRows]]:
+        """Yield the rows of some annotators at a time: first, last + 1, and the rows."""
+        for first in range(0, self.cells.n_annotators, size):
+            last = min(first + size, self.cells.n_annotators)
+            yield first, last, self.own(first, last)
+
+    def own(self, first: int, last: int) -> OwnRows:
+        """Return the rows of annotators first … last−1."""
+        c, R, along = self.cells, self.fit.R, self.directions.along
+        rows = np.zeros((COLUMNS - 1, last - first, len(R)))
+        scatter(first, last, c.starts, c.model_a, c.model_b, self.parts, rows)
+
+        def stretch(weighted: Floats, plain: Floats) -> Floats:
+            stretched: Floats = weighted + (plain - weighted) @ along @ along.T
+            return stretched
+
+        u = stretch(rows[PULL - 1], rows[PLAIN - 1])
+        weighted, plain = rows[MOVED - 1 : OF_PLAIN - 1], rows[OF_PLAIN - 1 :]
+        moved = stretch(weighted[0], plain[0]), stretch(weighted[1], plain[1])
+        return OwnRows(u, moved, (self.temper * plain[0], self.temper * plain[1]))
+
+    def curve(self, first: int, last: int, own: OwnRows, X: Floats) -> Floats:
+        """Return J_k x for annotators first … last−1, J_k annotator k's part of the Jacobian, x the row of X."""
+        out, c = np.zeros_like(X), self.cells
+        curve_cells(first, last, c.starts, c.model_a, c.model_b, self.parts, X, out)
+        for moved, by in zip(own.moved, own.by, strict=True):
+            out -= moved * np.einsum("ki,ki->k", by, X)[:, None]
+        return out
+
+
+@compiled
+def expand_cells(
+    starts: Indices, a: Ints, b: Ints, n: Floats, s: Floats, weight: Floats, R: Floats, low: Floats, step: Floats,
+    size: Indices, posterior: Floats, parts: Floats, pulls: Floats,
+) -> None:  # fmt: skip
+    """Set the parts (n_cells, 7) of every cell, and E[h(θ)] of every annotator."""
+    one, two = np.empty(MOST_NODES), np.empty(MOST_NODES)
+    for k in range(len(size)):
+        m = size[k]
+        find_polynomials(posterior[k], low[k], step[k], m, one, two)
+        for q in range(m):
+            pulls[k] += posterior[k, q] * pull_of(low[k] + q * step[k], 1.0)
+        for c in range(starts[k], starts[k + 1]):
+            d = min(max(R[a[c]] - R[b[c]], -FURTHEST), FURTHEST)
+            e, ratio = np.exp(low[k] * d), np.exp(step[k] * d)
+            for q in range(m):
+                t, p, f = low[k] + q * step[k], e / (1.0 + e), posterior[k, q]
+                e *= ratio
+                h, rest = weight[c] * pull_of(t, 1.0), s[c] - n[c] * p
+                parts[c, CURVATURE] += f * h * t * n[c] * p * (1.0 - p)
+                parts[c, PULL] += f * h * rest
+                parts[c, PLAIN] += f * t * rest
+                parts[c, MOVED] += f * h * rest * one[q]
+                parts[c, MOVED + 1] += f * h * rest * two[q]
+                parts[c, OF_PLAIN] += f * t * rest * one[q]
+                parts[c, OF_PLAIN + 1] += f * t * rest * two[q]
+
+
+@compiled
+def scatter(first: int, last: int, starts: Indices, a: Ints, b: Ints, parts: Floats, rows: Floats) -> None:
+    """Add the parts but the curvature, times (e_a − e_b), to the rows (6, last − first, n_models)."""
+    for k in range(first, last):
+        for c in range(starts[k], starts[k + 1]):
+            for term in range(1, parts.shape[1]):
+                rows[term - 1, k - first, a[c]] += parts[c, term]
+                rows[term - 1, k - first, b[c]] -= parts[c, term]
+
+
+@compiled
+def curve_cells(
+    first: int, last: int, starts: Indices, a: Ints, b: Ints, parts: Floats, X: Floats, out: Floats
+) -> None:
+    """Add curvature (e_a − e_b)(e_a − e_b)′ x of every cell to the row of its annotator, x the row of X."""
+    for k in range(first, last):
+        for c in range(starts[k], starts[k + 1]):
+            amount = parts[c, CURVATURE] * (X[k - first, a[c]] - X[k - first, b[c]])
+            out[k - first, a[c]] += amount
+            out[k - first, b[c]] -= amount
