@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import log_ndtr, ndtr
@@ -14,7 +14,6 @@ TYPES = ("honest", "coin", "contrary", "follower")
 ASSUMED = np.array([20.0, 0.3, 0.15, 0.1])  # annotators of each type that count before any vote is seen
 ASSUMED_SPREAD, SPREAD_VOTERS = 0.3, 4.0  # spread of honest abilities before, and how many annotators it counts as
 LEAST_SPREAD, MOST_SPREAD = 0.05, 0.6  # a wider law would take coins for honest annotators
-MOST_KNOWN = 1.0  # spread that a setting may ask for
 CYCLES, SETTLED = 40, 1e-7  # steps of the search for the law, and the change of a logarithm that ends it
 TINY = 1e-300
 LONGEST = 64.0  # factor by which a step is extrapolated at most
@@ -22,15 +21,19 @@ LONGEST = 64.0  # factor by which a step is extrapolated at most
 
 @dataclass(frozen=True)
 class Law:
-    """Shares of the types, in the order of `TYPES`, and the spread τ of honest abilities around their mean 1."""
+    """Shares of the types, in the order of `TYPES`, and the spread τ of honest abilities around their mean 1.
+
+    `before`: the spread that is assumed before any vote is seen.
+    """
 
     shares: Floats
     spread: float
+    before: float = ASSUMED_SPREAD
 
     @classmethod
-    def assumed(cls, spread: float | None = None) -> "Law":
-        """Return the law before any vote is seen, with this spread."""
-        return cls(ASSUMED / float(ASSUMED.sum()), ASSUMED_SPREAD if spread is None else spread)
+    def assumed(cls, spread: float = ASSUMED_SPREAD) -> "Law":
+        """Return the law before any vote is seen."""
+        return cls(ASSUMED / float(ASSUMED.sum()), float(np.clip(spread, LEAST_SPREAD, MOST_SPREAD)), spread)
 
     @property
     def centre(self) -> float:
@@ -45,7 +48,7 @@ class Law:
     @property
     def log_prior(self) -> float:
         """Log density of the weak prior of shares and spread, up to a constant."""
-        of_spread = np.log(self.spread) + (ASSUMED_SPREAD / self.spread) ** 2 / 2.0
+        of_spread = np.log(self.spread) + (self.before / self.spread) ** 2 / 2.0
         return float(ASSUMED @ np.log(self.shares) - SPREAD_VOTERS * of_spread)
 
 
@@ -65,14 +68,13 @@ class Posterior(Sums):
     value: float
 
 
-def find_law(law: Law, weigh: Callable[[Law], Posterior], *, known_spread: bool = False) -> Law:
+def find_law(law: Law, weigh: Callable[[Law], Posterior]) -> Law:
     """Maximise Σ_k log ∫ L_k dG(law) plus the law's prior at fixed scores, by accelerated expectation-maximisation.
 
     Parameters
     ----------
     law : to begin from
     weigh : sums of the posteriors under a law
-    known_spread : whether the spread stays as it is
 
     Notes
     -----
@@ -85,8 +87,7 @@ def find_law(law: Law, weigh: Callable[[Law], Posterior], *, known_spread: bool 
 
     def update(law: Law) -> tuple[Law, float]:
         found = weigh(law)
-        better = _maximise(found)
-        return replace(better, spread=law.spread) if known_spread else better, found.value + law.log_prior
+        return _maximise(found, law.before), found.value + law.log_prior
 
     for _ in range(CYCLES):
         once, before = update(law)
@@ -97,16 +98,16 @@ def find_law(law: Law, weigh: Callable[[Law], Posterior], *, known_spread: bool 
         step, bend = x1 - x0, x2 - 2.0 * x1 + x0
         ratio = float(step @ step) / max(float(bend @ bend), TINY)
         length = max(1.0, min(math.sqrt(ratio), LONGEST))
-        further, value = update(_unpack(x0 + 2.0 * length * step + length**2 * bend))
+        further, value = update(_unpack(x0 + 2.0 * length * step + length**2 * bend, law.before))
         law = further if value >= before else twice
     return law
 
 
-def _maximise(found: Posterior) -> Law:
+def _maximise(found: Posterior, before: float) -> Law:
     number = found.number + ASSUMED
     able = SPREAD_VOTERS + found.number[0] + found.number[2]
-    spread = np.sqrt((SPREAD_VOTERS * ASSUMED_SPREAD**2 + found.square) / able)
-    return Law(number / float(number.sum()), float(np.clip(spread, LEAST_SPREAD, MOST_SPREAD)))
+    spread = np.sqrt((SPREAD_VOTERS * before**2 + found.square) / able)
+    return Law(number / float(number.sum()), float(np.clip(spread, LEAST_SPREAD, MOST_SPREAD)), before)
 
 
 def _pack(law: Law) -> Floats:
@@ -114,14 +115,14 @@ def _pack(law: Law) -> Floats:
     return logs
 
 
-def _unpack(logs: Floats) -> Law:
+def _unpack(logs: Floats, before: float) -> Law:
     shares = np.exp(np.clip(logs[:-1], -30.0, 0.0))
-    return Law(shares / float(shares.sum()), float(np.exp(np.clip(logs[-1], np.log(LEAST_SPREAD), np.log(MOST_KNOWN)))))
+    return Law(shares / float(shares.sum()), float(np.clip(np.exp(logs[-1]), LEAST_SPREAD, MOST_SPREAD)), before)
 
 
 def _find_centre(spread: float) -> float:
     centre = 1.0
-    for _ in range(100):  # a contraction
+    for _ in range(30):  # a contraction: it gains two digits a round at the widest spread
         z = centre / spread
         centre = 1.0 - spread * float(np.exp(-0.5 * z * z) / (np.sqrt(2.0 * np.pi) * ndtr(z)))
     return centre

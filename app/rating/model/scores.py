@@ -14,7 +14,7 @@ from app.rating.errors import NotConvergedError
 from app.rating.fit.rows import CellRows
 from app.rating.fit.weights import weigh_votes
 from app.rating.model.crowd import Clusters, Contributions, Crowd, Directions
-from app.rating.model.law import Law, Posterior, find_law
+from app.rating.model.law import ASSUMED_SPREAD, Law, Posterior, find_law
 from app.rating.model.start import PRECISION, balance, disperse, fit_bradley_terry
 from app.rating.sums import Sums
 from app.rating.threads import map_parts, one_blas_thread
@@ -126,7 +126,7 @@ def find_weights(cells: Cells, limit: float | None) -> Floats:
 
 @one_blas_thread()
 def fit_scores(
-    cells: Cells, *, influence_limit: float | None = 1.25, start: Floats | None = None, spread: float | None = None
+    cells: Cells, *, influence_limit: float | None = 1.25, start: Floats | None = None, spread: float = ASSUMED_SPREAD
 ) -> MarginalFit:
     """Solve Σ_k E[Σ_c w_c h(θ_k) (s_c − n_c σ(θ_k d_c)) (e_a − e_b) | votes of k] = R/σ² for the scores R.
 
@@ -141,7 +141,7 @@ def fit_scores(
     influence_limit : of `app.rating.fit.weights.weigh_votes`
     start : R to start from; default the Bradley-Terry scores of balanced votes, in which no annotator has more than
         about one vote on a model, so that attackers who flood a model do not decide where the search begins
-    spread : of honest abilities; default estimated
+    spread : of honest abilities that is assumed before any vote is seen, as that of four annotators
 
     Raises
     ------
@@ -156,7 +156,7 @@ def fit_scores(
     dispersion = disperse(pairs, fit_bradley_terry(pairs))
     R = fit_bradley_terry(balance(cells)) if start is None else start.astype(np.float64)
     crowds = Crowds(cells, influence_limit, 1.0 / dispersion)
-    search = _Search(crowds, label, dispersion, known_spread=spread is not None)
+    search = _Search(crowds, label, dispersion)
     begin = search.at(R, Law.assumed(spread), 1.0, look=True, full=True)
     try:
         return search.conclude(search.solve(begin))
@@ -196,8 +196,7 @@ class _Point:
 class _Search:
     """The search for the scores."""
 
-    def __init__(self, crowds: Crowds, label: Indices, dispersion: float, *, known_spread: bool = False) -> None:
-        self.known_spread = known_spread
+    def __init__(self, crowds: Crowds, label: Indices, dispersion: float) -> None:
         self.crowds, self.label, self.dispersion, self.iterations = crowds, label, dispersion, 0
 
     def at(self, R: Floats, law: Law, strength: float, *, look: bool, full: bool) -> _Point:
@@ -206,7 +205,7 @@ class _Search:
         if look:
             crowds.each(lambda crowd: crowd.look(R, law.spread))
         crowds.each(lambda crowd: crowd.fill(R))
-        law = find_law(law, crowds.weigh, known_spread=self.known_spread)
+        law = find_law(law, crowds.weigh)
         value = crowds.settle(law).value - 0.5 * PRECISION * float(R @ R)
         sums = crowds.total(lambda crowd: crowd.contribute(R, directions, strength, full=full))
         found = combine(sums, R, directions)

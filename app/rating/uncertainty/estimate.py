@@ -13,7 +13,7 @@ from app.rating.fit.scale import ELO_PER_NATURAL, Scale, find_scale, one_group
 from app.rating.fit.solution import Start
 from app.rating.fit.strategy import MOST_RATED, fit_votes
 from app.rating.fit.unit import Unit, mean_unit, refuse_low, solvers_unit
-from app.rating.model.law import TYPES, Law
+from app.rating.model.law import ASSUMED_SPREAD, TYPES, Law
 from app.rating.model.scores import MarginalFit, fit_scores
 from app.rating.settings import LoopSettings
 from app.rating.threads import one_blas_thread
@@ -86,10 +86,9 @@ def _integrate_abilities(cells: Cells, settings: LoopSettings, start: Start | No
     small = compact(cells.where(identified[cells.model_a] & identified[cells.model_b]), identified)
     marginal, fit = None, FitResult.nothing()
     if len(small.models):
-        spread = None if settings.prior_sd == "estimated" else settings.prior_sd
+        spread = ASSUMED_SPREAD if settings.prior_sd in ("estimated", None) else float(settings.prior_sd)
         R = None if start is None else start.natural_scores(small.models)
-        known = {} if spread is None else {"spread": spread}
-        marginal = fit_scores(small.cells, influence_limit=settings.influence_limit, start=R, **known)
+        marginal = fit_scores(small.cells, influence_limit=settings.influence_limit, start=R, spread=spread)
         _refuse_few_honest(marginal.law)
         theta, nobody = marginal.ability, np.zeros(len(small.annotators), dtype=bool)
         log_likelihood = -Likelihood(small.cells, None).value(marginal.R, theta)

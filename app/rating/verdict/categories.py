@@ -11,7 +11,11 @@ from app.rating.arrays import Floats, Ints, sum_by
 from app.rating.errors import VotesError
 from app.rating.fit.arrow import shift_projector
 from app.rating.fit.likelihood import Likelihood
-from app.rating.fit.scale import ELO_PER_NATURAL, WIDTH
+from app.rating.fit.m_elo import minimise_scores
+from app.rating.fit.scale import ELO_PER_NATURAL
+from app.rating.fit.weights import weigh_abilities, weigh_votes
+from app.rating.model.abilities import find_abilities
+from app.rating.model.law import TINY, TYPES
 from app.rating.threads import one_blas_thread
 from app.rating.uncertainty.models import make_model_estimates
 from app.rating.uncertainty.pooling import PooledFit, PooledLikelihood, fit_categories
@@ -33,6 +37,7 @@ class Categories:
     whole : the rating of all votes, which holds the abilities
     cells : its counted votes in each category, with its indices
     fits : at three values of τ; of the models of `whole.small`, natural units
+    pilot : scores of all votes at known abilities, from which those of the categories are told apart, natural units
     known : covariance of the scores of all votes at known abilities
     units : covariance of the logarithms of the categories' units, beside that of all votes, shape (n_categories,) × 2
     """
@@ -40,6 +45,7 @@ class Categories:
     whole: Rating
     cells: Sequence[Cells]
     fits: Sequence[PooledFit]
+    pilot: Floats
     known: Floats
     units: Floats
 
@@ -92,9 +98,8 @@ class Categories:
 
     def _posterior(self, share: Floats) -> tuple[Floats, Floats]:
         """Return the mean of Σ_c share_c (R_c − R) and the covariance of Σ_c share_c R_c, abilities known."""
-        unit, fit = self.whole.unit, self.whole.fit
-        before, after = unit * fit.R, unit * fit.scores
-        stretch = float(before @ after) / max(float(before @ before), 1e-12)  # of the correction for bias
+        before, after = self.pilot, self.whole.unit * self.whole.fit.scores
+        stretch = float(before @ after) / max(float(before @ before), 1e-12)  # known abilities make scores too wide
         means = [share @ (each.R - before) for each in self.fits]
         mean = np.mean(means, axis=0)
         parts = [
@@ -136,15 +141,15 @@ def pool_categories(whole: Rating, categories: Sequence[Cells]) -> Categories:
     size = len(small.models)
     if not 0 < size**2 * len(categories) <= LARGEST:
         raise VotesError(f"{size} model(s) with a score are too many or too few for {len(categories)} categories")
-    theta, R = fit.theta / whole.annotator_unit, whole.unit * fit.R
-    component = whole.components.label[small.models]
-    parts = [_weighed(whole, cells) for cells in categories]
+    theta, component = fit.theta / whole.annotator_unit, whole.components.label[small.models]
+    weight = _weigh(whole)
+    everything, parts = _times(small.cells, weight), [_weighed(whole, cells, weight) for cells in categories]
     precision = (whole.annotator_unit / (fit.prior_sd or np.inf)) ** 2
-    likelihood = PooledLikelihood(parts, theta, component, precision)
-    point = Likelihood(fit.counted(small.cells), fit.prior_sd).expand(fit.R, fit.theta)
-    fits = fit_categories(likelihood, R, _follow(whole, parts))
+    likelihood, whole_likelihood = PooledLikelihood(parts, theta, component, precision), Likelihood(everything, None)
+    pilot = minimise_scores(whole_likelihood, component, whole.unit * fit.R, theta).R
+    fits = fit_categories(likelihood, pilot, _follow(whole, parts))
     shifts = shift_projector(component)
-    information = point.A / np.outer(whole.unit, whole.unit) / likelihood.dispersion
+    information = whole_likelihood.expand(pilot, theta).A / likelihood.dispersion
     known = np.linalg.inv(information + shifts) - shifts
     counted = [cells.where((whole.cells.votes_by_annotator() > 0)[cells.annotator]) for cells in categories]
     by_annotator = np.array([cells.votes_by_annotator() for cells in parts])
@@ -155,10 +160,23 @@ def pool_categories(whole: Rating, categories: Sequence[Cells]) -> Categories:
     spread = (likelihood.theta - likelihood.theta.mean()) ** 2
     if fit.prior_sd is not None:  # without one they scatter by their errors too
         spread += likelihood.dispersion * likelihood.ability_variances(likelihood.points(fits[1].R))
-    return Categories(whole, counted, fits, known, (shares * spread) @ shares.T)
+    return Categories(whole, counted, fits, pilot, known, (shares * spread) @ shares.T)
 
 
-def _weighed(whole: Rating, cells: Cells) -> Cells:
+def _weigh(whole: Rating) -> Floats:
+    """Return the weight of a vote of each cell of the rating's fit, shape (n_cells,)."""
+    cells, fit, limit = whole.small.cells, whole.fit, whole.settings.influence_limit
+    if whole.marginal is None:
+        return fit.weights(cells)
+    weighted = None if limit is None else weigh_votes(cells, weigh_abilities(fit.theta), limit)
+    return np.ones(len(cells.n)) if weighted is None else weighted.cells.n / cells.n
+
+
+def _times(cells: Cells, weight: Floats) -> Cells:
+    return replace(cells, n=weight * cells.n, s=weight * cells.s, ties=weight * cells.ties)
+
+
+def _weighed(whole: Rating, cells: Cells, weight: Floats) -> Cells:
     """Return the votes between models with a score, with the indices and the weights of the rating's fit."""
     small, counts = whole.small, np.zeros(cells.n_annotators, dtype=bool)
     model, annotator = np.zeros(cells.n_models, dtype=np.int32), np.zeros(cells.n_annotators, dtype=np.int32)
@@ -170,40 +188,26 @@ def _weighed(whole: Rating, cells: Cells) -> Cells:
         here, annotator=annotator[here.annotator], model_a=model[here.model_a], model_b=model[here.model_b],
         n_annotators=len(small.annotators), n_models=len(small.models), trust=None,
     )  # fmt: skip
-    weight = whole.fit.weights(small.cells)[np.searchsorted(_keys(small.cells), _keys(here))]
-    return replace(here, n=weight * here.n, s=weight * here.s, ties=weight * here.ties)
+    return _times(here, weight[np.searchsorted(_keys(small.cells), _keys(here))])
 
 
 def _follow(whole: Rating, parts: Sequence[Cells]) -> Callable[[Floats, Floats], Floats]:
-    """Return what fits the abilities at scores by category, their mean kept.
-
-    They maximise the main fit's own terms. Its multiplier λ has a value for each category, by the annotators' variance
-    there: at a common maximum p Σ θ(θ − 1) = −λ Σ θ(1 − tanh²), which would make the abilities of a category the lower
-    the more they vary. At the main scores λ is that of the main fit.
-    """
-    fit, size = whole.fit, len(whole.small.models)
-    names = ("annotator", "model_a", "model_b", "n", "s", "ties")
+    """Return what finds the abilities at scores by category, the mean of honest annotators 1."""
+    marginal = whole.marginal
+    if marginal is None:  # known, or maximised with the scores of all votes
+        return lambda _R, theta: theta
+    size, names = len(whole.small.models), ("annotator", "model_a", "model_b", "n", "s", "ties")
     columns = {name: np.concatenate([getattr(cells, name) for cells in parts]) for name in names}
     shift = np.repeat(np.arange(len(parts), dtype=np.int32) * size, [len(cells.n) for cells in parts])
     columns |= {name: columns[name] + shift for name in ("model_a", "model_b")}
     order = np.argsort(columns["annotator"], kind="stable")
     stacked: dict[str, Any] = {name: column[order] for name, column in columns.items()}
-    likelihood = Likelihood(replace(parts[0], **stacked, n_models=size * len(parts)), fit.prior_sd)
-    within = np.array([cells.votes_by_annotator() for cells in parts])
-    within /= np.maximum(within.sum(axis=0), 1.0)
-    shares = within / np.maximum(within.sum(axis=1, keepdims=True), 1e-12)
-    cap = np.inf if whole.settings.ability_cap is None else whole.settings.ability_cap
-    free = np.flatnonzero(~fit.undecided)
-    mean, middle = float(np.mean(fit.theta / whole.annotator_unit)), float(np.mean(fit.theta))
+    everything = replace(parts[0], **stacked, n_models=size * len(parts))
+    honest = marginal.types[:, TYPES.index("honest")]
 
-    def follow(R: Floats, start: Floats) -> Floats:
-        begin = np.where(fit.undecided, fit.theta, np.minimum(start * whole.annotator_unit, cap))
-        around = begin - (shares @ begin) @ within
-        pulled = shares @ around**2 + middle * (middle - 1.0)
-        pushed = float(np.mean(begin / np.cosh((begin - 1.0) / WIDTH) ** 2))
-        multiplier = -likelihood.precision * (pulled / pushed) @ within
-        moved = likelihood.best_abilities((R / whole.unit).ravel(), begin, free, multiplier, cap) / whole.annotator_unit
-        return moved * (mean / float(np.mean(moved)))
+    def follow(R: Floats, _start: Floats) -> Floats:
+        moved = find_abilities(everything, R.ravel(), marginal)[0]
+        return moved * (float(honest.sum()) / max(float(honest @ moved), TINY))
 
     return follow
 

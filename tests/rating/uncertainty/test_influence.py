@@ -17,7 +17,7 @@ from app.rating.votes.cells import Cells, aggregate
 from stable_arena_lab.verified import verify_annotators, verify_votes
 
 MakeCells = Callable[[SimulatedVotes], Cells]
-QUIET = LoopSettings(min_votes=0, interval="none", prior_sd=1.0)  # influence takes an estimated one as it is
+QUIET = LoopSettings(min_votes=0, interval="none")
 METHODS = {
     "robust": QUIET,
     "votes alike": replace(QUIET, influence_limit=None),

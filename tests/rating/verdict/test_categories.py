@@ -20,7 +20,7 @@ from app.rating.verdict.categories import Categories, pool_categories
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate
 
-PLAIN = LoopSettings(min_votes=0, flag_rule="threshold", prior_sd=1.0)
+PLAIN = LoopSettings(min_votes=0, flag_rule="threshold")
 MODELS = 5
 UNIT = 1.045  # mean of the log-normal abilities of a simulated world
 

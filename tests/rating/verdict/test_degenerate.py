@@ -22,7 +22,7 @@ from app.rating.votes.graph import find_components, find_identified
 
 M_ELO = LoopSettings(method="m-elo", min_votes=0, interval="information")
 NO_INTERVALS = LoopSettings(method="m-elo", min_votes=0, interval="none")
-AM_ELO = LoopSettings(min_votes=0, prior_sd=1.0)
+AM_ELO = LoopSettings(min_votes=0)
 
 
 def world(*games: tuple[int, int, float, int], models: int, annotators: int = 1) -> Cells:
