@@ -1,17 +1,34 @@
 """Abilities of annotators who are not in a fit, at its scores and under its law."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from app.rating.arrays import Floats
 from app.rating.fit.rows import CellRows
 from app.rating.model.crowd import Crowd
+from app.rating.model.law import TINY
 from app.rating.model.scores import MarginalFit
 from app.rating.threads import map_parts
 from app.rating.votes.cells import Cells
 
 
-def find_abilities(cells: Cells, R: Floats, fit: MarginalFit) -> tuple[Floats, Floats]:
-    """Return mean and standard deviation of each ability's posterior, NaN without a vote, shape (n_annotators,) each.
+class Abilities(NamedTuple):
+    """Posteriors of abilities, NaN without a vote, shape (n_annotators,) each.
+
+    Attributes
+    ----------
+    mean, sd : of θ
+    if_honest : E[θ | honest]
+    """
+
+    mean: Floats
+    sd: Floats
+    if_honest: Floats
+
+
+def find_abilities(cells: Cells, R: Floats, fit: MarginalFit) -> Abilities:
+    """Return the posteriors of abilities at given scores.
 
     Parameters
     ----------
@@ -19,16 +36,17 @@ def find_abilities(cells: Cells, R: Floats, fit: MarginalFit) -> tuple[Floats, F
     R : scores, natural units, shape (n_models,)
     fit : whose law and dispersion hold
     """
-    found = np.full((2, cells.n_annotators), np.nan)
+    found = np.full((3, cells.n_annotators), np.nan)
 
     def judge(part: tuple[int, int]) -> None:
         crowd = Crowd(cells.of_annotators(*part), np.ones(0), 1.0 / fit.dispersion)
         crowd.look(R, fit.law.spread)
         crowd.fill(R)
         crowd.weigh(fit.law, settle=True)
-        mean = crowd.ability()
+        mean, honest = crowd.ability(), crowd.posterior * (crowd.nodes() > 0.0)
         sd = np.sqrt(np.maximum(crowd.square() - mean**2, 0.0))
-        found[:, slice(*part)] = np.where(crowd.silent(), np.nan, [mean, sd])
+        if_honest = (honest * crowd.nodes()).sum(axis=1) / np.maximum(honest.sum(axis=1), TINY)
+        found[:, slice(*part)] = np.where(crowd.silent(), np.nan, [mean, sd, if_honest])
 
     map_parts(judge, CellRows(cells).parts)
-    return found[0], found[1]
+    return Abilities(*found)

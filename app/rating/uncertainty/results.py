@@ -229,7 +229,7 @@ class Estimate:
     @property
     def published_cap(self) -> float | None:
         """The cap in units of the mean ability, None without a cap."""
-        cap = self.settings.ability_cap
+        cap = None if self.marginal is not None else self.settings.ability_cap
         return cap / self.mean_ability if cap is not None and self.has_abilities else None
 
     @property

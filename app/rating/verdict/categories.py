@@ -192,7 +192,10 @@ def _weighed(whole: Rating, cells: Cells, weight: Floats) -> Cells:
 
 
 def _follow(whole: Rating, parts: Sequence[Cells]) -> Callable[[Floats, Floats], Floats]:
-    """Return what finds the abilities at scores by category, the mean of honest annotators 1."""
+    """Return what finds the abilities of honest annotators, their mean 1, at scores by category; the others keep theirs.
+
+    Scores of a category that only coins judged could be such that they seem honest.
+    """
     marginal = whole.marginal
     if marginal is None:  # known, or maximised with the scores of all votes
         return lambda _R, theta: theta
@@ -204,10 +207,12 @@ def _follow(whole: Rating, parts: Sequence[Cells]) -> Callable[[Floats, Floats],
     stacked: dict[str, Any] = {name: column[order] for name, column in columns.items()}
     everything = replace(parts[0], **stacked, n_models=size * len(parts))
     honest = marginal.types[:, TYPES.index("honest")]
+    others = marginal.ability - honest * find_abilities(whole.small.cells, marginal.R, marginal).if_honest
 
     def follow(R: Floats, _start: Floats) -> Floats:
-        moved = find_abilities(everything, R.ravel(), marginal)[0]
-        return moved * (float(honest.sum()) / max(float(honest @ moved), TINY))
+        moved = find_abilities(everything, R.ravel(), marginal).if_honest
+        unit = float(honest @ moved) / max(float(honest.sum()), TINY)
+        return honest * moved / unit + others
 
     return follow
 

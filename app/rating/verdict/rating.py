@@ -79,7 +79,7 @@ def _diagnose(found: Estimate, excluded_share: float) -> Diagnostics:
         median_ability=mean,
         published_cap=found.published_cap,
         prior_sd=fit.prior_sd,
-        ability_spread=None if estimated is None else estimated.spread / mean,
+        ability_spread=fit.prior_sd if found.marginal else None if estimated is None else estimated.spread / mean,
         ability_spread_se=None if estimated is None else estimated.se / mean,
         excluded_share=excluded_share,
         seconds=found.seconds,

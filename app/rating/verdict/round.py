@@ -253,7 +253,8 @@ class _Round:
         scored = found.identified[cells.model_a] & found.identified[cells.model_b]
         if found.marginal is not None:
             others = cells.where(scored & ~self.left[cells.annotator])
-            return find_abilities(others, np.nan_to_num(found.scores()), found.marginal)
+            judged = find_abilities(others, np.nan_to_num(found.scores()), found.marginal)
+            return judged.mean, judged.sd
         prior_sd = ASSUMED if settings.prior_sd == "estimated" else found.fit.prior_sd
         theta, se = shadow_abilities(
             cells.where(scored & ~self.left[cells.annotator]), np.nan_to_num(found.scores()),

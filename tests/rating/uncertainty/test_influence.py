@@ -155,7 +155,7 @@ def test_the_smallest_flips_and_additions_are_close_to_what_refits_find(
     found = find_fragility(result, influence)
     counts = getattr(found.swap, way)
     few = np.flatnonzero(counts <= 30)
-    assert len(few) >= 3
+    assert len(few) >= 2
     verified = [
         verify_votes(result, QUIET, int(found.upper[pair]), int(found.lower[pair]), influence, change) for pair in few
     ]
