@@ -65,7 +65,7 @@ def appeals(
 
 def impact(
     annotator: Annotated[str, typer.Argument(help="The annotator's id or key.")],
-    exact: Annotated[bool, typer.Option("--exact", help="Refit, instead of one Newton step.")] = False,
+    exact: Annotated[bool, typer.Option("--exact", help="Without effect: every answer is a refit.", hidden=True)] = False,
     output_format: PrintedOption = "table",
 ) -> None:
     """Show the newest leaderboard without an annotator or, if the annotator does not count, with them."""
@@ -73,7 +73,7 @@ def impact(
         stages.stage("Fitting")
         impacts = Impacts(session.database, FitResources.chosen(session.settings))
         try:
-            found = impacts.impact(annotator, exact=exact)
+            found = impacts.impact(annotator)
         finally:
             impacts.stop()
     print_result(output_format, found, *(f"• {sentence}" for sentence in found.summary), "", _impact(found))

@@ -127,18 +127,17 @@ def get_judges(conn: ReadView) -> ComparedJudges:
 def get_impact(
     annotator: str,
     impacts: Annotated[Impacts, held(Impacts)],
-    exact: Annotated[bool, Query(description="Refit, instead of one Newton step.")] = False,
+    exact: Annotated[bool, Query(description="Without effect: every answer is a refit.", deprecated=True)] = False,
 ) -> Impact:
     """Show the newest leaderboard without an annotator or, if the annotator does not count, with them.
 
-    Decisions that wait for a refit are in both leaderboards; every other annotator stays in or out. The scores come
-    from one Newton step (influence). A true refit gives them with `exact`, for an annotator that does not count, for
-    one with more than one in twenty of the counted votes, and where a model would lose its score. This takes as long as
+    It is what a refit of the same votes publishes once a decision excludes the annotator, or trusts one who does not
+    count; decisions that wait for a refit are in both leaderboards. This takes as long as
     a refit, one at a time; the answer is cached. Needs scope `review:read`. Problems: `not-authenticated`,
     `scope-missing`, `not-found`, `no-snapshot`; `not-reproducible` where the snapshot's votes are no longer known;
     `cannot-fit` where the votes left have no ranking; `impact-busy`: try again later; `fit-too-large`, `fit-lost`.
     """
-    return impacts.impact(annotator, exact=exact)
+    return impacts.impact(annotator)
 
 
 # A key may hold slashes, so the parameter is a `path`, and the longer routes come first.

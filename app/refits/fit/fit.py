@@ -17,7 +17,6 @@ from app.rating.uncertainty.models import predict_matchups
 from app.rating.uncertainty.results import ModelEstimates
 from app.rating.verdict.confidence import Confidence, measure_confidence
 from app.rating.verdict.rating import Rating
-from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells
 from app.rating.votes.compact import pool_annotators
 from app.refits.fit.comparisons import (
@@ -73,12 +72,7 @@ def fit_snapshot(fit_input: FitInput, *, comparisons: bool = True) -> FitOutput:
         cells = fit_input.cells()
         votes_hash = hash_cells(cells, fit_input.annotator_ids, fit_input.model_ids)
         stages.end("aggregate")
-        fitted = run_round(
-            cells, settings,
-            keep_always=fit_input.keep_always, keep_never=fit_input.keep_never, was_low=fit_input.was_low,
-            was_excluded=fit_input.was_excluded,
-            weigher=fit_input.weigher(settings.evidence_tests), votes=fit_input.votes_by_annotator,
-        )  # fmt: skip
+        fitted = fit_input.run_round(settings)
         stages.end("round")
         parts = Parts()
         beside = _fit_beside(fit_input, cells, fitted, parts) if comparisons else _Beside()

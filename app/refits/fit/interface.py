@@ -16,7 +16,7 @@ from app.rating.settings import TASTE_TESTS, LoopSettings, SamplingSettings, Ver
 from app.rating.uncertainty.results import AnnotatorEstimates, Diagnostics, ModelEstimates, RatingNotice
 from app.rating.verdict.confidence import Confidence
 from app.rating.verdict.rating import Rating
-from app.rating.verdict.round import fit_round_again
+from app.rating.verdict.round import fit_round_again, run_round
 from app.rating.verdict.style import Styled
 from app.rating.votes.cells import Cells, aggregate
 from app.rating.votes.indexed import IndexedVotes
@@ -129,6 +129,27 @@ class FitInput:
         return weigher_of_votes(
             self.annotator, self.model_a, self.model_b, self.outcome,
             n_annotators=len(self.annotator_ids), n_models=len(self.model_ids), tests=tests,
+        )  # fmt: skip
+
+    def run_round(
+        self, settings: LoopSettings, overrides: NDArray[np.str_] | None = None, let_in: Indices | None = None
+    ) -> Rating:
+        """Run the round of a refit, with these overrides in place of the input's.
+
+        A refit, the preview of a decision and the impact of an annotator are this one function.
+        `let_in`: annotators who count with however few votes.
+        Raises RatingError.
+        """
+        task, cells, votes = self, self.cells(), self.votes_by_annotator
+        if overrides is not None:
+            task = replace(self, overrides=overrides)
+        if let_in is not None:
+            votes = np.array(cells.votes_by_annotator() if votes is None else votes)
+            votes[let_in] = np.where(votes[let_in] > 0.0, votes[let_in] + settings.min_votes, 0.0)
+        return run_round(
+            cells, settings,
+            keep_always=task.keep_always, keep_never=task.keep_never, was_low=task.was_low,
+            was_excluded=task.was_excluded, weigher=task.weigher(settings.evidence_tests), votes=votes,
         )  # fmt: skip
 
     def fit_again(

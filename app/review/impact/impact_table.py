@@ -37,7 +37,7 @@ def move_published(change: ScoreChange, published: Sequence[Mapping[str, Any]]) 
     at = np.array([place[row["model_id"]] for row in published], dtype=np.int64)
     component = np.array([row["component"] for row in published], dtype=np.int64)
     rank = np.array([row["rank"] or 0 for row in published], dtype=np.int64)
-    later = _ranks(replace(change, rank=change.rank_before), at, component, rank, np.zeros_like(rank))
+    later = _ranks(replace(change, rank=change.rank_before), at, component, rank)
     return [_moved_row(row, finite(change.before[at[i]]), int(later[i]) or None) for i, row in enumerate(published)]
 
 
@@ -59,8 +59,7 @@ def _compare(
     rank = np.array([row["rank"] or 0 for row in published], dtype=np.int64)
     component = np.array([row["component"] for row in published], dtype=np.int64)
     rivals = (component[:, None] == component) & (rank[:, None] > 0) & (rank > 0)
-    passed, moved = _passed(before, after, rivals), _moved(before, after, se, rivals)
-    later = _ranks(change, at, component, rank, passed)
+    moved, later = _moved(before, after, se, rivals), _ranks(change, at, component, rank)
     for i, row in enumerate(published):
         if row["archived"]:
             continue
@@ -81,21 +80,11 @@ def _ranks(
     at: NDArray[np.int64],
     component: NDArray[np.int64],
     before: NDArray[np.int64],
-    passed: NDArray[np.int64],
 ) -> NDArray[np.int64]:
     """Return the later ranks, 0 for none. A model whose interval is too wide now is not among those of a refit."""
-    if change.rank is None:
-        return np.where(before > 0, before + passed, 0)
     wide, rank = (before == 0) & ~change.unranked[at], change.rank[at]
     above = (component[:, None] == component) & wide & (rank > 0) & (rank < rank[:, None])
     return np.where(wide | (rank == 0), 0, rank - above.sum(axis=1))
-
-
-def _passed(before: Floats, after: Floats, rivals: Mask) -> NDArray[np.int64]:
-    """Count, for each model, the rivals that are newly above it, minus those that no longer are."""
-    above_before, above_after = before > before[:, None], after > after[:, None]  # never of those without a score
-    passed: NDArray[np.int64] = ((above_after.astype(np.int64) - above_before) * rivals).sum(axis=1)
-    return passed
 
 
 def _moved(before: Floats, after: Floats, se: Floats, rivals: Mask) -> Floats:

@@ -1,23 +1,22 @@
 """The scores without some annotators, or with more. The child process, which imports this module alone, runs it."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.rating.errors import VotesError
-from app.rating.uncertainty.influence import find_influence, leave_annotator_out
 from app.rating.verdict.rating import Rating
-from app.rating.votes.graph import find_components, find_identified
 from app.refits.fit.interface import FitInput
 
 How = Literal["influence", "refit"]
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-LARGEST_SHARE = 0.05
-"""Largest share of the counted votes that one Newton step may leave out; with more it is too coarse."""
+DECIDED = {"excluded": "excluded", "trusted": "trusted", "active": "active"}
+"""Override that gives a standing of a decision; the others are the rule's."""
 
 
 @dataclass(frozen=True)
@@ -26,15 +25,14 @@ class ScoreChange:
 
     Attributes
     ----------
-    how : by influence, or by a true refit
+    how : by a refit; answers of older releases were also by influence
     inside : whether one of the annotators was in the fit
     votes : of the annotators that the snapshot read
     model_ids : of the models, shape (n_models,)
     before, after : Elo points of each model, NaN without a score, shape (n_models,)
     unranked : models without a score before, or provisional for few votes or annotators, shape (n_models,)
     rank_before : 0 for these models
-    rank : after a refit, 0 for a model that then has no score, or few votes or annotators; None for influence, which
-        gives only scores
+    rank : 0 for a model that then has no score, or few votes or annotators
     """
 
     how: How
@@ -45,69 +43,44 @@ class ScoreChange:
     after: Floats
     unranked: Mask
     rank_before: NDArray[np.int64]
-    rank: NDArray[np.int64] | None = None
+    rank: NDArray[np.int64]
 
 
 def leave_out(
-    fit_input: FitInput, in_fit: Mask, unflagged: Mask, annotators: NDArray[np.int64], *, exact: bool
+    fit_input: FitInput, annotators: NDArray[np.int64], decided: Sequence[tuple[int, str]] = ()
 ) -> ScoreChange:
     """Return the scores without annotators or, if all of them are outside the fit, with them.
 
-    Every other annotator stays in or out. One Newton step (influence) gives the scores where it is good enough. A refit
-    gives them with `exact`, for several annotators, for annotators outside the fit, for one with more than one in
-    twenty of the counted votes, where a model would lose its score, and where votes weigh less because annotators push
-    a model.
+    Both are what a refit of the same votes publishes: with the annotators' standing as it is, and with a decision that
+    excludes them, or trusts them. So the others' standings follow the rule in both.
 
-    `in_fit`, `unflagged`: annotators whose votes count, and of those the ones in the unit, shape (n_annotators,).
     `annotators`: positions among the input's annotators.
+    `decided`: other annotators' positions, and the standings that decisions of theirs have set since.
     Raises RatingError: no votes are left, or those left have no ranking.
     """
-    base = fit_input.fit_again(in_fit, unflagged)
-    before, unranked = base.models.score, ~base.models.ranked  # without intervals none is too wide
-    inside, own = bool(in_fit[annotators].any()), fit_input.votes_by_annotator
+    settings, overrides = replace(fit_input.settings, interval="none"), fit_input.overrides.astype("<U8")
+    for position, standing in decided:
+        overrides[position] = DECIDED.get(standing, "")
+    base = fit_input.run_round(settings, overrides)
+    counted, own = base.cells.votes_by_annotator() > 0, fit_input.votes_by_annotator
+    inside = bool(counted[annotators].any())
     votes = int(np.isin(fit_input.annotator, annotators).sum() if own is None else own[annotators].sum().round())
-
-    def change(how: How, after: Floats, rank: NDArray[np.int64] | None = None) -> ScoreChange:
-        return ScoreChange(how, inside, votes, fit_input.model_ids, before, after, unranked, _ranks(base), rank)
-
-    if not votes:
-        return change("influence", before)
-    if not exact and inside and len(annotators) == 1 and _is_small_change(base, int(annotators[0])):
-        after = before + _newton_step(base, int(annotators[0]))
-        if np.isfinite(after[base.identified]).all():
-            return change("influence", after)
-    other, also = in_fit.copy(), unflagged.copy()
-    other[annotators] = also[annotators] = not inside
-    if not other[fit_input.annotator].any():
-        raise VotesError("no other annotator's votes count: without this annotator there is no leaderboard", "no-votes")
-    refitted = fit_input.fit_again(other, also, base.optimum)
-    return change("refit", refitted.models.score, _ranks(refitted))
+    after = base
+    if votes:
+        counted[annotators] = not inside
+        if not counted[fit_input.annotator].any():
+            raise VotesError(
+                "no other annotator's votes count: without this annotator there is no leaderboard", "no-votes"
+            )
+        overrides[annotators] = "excluded" if inside else "trusted"
+        after = fit_input.run_round(settings, overrides, None if inside else annotators)
+    unranked = ~base.models.ranked  # without intervals none is too wide
+    return ScoreChange(
+        "refit", inside, votes, fit_input.model_ids, base.models.score, after.models.score, unranked, _ranks(base),
+        _ranks(after),
+    )  # fmt: skip
 
 
 def _ranks(rating: Rating) -> NDArray[np.int64]:
     ranks: NDArray[np.int64] = np.where(rating.models.ranked, rating.models.rank, 0)
     return ranks
-
-
-def _is_small_change(base: Rating, annotator: int) -> bool:
-    """Return whether one Newton step is good enough, and all models keep their score without the annotator.
-
-    Where votes are in doubt they weigh otherwise without any one annotator.
-    """
-    if base.cells.trust is not None:
-        return False
-    left = base.cells.where(base.cells.annotator != annotator)
-    if left.n_votes < (1.0 - LARGEST_SHARE) * base.cells.n_votes:
-        return False
-    identified = find_identified(left, find_components(left), base.bounding)
-    return bool(np.array_equal(identified, base.identified))
-
-
-def _newton_step(base: Rating, annotator: int) -> Floats:
-    """Return the change of the scores without the annotator, NaN without a score, shape (n_models,)."""
-    points = np.full(base.cells.n_models, np.nan)
-    points[base.small.models] = 0.0
-    row = np.flatnonzero(base.small.annotators == annotator)
-    if len(row):  # otherwise none of the votes is between two models with a score
-        points[base.small.models] = leave_annotator_out(find_influence(base), int(row[0]))
-    return points

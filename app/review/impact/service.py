@@ -18,7 +18,7 @@ from app.review.impact.impact_table import compare_models, describe_impact, move
 from app.review.impact.leave_one_out import ScoreChange, leave_out
 from app.review.schemas import Impact, JointImpact
 from app.settings import Settings
-from app.snapshots.queries import list_counted_annotators, list_placed_models
+from app.snapshots.queries import list_placed_models
 from app.snapshots.schemas import Snapshot
 from app.snapshots.service import find_snapshot
 from app.state import ProcessState
@@ -42,7 +42,7 @@ class Impacts:
         self._answers: LRUCache[_Question, ScoreChange] = LRUCache(MOST_CACHED)
         self._lock = threading.Lock()  # of the cache
 
-    def impact(self, reference: str, *, exact: bool = False) -> Impact:
+    def impact(self, reference: str) -> Impact:
         """Return the leaderboard without an annotator or, if the annotator does not count, with them.
 
         It is that of the newest snapshot, with the decisions that wait for a refit: they are no effect of this one.
@@ -53,23 +53,23 @@ class Impacts:
         Raises ImpactBusyError: another impact is being computed.
         Raises CannotFitError: the votes left have no ranking.
         """
-        (annotator,), found = self._ask([reference], exact=exact)
+        (annotator,), found = self._ask([reference])
         return Impact(id=annotator.id, annotator=annotator.annotator, **found)
 
     def joint_impact(self, references: Sequence[str]) -> JointImpact:
         """Return the leaderboard without several annotators or, if none of them counts, with them; see `impact`."""
-        return JointImpact(**self._ask(references, exact=False)[1])
+        return JointImpact(**self._ask(references)[1])
 
     def stop(self) -> None:
         """End a fit under way."""
         self._fits.stop()
 
-    def _ask(self, references: Sequence[str], *, exact: bool) -> tuple[list[FoundAnnotator], dict[str, Any]]:
+    def _ask(self, references: Sequence[str]) -> tuple[list[FoundAnnotator], dict[str, Any]]:
         with self._database.read() as conn:
             snapshot, annotators = find_snapshot(conn), [find_annotator(conn, one) for one in references]
             decided = tuple(read_decided_since(conn, snapshot.vote_set))
         numbers = tuple(sorted({one.annotator_id for one in annotators}))
-        question = _Question(snapshot.id, numbers, decided, exact)
+        question = _Question(snapshot.id, numbers, decided)
         with self._lock:
             answer = self._answers.get(question)
         if answer is None:
@@ -93,15 +93,9 @@ class Impacts:
     def _prepare(self, snapshot: Snapshot, question: "_Question") -> Callable[[], ScoreChange]:
         with self._database.read() as conn:
             fit_input = load_past_fit_input(conn, snapshot)
-            in_fit, unflagged = (
-                np.isin(fit_input.annotator_ids, numbers) for numbers in list_counted_annotators(conn, snapshot.id)
-            )
-        for number, standing in question.decided:
-            at = int(np.searchsorted(fit_input.annotator_ids, number))
-            in_fit[at] = standing not in ("pending", "excluded")
-            unflagged[at] = in_fit[at] and standing != "flagged"
+        decided = [(int(np.searchsorted(fit_input.annotator_ids, one)), standing) for one, standing in question.decided]
         positions = np.searchsorted(fit_input.annotator_ids, question.annotators)
-        return partial(leave_out, fit_input, in_fit, unflagged, positions, exact=question.exact)
+        return partial(leave_out, fit_input, positions, decided)
 
 
 class _Question(NamedTuple):
@@ -110,7 +104,6 @@ class _Question(NamedTuple):
     snapshot_id: UUID
     annotators: tuple[int, ...]
     decided: tuple[tuple[int, str], ...]
-    exact: bool
 
 
 def provide_impacts(state: ProcessState) -> None:

@@ -71,11 +71,9 @@ def get_joint_impact(
 
 
 @router.get("/{annotator_id}/impact")
-def get_impact(
-    annotator_id: UUID, console: Reader, impacts: Annotated[Impacts, held(Impacts)], exact: bool = False
-) -> Response:
+def get_impact(annotator_id: UUID, console: Reader, impacts: Annotated[Impacts, held(Impacts)]) -> Response:
     """Show how the leaderboard would move without an annotator, or with one that does not count."""
-    return _show_impact(console, lambda: impacts.impact(str(annotator_id), exact=exact))
+    return _show_impact(console, lambda: impacts.impact(str(annotator_id)))
 
 
 def _show_impact(console: Console, find: Callable[[], Impact | JointImpact]) -> Response:
