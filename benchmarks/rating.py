@@ -8,7 +8,6 @@ import statistics
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -83,13 +82,6 @@ def fit_seconds(cells: Cells, start: Start | None) -> float:
     return time.perf_counter() - began
 
 
-def bias_correction() -> Iterator[Row]:
-    cells = cells_of(million())
-    plain = replace(AM_ELO, bias_correction=False)
-    ours, without = seconds(lambda: publish(cells, AM_ELO)), seconds(lambda: publish(cells, plain))
-    yield Row("am-ELO + clustered, bias corrected, 1M", ours, "not corrected", without, 1.1, floor(cells))
-
-
 def style_control() -> Iterator[Row]:
     """Time the round and its votes fitted again with four features, each annotator with leans of its own."""
     million_votes, generator = million(), np.random.default_rng(5)
@@ -126,7 +118,6 @@ ROWS: Rows = {
     "scale": ten_times_the_votes,
     "warm": warm_refit,
     "threads": two_threads,
-    "bias": bias_correction,
     "style": style_control,
 }
 

@@ -14,7 +14,7 @@ from app.cli.session import changing, open_session, reading
 from app.cli.tables import make_table, number
 from app.errors import BadInputError
 from app.policy.presets import PRESETS, Preset
-from app.policy.schemas import Policy, PolicyVersion
+from app.policy.schemas import REMOVED, Policy, PolicyVersion
 from app.policy.service import changed_settings, current_policy, policy_before, set_policy
 from app.rating.errors import counted
 from app.refits.fit.process import FitResources
@@ -95,6 +95,8 @@ def changed(settings: Policy, preset: Preset | None, changes: list[str] | None) 
         name, equals, value = change.partition("=")
         if not equals:
             raise BadInputError(f"{change!r} is not NAME=VALUE")
+        if name in REMOVED:
+            raise BadInputError(f"{name} {REMOVED[name]}")
         if name not in values:
             raise BadInputError(f"there is no setting {name!r}; there are {', '.join(values)}")
         try:

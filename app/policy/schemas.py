@@ -1,7 +1,18 @@
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictInt,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from app.api.texts import Reason
 from app.naming.names import Name, name_error
@@ -21,6 +32,12 @@ from app.schemas import ClosedModel, FrozenModel
 
 MOST_TAGS = 31
 """How many tags a refit can tell apart: each is a bit of what PostgreSQL calls an integer."""
+
+REMOVED: Mapping[str, str] = {
+    "ability_cap": "was a setting of releases up to 0.2.0; scores need no cap on abilities any more: leave it out",
+    "bias_correction": "was a setting of releases up to 0.2.0; scores have no such bias any more: leave it out",
+}
+"""Settings that are gone, and what the answer to a caller who names one says. Policies on record may have them."""
 
 _Number = Annotated[float, Field(strict=True)]  # neither "7" nor true
 
@@ -47,12 +64,10 @@ class Policy(BaseModel):
 
     min_votes: StrictInt = of_fit("min_votes")
     min_ability: _Number = of_fit("min_ability")
-    ability_cap: _Number | None = of_fit("ability_cap")
     prior_sd: Annotated[_Number, Field(**bounds_of("prior_sd"))] | Literal["estimated"] | None = of_fit(
         "prior_sd", bounded=False
     )
     influence_limit: _Number | None = of_fit("influence_limit")
-    bias_correction: StrictBool = of_fit("bias_correction")
     flag_rule: FlagRule = of_fit("flag_rule")
     evidence_ratio: _Number = of_fit("evidence_ratio")
     evidence_tests: tuple[str, ...] = of_fit("evidence_tests")
@@ -171,6 +186,18 @@ class Policy(BaseModel):
         "than min_votes votes.",
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def removed_settings_are_left_out(cls, values: Any) -> Any:
+        """Refuse the settings of earlier releases, each by its name."""
+        if gone := [name for name in REMOVED if isinstance(values, Mapping) and name in values]:
+            errors = [
+                InitErrorDetails(type=PydanticCustomError("removed", REMOVED[name]), loc=(name,), input=values[name])
+                for name in gone
+            ]
+            raise ValidationError.from_exception_data(cls.__name__, errors)
+        return values
+
     @field_validator("evidence_tests")
     @classmethod
     def tests_are_known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
@@ -180,13 +207,6 @@ class Policy(BaseModel):
         if not value:
             raise ValueError("must name at least one test; the flag_rule threshold uses no tests")
         return tuple(test for test in EVIDENCE_TESTS if test in value)
-
-    @model_validator(mode="after")
-    def cap_needs_prior(self) -> Self:
-        """Refuse a cap without a prior: nothing fixes the scale of the cap then."""
-        if self.ability_cap is not None and self.prior_sd is None:
-            raise ValueError("an ability_cap needs a prior_sd")
-        return self
 
     @model_validator(mode="after")
     def style_is_possible(self) -> Self:

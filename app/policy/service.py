@@ -71,8 +71,8 @@ def stored_policy(settings: Mapping[str, Any]) -> Policy:
     """Return a policy that is on record, even where today's rules would refuse it.
 
     An earlier version of the service may have had wider bounds. Its policies can still be read and replaced. It may
-    also have had settings and tests that no longer exist: they are left out. In place of a flag rule that no longer
-    exists stands the default.
+    also have had settings, such as those in `REMOVED`, and tests that no longer exist: they are left out. In place of a
+    flag rule that no longer exists stands the default.
     """
     settings = {name: value for name, value in settings.items() if name in Policy.model_fields}
     if settings.get("flag_rule") not in get_args(FlagRule):

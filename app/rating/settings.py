@@ -15,7 +15,7 @@ Standing = Literal["pending", "active", "flagged", "excluded", "trusted"]
 FlagRule = Literal["threshold", "evidence"]
 PairPolicy = Literal["uniform", "balanced", "lmarena", "information", "top_k", "mixed"]
 
-LEAST_CAP = 1.1
+LEAST_SPREAD, MOST_SPREAD = 0.05, 0.6  # of honest abilities; a wider law would take coins for honest annotators
 EVIDENCE_TESTS = ("coin", "equal", "follower", "favour", "against", "side")
 """The tests on annotators' votes; docs/laboratory-attacks.md has their error rates."""
 TASTE_TESTS = ("favour", "against")
@@ -43,7 +43,7 @@ class Definition:
     ----------
     text : what it does
     none : what no value means; "" where there must be one
-    bounds : `ge`, `gt` and `lt`, for every caller
+    bounds : `ge`, `gt`, `le` and `lt`, for every caller
     stored : narrower bounds, `ge` and `le`, of what a policy may hold: there a slip of the hand would stay
     service : the default of a policy, where it is another one
     """
@@ -124,17 +124,11 @@ class LoopSettings:
     )
     prior_sd: float | Literal["estimated"] | None = define(
         "estimated",
-        "Standard deviation of the abilities' prior around 1. estimated: from the votes.",
-        none="no prior, which is the paper's estimator and has no cap",
-        gt=0,
-        stored={"ge": 1e-3, "le": 1e3},
-    )
-    ability_cap: float | None = define(
-        1.75,
-        "Upper bound on an ability, in units of the typical one; needs a prior.",
-        none="no cap",
-        ge=LEAST_CAP,
-        stored={"le": 1000},
+        "Spread of honest annotators' abilities around 1. estimated: from the votes. A number is the spread that is "
+        "assumed before any vote is seen, and counts as much as four annotators would.",
+        none="the paper's own estimator, which assumes no spread and limits no influence",
+        ge=LEAST_SPREAD,
+        le=MOST_SPREAD,
     )
     influence_limit: float | None = define(
         1.25,
@@ -143,9 +137,6 @@ class LoopSettings:
         none="no limit",
         gt=0,
         stored={"le": 1000},
-    )
-    bias_correction: bool = define(
-        True, "Whether scores and abilities are corrected for the first-order bias that few votes an annotator cause."
     )
     interval: Interval = define(
         "clustered",
@@ -173,7 +164,6 @@ class LoopSettings:
         service=800.0,
     )
 
-
     @property
     def integrates_abilities(self) -> bool:
         """Whether abilities are random and integrated out; else they are known, or maximised with the scores."""
@@ -185,12 +175,13 @@ DEFINITIONS: Mapping[str, Definition] = {
 }
 """The settings that callers choose, by name."""
 NUMBERS = (
-    "min_votes", "min_ability", "evidence_ratio", "release_margin", "prior_sd", "ability_cap", "influence_limit",
-    "confidence", "base", "min_model_votes", "min_model_annotators", "max_interval_width",
+    "min_votes", "min_ability", "evidence_ratio", "release_margin", "prior_sd", "influence_limit", "confidence",
+    "base", "min_model_votes", "min_model_annotators", "max_interval_width",
 )  # fmt: skip
 _BOUNDS: Mapping[str, tuple[Callable[[Any, float], bool], str]] = {
     "ge": (operator.ge, "at least"),
     "gt": (operator.gt, "more than"),
+    "le": (operator.le, "at most"),
     "lt": (operator.lt, "less than"),
 }
 
@@ -250,8 +241,6 @@ def check_settings(settings: LoopSettings, n_models: int | None = None) -> None:
         _check_number(name, getattr(settings, name))
     if settings.interval == "profile" and settings.prior_sd is not None and settings.method != "m-elo":
         raise SettingError("interval", "profile needs maximum likelihood: m-elo, or no prior")
-    if settings.ability_cap is not None and settings.prior_sd is None:
-        raise SettingError("ability_cap", "needs prior_sd: without a prior nothing sets the scale of abilities")
     if settings.anchor is not None and n_models is not None:
         model, points = settings.anchor
         if not 0 <= model < n_models:

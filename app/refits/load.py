@@ -15,7 +15,7 @@ from app.models.queries import read_model_ids
 from app.policy.schemas import Policy, PolicyVersion
 from app.policy.service import current_policy, find_policy
 from app.rating.arrays import OUTCOME_VALUES, TABLE_SIZE, Mask
-from app.rating.settings import EVIDENCE_TESTS, FlagRule, LoopSettings
+from app.rating.settings import EVIDENCE_TESTS, LEAST_SPREAD, MOST_SPREAD, FlagRule, LoopSettings
 from app.rating.votes.features import SIDE
 from app.refits.counting import over_quota, shares
 from app.refits.fit.interface import FitInput, Ids
@@ -273,6 +273,10 @@ def _past_settings(snapshot: Snapshot) -> LoopSettings:
     past = {"flag_rule": "threshold", "influence_limit": None, **snapshot.settings}
     past.pop("flag_probability", None)  # it mattered to the rule probability alone
     past.pop("seek_higher", None)  # it changed few fits, of few votes
+    past.pop("ability_cap", None)  # these two mend what maximising over abilities did to scores
+    past.pop("bias_correction", None)
+    if isinstance(past.get("prior_sd"), int | float):
+        past["prior_sd"] = min(max(past["prior_sd"], LEAST_SPREAD), MOST_SPREAD)
     past["evidence_tests"] = [test for test in past.get("evidence_tests", EVIDENCE_TESTS) if test not in RETIRED_TESTS]
     known = {*(field.name for field in fields(LoopSettings)), *EVIDENCE_TESTS, *get_args(FlagRule)}
     given = {*past, *past["evidence_tests"], past["flag_rule"]}

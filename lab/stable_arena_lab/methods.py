@@ -20,7 +20,7 @@ K, INITIAL = 4.0, 1_000.0
 
 SETTINGS = {
     "m-elo": LoopSettings(method="m-elo", min_votes=0, interval="none"),
-    "am-elo plain": LoopSettings(min_votes=0, flag_rule="threshold", prior_sd=None, ability_cap=None, interval="none"),
+    "am-elo plain": LoopSettings(min_votes=0, flag_rule="threshold", prior_sd=None, interval="none"),
     "am-elo robust": LoopSettings(min_votes=0, flag_rule="threshold", interval="none"),
 }
 

@@ -18,12 +18,14 @@ def arena(on_database: None, vote_file: Path, run_cli: RunCli) -> None:
 @pytest.mark.usefixtures("on_database")
 def test_show_and_set(run_cli: RunCli) -> None:
     assert "Version 1, set by migration: defaults" in run_cli("policy").stdout
-    result = run_cli("policy", "set", "min_votes=20", "on_low_ability=exclude", "ability_cap=null", "--reason", " try ")
+    result = run_cli(
+        "policy", "set", "min_votes=20", "on_low_ability=exclude", "influence_limit=null", "--reason", " try "
+    )
     assert result.exit_code == 0, result.stderr
     policy = json.loads(run_cli("policy", "--format", "json").stdout)
     assert json.loads(run_cli("policy", "show", "--format", "json").stdout) == policy
     assert (policy["version"], policy["reason"], policy["created_by"]) == (2, "try", "command line")
-    changed = {"min_votes": 20, "on_low_ability": "exclude", "ability_cap": None, "min_ability": 0.2}
+    changed = {"min_votes": 20, "on_low_ability": "exclude", "influence_limit": None, "min_ability": 0.2}
     assert changed.items() <= policy["settings"].items()
 
 
@@ -60,8 +62,8 @@ def test_preview_says_why_the_refit_would_wait(run_cli: RunCli) -> None:
 
 @pytest.mark.usefixtures("on_database")
 def test_set_says_what_it_changed(run_cli: RunCli) -> None:
-    said = run_cli("policy", "set", "min_votes=20", "ability_cap=null", "--reason", "x").stdout
-    assert said == "Version 1 → 2: min_votes 50 → 20, ability_cap 1.75 → null\n"
+    said = run_cli("policy", "set", "min_votes=20", "influence_limit=null", "--reason", "x").stdout
+    assert said == "Version 1 → 2: min_votes 50 → 20, influence_limit 1.25 → null\n"
     assert run_cli("policy", "set", "min_votes=20", "--reason", "x").stdout == "Version 2 → 3: the same settings\n"
     whole = json.loads(run_cli("policy", "set", "min_votes=9", "--reason", "x", "--format", "json").stdout)
     assert (whole["version"], whole["settings"]["min_votes"]) == (4, 9)
@@ -104,7 +106,9 @@ def test_settings_that_follow_a_preset_hold(run_cli: RunCli) -> None:
         ("min_votes", "is not NAME=VALUE"),
         ("min_vote=3", "there is no setting 'min_vote'"),
         ("min_votes=-1", "min_votes"),
-        ("prior_sd=null", "  Policy: an ability_cap needs a prior_sd"),
+        ("prior_sd=0.7", "prior_sd"),
+        ("ability_cap=2", "ability_cap was a setting of releases up to 0.2.0"),
+        ("bias_correction=false", "bias_correction was a setting of releases up to 0.2.0"),
         ("on_low_ability=warn", "on_low_ability"),
     ],
 )

@@ -120,3 +120,23 @@ def test_a_policy_in_force_with_the_removed_rule_gets_a_new_version(
     assert len(stored) == versions
     assert stored[1] == settings
     assert rule == "threshold" or stored[2] == {"min_votes": 20, "flag_rule": "evidence"}
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [(1.0, "estimated"), (1000, 0.6), (0.001, 0.05), (0.05, None), (0.6, None), ("estimated", None), (None, None)],
+)
+def test_a_policy_in_force_with_a_spread_out_of_bounds_gets_a_new_version(
+    empty_database_url: str, given: float | str | None, kept: float | str | None
+) -> None:
+    settings = {"min_votes": 20, "ability_cap": 2.0, "prior_sd": given}
+    upgrade(empty_database_url, "0041")
+    with Database(empty_database_url) as database:
+        with database.begin() as conn:
+            conn.execute(insert(policies).values(settings=settings, reason="a test", created_by="a test"))
+        upgrade(empty_database_url)
+        downgrade(empty_database_url, "0041")
+        upgrade(empty_database_url)
+        with database.read() as conn:
+            stored = conn.execute(select(policies.c.settings).order_by(policies.c.version)).scalars().all()
+    assert stored[1:] == [settings] + ([] if kept is None else [settings | {"prior_sd": kept}])

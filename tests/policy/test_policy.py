@@ -9,17 +9,15 @@ from sqlalchemy import insert
 
 from app.database.engine import Database
 from app.database.tables import policies
-from app.policy.schemas import PolicyChange
+from app.policy.schemas import REMOVED, PolicyChange
 
 Ask = Callable[..., Any]
 
 DEFAULTS = {
     "min_votes": 50,
     "min_ability": 0.2,
-    "ability_cap": 1.75,
     "prior_sd": "estimated",
     "influence_limit": 1.25,
-    "bias_correction": True,
     "flag_rule": "evidence",
     "evidence_ratio": 100.0,
     "evidence_tests": ["coin", "equal", "follower", "favour", "against", "side"],
@@ -62,7 +60,7 @@ def test_the_policy_at_the_start(ask: Ask) -> None:
 
 
 def test_a_change_is_a_new_version(ask: Ask) -> None:
-    settings = {**DEFAULTS, "min_votes": 20, "prior_sd": 1.0, "refit_after_votes": 1000}
+    settings = {**DEFAULTS, "min_votes": 20, "prior_sd": 0.5, "refit_after_votes": 1000}
     changed = ask("PUT", "/policy", json={"settings": settings, "reason": "  a small arena "})
     assert changed.status_code == 200
     assert changed.json()["settings"] == settings
@@ -105,8 +103,9 @@ def test_of_two_who_replace_the_same_version_one_does(ask: Ask) -> None:
     [
         {"settings": {**DEFAULTS, "min_votes": -1}},
         {"settings": {**DEFAULTS, "min_vote": 1}},
-        {"settings": {**DEFAULTS, "ability_cap": 0}},
-        {"settings": {**DEFAULTS, "prior_sd": None}},
+        {"settings": {**DEFAULTS, "ability_cap": 1.75}},
+        {"settings": {**DEFAULTS, "prior_sd": 0.04}},
+        {"settings": {**DEFAULTS, "prior_sd": 0.61}},
         {"settings": {**DEFAULTS, "max_excluded_share": 1.5}},
         {"settings": {**DEFAULTS, "on_low_ability": "warn"}},
         {"settings": {**DEFAULTS, "flag_rule": "a feeling"}},
@@ -130,12 +129,11 @@ def test_of_two_who_replace_the_same_version_one_does(ask: Ask) -> None:
         {"settings": {**DEFAULTS, "prior_sd": 1e-300}},
         {"settings": {**DEFAULTS, "prior_sd": 1e300}},
         {"settings": {**DEFAULTS, "min_ability": 1e308}},
-        {"settings": {**DEFAULTS, "ability_cap": 1e300}},
-        {"settings": {**DEFAULTS, "ability_cap": 1.05}},
+        {"settings": {**DEFAULTS, "influence_limit": 1e300}},
         {"settings": {**DEFAULTS, "min_votes": True}},
         {"settings": {**DEFAULTS, "min_votes": "7"}},
         {"settings": {**DEFAULTS, "base": "1000"}},
-        {"settings": {**DEFAULTS, "bias_correction": 1}},
+        {"settings": {**DEFAULTS, "sealed_only": 1}},
         {"settings": {key: value for key, value in DEFAULTS.items() if key != "base"}},
         {"reason": " "},
         {"reason": "nul \x00"},
@@ -152,7 +150,7 @@ def test_what_is_no_policy(change: dict[str, Any]) -> None:
 
 
 def test_what_is_no_policy_changes_nothing(ask: Ask, assert_problem: Ask) -> None:
-    body = {"settings": {**DEFAULTS, "prior_sd": None}, "reason": "a test"}
+    body = {"settings": {**DEFAULTS, "prior_sd": 1.0}, "reason": "a test"}
     assert_problem(ask("PUT", "/policy", json=body), 422, "invalid")
     assert ask("GET", "/policy").json()["version"] == 1
 
@@ -184,15 +182,26 @@ def test_a_removed_setting_and_a_removed_rule_are_refused(ask: Ask, assert_probl
     assert {error["pointer"] for error in errors} == {"/settings/flag_rule", "/settings/flag_probability"}
 
 
+def test_settings_of_the_release_before_are_refused_by_name(ask: Ask, assert_problem: Ask) -> None:
+    settings = {**DEFAULTS, "ability_cap": 1.75, "bias_correction": True}
+    errors = assert_problem(ask("PUT", "/policy", json={"settings": settings, "reason": "a test"}), 422, "invalid")[
+        "errors"
+    ]
+    assert {error["pointer"]: error["detail"] for error in errors} == {
+        f"/settings/{name}": detail for name, detail in REMOVED.items()
+    }
+
+
 def test_a_policy_of_an_earlier_version_s_rules_can_be_read_and_replaced(
     ask: Ask, crowd: list[str], refit: Ask, database: Database
 ) -> None:
     refit()
     tests = [*DEFAULTS["evidence_tests"], "group"]  # a test that no longer exists
-    stored = {**DEFAULTS, "evidence_tests": tests, "flag_rule": "threshold", "ability_cap": 1.01}
+    stored = {**DEFAULTS, "evidence_tests": tests, "flag_rule": "threshold", "prior_sd": 1.0}
+    removed = {"ability_cap": 1.75, "bias_correction": True}
     del stored["max_tag_boards"]  # which it did not have
     with database.begin() as conn:
-        conn.execute(insert(policies).values(settings=stored, reason="long ago", created_by="somebody"))
+        conn.execute(insert(policies).values(settings=stored | removed, reason="long ago", created_by="somebody"))
     assert ask("GET", "/policy").json()["settings"] == {
         **stored, "max_tag_boards": DEFAULTS["max_tag_boards"], "evidence_tests": DEFAULTS["evidence_tests"],
     }  # fmt: skip
@@ -214,7 +223,7 @@ def test_a_policy_with_a_test_that_no_longer_exists_is_in_force_without_it(
         assert refit()["state"] == "done"
 
 
-@pytest.mark.parametrize("bounds", [{}, {"ability_cap": 1.01}])
+@pytest.mark.parametrize("bounds", [{}, {"prior_sd": 1.0}])
 def test_a_policy_with_a_rule_that_no_longer_exists_is_read_with_the_default(
     ask: Ask, database: Database, bounds: dict[str, float]
 ) -> None:

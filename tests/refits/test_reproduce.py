@@ -160,6 +160,23 @@ def test_a_removed_setting_that_had_no_effect(database: Database, stored_crowd: 
     assert reproduce(database, "1").reproduced
 
 
+@pytest.mark.parametrize("prior_sd", [1.0, "estimated"])
+def test_settings_of_the_method_before_are_left_out(
+    database: Database, stored_crowd: None, run_refit: DoRefit, prior_sd: object
+) -> None:
+    """The votes are compared, and the version that made the snapshot by another method is named."""
+    run_refit()
+    settings = {"ability_cap": 1.75, "bias_correction": True, "prior_sd": prior_sd}
+    with database.begin() as conn:
+        recorded = {
+            "settings": snapshots.c.settings.concat(settings),
+            "diagnostics": snapshots.c.diagnostics.concat({"method_version": METHOD - 1, "published_cap": 1.7}),
+        }
+        conn.execute(update(snapshots).values(recorded | {"code_version": "0.2.0"}))
+    made = reproduce(database, "1")
+    assert (made.code_version, made.same_votes, made.same_method, made.explained) == ("0.2.0", True, False, True)
+
+
 @pytest.mark.parametrize(
     ("settings", "named"),
     [

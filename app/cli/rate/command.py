@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 Format = Literal["table", "json", "csv", "parquet", "xlsx"]
 
 DEFAULTS = LoopSettings()
-PLAIN = replace(DEFAULTS, prior_sd=None, ability_cap=None, influence_limit=None)
+PLAIN = replace(DEFAULTS, prior_sd=None, influence_limit=None)
 MAX_SHUFFLES = 1_000_000
 
 
@@ -66,12 +66,10 @@ def rate(
     flag_rule: Annotated[FlagRule, of_fit("flag_rule")] = DEFAULTS.flag_rule,
     exclude: Annotated[bool, of_fit("exclude", "--exclude")] = DEFAULTS.exclude,
     plain: Annotated[
-        bool, typer.Option("--plain", help="The am-ELO paper's own estimator: no prior, no cap, no limit of influence.")
+        bool, typer.Option("--plain", help="The am-ELO paper's own estimator: no prior, no limit of influence.")
     ] = False,
     prior_sd: Annotated[str | None, of_fit("prior_sd", none="--plain", metavar="NUMBER|estimated")] = None,
-    ability_cap: Annotated[float | None, of_fit("ability_cap", none="inf")] = None,
     influence_limit: Annotated[float | None, of_fit("influence_limit", none="inf")] = None,
-    bias_correction: Annotated[bool, of_fit("bias_correction")] = DEFAULTS.bias_correction,
     interval: Annotated[
         Interval,
         typer.Option(help=f"{DEFINITIONS['interval'].text} profile: of the likelihood, for m-elo and --plain; slow."),
@@ -141,7 +139,7 @@ def rate(
 
     The votes of several files count together.
     """
-    robustness = {"prior_sd": prior_sd, "ability_cap": ability_cap, "influence_limit": influence_limit}
+    robustness = {"prior_sd": prior_sd, "influence_limit": influence_limit}
     loop = replace(
         _robust({name: value for name, value in robustness.items() if value is not None}, plain=plain),
         method="m-elo" if method == "m-elo" else "am-elo",
@@ -149,7 +147,6 @@ def rate(
         min_ability=min_ability,
         flag_rule=flag_rule,
         exclude=exclude,
-        bias_correction=bias_correction,
         interval=interval,
         confidence=confidence,
         base=base,
@@ -217,22 +214,21 @@ def rate(
 
 
 def _robust(given: dict[str, Any], *, plain: bool) -> LoopSettings:
-    """Return the settings with the prior, the cap and the limit of influence that are given; --plain has none of them.
+    """Return the settings with the prior and the limit of influence that are given; --plain has neither.
 
     Raises BadInputError: the prior's spread is neither a number nor "estimated"; or --plain, and one of them is given.
     """
     if plain and given:
         options = " and ".join(f"--{name.replace('_', '-')}" for name in given)
-        raise BadInputError(f"--plain means no prior, no cap and no limit of influence: leave out {options}")
+        raise BadInputError(f"--plain means no prior and no limit of influence: leave out {options}")
     sd = given.get("prior_sd", "estimated")
     if sd != "estimated":
         try:
             given["prior_sd"] = float(sd)
         except ValueError:
             raise BadInputError(f"--prior-sd must be a number or 'estimated', is {sd!r}") from None
-    for name in ("ability_cap", "influence_limit"):
-        if given.get(name) == math.inf:
-            given[name] = None
+    if given.get("influence_limit") == math.inf:
+        given["influence_limit"] = None
     return replace(PLAIN if plain else DEFAULTS, **given)
 
 

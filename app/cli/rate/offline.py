@@ -219,9 +219,7 @@ def _by_order(
             "min_ability",
             "flag_rule",
             "prior_sd",
-            "ability_cap",
             "influence_limit",
-            "bias_correction",
             "interval",
             "confidence",
         )

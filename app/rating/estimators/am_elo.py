@@ -51,9 +51,7 @@ class AmElo(JointEstimator):
     """
 
     prior_sd: float | Literal["estimated"] | None = LoopSettings.prior_sd
-    ability_cap: float | None = LoopSettings.ability_cap
     influence_limit: float | None = LoopSettings.influence_limit
-    bias_correction: bool = LoopSettings.bias_correction
     min_votes: float = LoopSettings.min_votes
     min_ability: float = LoopSettings.min_ability
     flag_rule: FlagRule = LoopSettings.flag_rule

@@ -16,7 +16,7 @@ from app.rating.errors import (
 )
 from app.rating.fit.am_elo import APART, AS_GOOD, FEW, find_maximum
 from app.rating.fit.arrow import Observed, observe
-from app.rating.fit.bias import correct_bias, find_own
+from app.rating.fit.bias import find_own
 from app.rating.fit.likelihood import Curvature, Likelihood
 from app.rating.fit.m_elo import fit_m_elo, fit_m_elo_unchecked
 from app.rating.fit.prior_spread import ASSUMED, estimate_prior
@@ -109,9 +109,9 @@ def _fit_from(
         if settings.influence_limit is not None:
             weighted = weigh_votes(cells, weigh_abilities(theta), settings.influence_limit)
     counted = cells if weighted is None else weighted.cells
-    fit, point = find_maximum(counted, component, prior_sd=sd, ability_cap=settings.ability_cap, start=start)
+    fit, point = find_maximum(counted, component, prior_sd=sd, ability_cap=None, start=start)
     fit = replace(fit, weighted=weighted, prior_sd=sd, prior=prior)
-    return publish(fit, point, cells, component, settings)
+    return publish(fit, point, cells, component)
 
 
 def _leave_saddle(saddle: SaddlePointError, cells: Cells, component: Indices, settings: LoopSettings) -> Solution:
@@ -145,16 +145,11 @@ def _log_prior(fit: FitResult) -> float:
     return 0.0 if sd is None else -float(np.sum((theta - 1.0) ** 2)) / (2.0 * sd**2) - len(theta) * math.log(sd)
 
 
-def publish(
-    fit: FitResult, point: Curvature | None, votes: Cells, component: Indices, settings: LoopSettings
-) -> Solution:
+def publish(fit: FitResult, point: Curvature | None, votes: Cells, component: Indices) -> Solution:
     """Add what is published of a fit; `votes` are the fit's cells without their weights, `point` its derivatives."""
     if fit.prior_sd is None:  # the paper's estimator has no correction
         return Solution(fit)
     observed = observe(fit.counted(votes), fit, component, prior_sd=fit.prior_sd, point=point)
-    if settings.bias_correction:
-        corrected = correct_bias(fit, observed, votes, prior_sd=fit.prior_sd, ability_cap=settings.ability_cap)
-        return Solution(corrected, observed)
     own = find_own(fit.counted(votes), fit.R, prior_sd=fit.prior_sd, bias_correction=False, start=fit.theta)
     return Solution(replace(fit, own=own), observed)
 

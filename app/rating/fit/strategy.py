@@ -201,7 +201,7 @@ def fit_groups_apart(cells: Cells, component: Indices, settings: LoopSettings) -
     Votes of undecided groups have the weight 1.
     """
     scale, sd = find_scale(cells), _assumed_sd(settings)
-    alone = replace(settings, prior_sd=sd, bias_correction=False)
+    alone = replace(settings, prior_sd=sd)
     R, theta = np.zeros(cells.n_models), np.ones(cells.n_annotators)
     at_cap, undecided = np.zeros((2, cells.n_annotators), dtype=bool)
     log_likelihood, iterations = 0.0, 0
@@ -224,4 +224,4 @@ def fit_groups_apart(cells: Cells, component: Indices, settings: LoopSettings) -
     prior = DEFAULT if settings.prior_sd == "estimated" else None
     weighted = scale_votes(cells, weight, by_ability)
     whole = FitResult(R, theta, at_cap, log_likelihood, iterations, undecided, sd, prior, weighted)
-    return publish(whole, None, cells, component, settings)
+    return publish(whole, None, cells, component)

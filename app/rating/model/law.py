@@ -8,12 +8,12 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr
 
 from app.rating.arrays import Floats
+from app.rating.settings import LEAST_SPREAD, MOST_SPREAD
 from app.rating.sums import Sums
 
 TYPES = ("honest", "coin", "contrary", "follower")
 ASSUMED = np.array([20.0, 0.3, 0.15, 0.1])  # annotators of each type that count before any vote is seen
 ASSUMED_SPREAD, SPREAD_VOTERS = 0.3, 4.0  # spread of honest abilities before, and how many annotators it counts as
-LEAST_SPREAD, MOST_SPREAD = 0.05, 0.6  # a wider law would take coins for honest annotators
 CYCLES, SETTLED = 40, 1e-7  # steps of the search for the law, and the change of a logarithm that ends it
 TINY = 1e-300
 LONGEST = 64.0  # factor by which a step is extrapolated at most

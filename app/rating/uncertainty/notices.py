@@ -9,7 +9,6 @@ from app.rating.fit.prior_spread import MOST
 from app.rating.fit.rows import CellRows, count_following
 from app.rating.uncertainty.results import Estimate, RatingNotice
 
-CAP_RANGE = (1.25, 2.5)  # around 1.5 to 2, where the cap limits attackers at no cost to honest annotators
 ZERO = 1e-9  # an ability nearer to 0 than this is 0 but for rounding
 PAIR = 2
 FEWEST = 5  # annotators, of all votes or of a model, from which the spread between them is known fairly well
@@ -21,13 +20,6 @@ Found = Iterator[tuple[str, str]]
 def find_notices(rating: Estimate) -> tuple[RatingNotice, ...]:
     """Find everything unusual about the counted votes and their fit."""
     found = [*_of_votes(rating), *_of_intervals(rating), *_of_fit(rating)]
-    published_cap = rating.published_cap
-    if published_cap is not None and not CAP_RANGE[0] <= published_cap <= CAP_RANGE[1]:
-        detail = (
-            f"the ability cap is {published_cap:.2f} times the mean ability, outside {CAP_RANGE[0]} to "
-            f"{CAP_RANGE[1]}: a few annotators set the scale"
-        )
-        found.append(("cap-out-of-range", detail))
     return tuple(RatingNotice(code, detail) for code, detail in found)
 
 
@@ -90,7 +82,7 @@ def _of_fit(rating: Estimate) -> Found:
         yield "opposed-camps", detail
     follow, oppose = _unanimous(rating)
     if follow:
-        detail = f"{counted(follow, 'annotator')} never voted against the ranking: the prior or cap sets the ability"
+        detail = f"{counted(follow, 'annotator')} never voted against the ranking: the prior sets the ability"
         yield "always-right", detail
     if oppose:
         detail = f"{counted(oppose, 'annotator')} always voted against the ranking: the prior sets the ability"
@@ -103,6 +95,8 @@ def _of_fit(rating: Estimate) -> Found:
             "them count alike, with ability 1"
         )
         yield "undecided-abilities", detail
+    if rating.marginal is not None:
+        return  # a spread that is assumed counts as few annotators: no prior has to be narrowed
     asked, sd, prior = rating.settings.prior_sd, rating.fit.prior_sd, rating.fit.prior
     if asked is not None and sd is not None and (prior is None if asked == "estimated" else sd < asked):
         wide = "the estimated sd" if asked == "estimated" else f"sd {asked:g}"

@@ -141,7 +141,7 @@ class Diagnostics:
     components : connected components of the comparison graph of the counted votes
     interval : the kind of interval that was made
     median_ability : the mean ability in the solver's units, by which published abilities are divided (1 for m-elo)
-    published_cap : ability_cap / median_ability, None without a cap
+    published_cap : None; snapshots of earlier versions have a cap on abilities here
     prior_sd : of the prior in force, in the solver's units; None without a prior
     ability_spread, ability_spread_se : estimated spread of abilities, and its standard error; None where prior_sd was
         given, or the votes do not determine it
@@ -225,12 +225,6 @@ class Estimate:
     def mean_ability(self) -> float:
         """The unit of most annotators, by which published abilities are divided; 1 for m-ELO."""
         return self.published_unit.of_most
-
-    @property
-    def published_cap(self) -> float | None:
-        """The cap in units of the mean ability, None without a cap."""
-        cap = None if self.marginal is not None else self.settings.ability_cap
-        return cap / self.mean_ability if cap is not None and self.has_abilities else None
 
     @property
     def optimum(self) -> Start:

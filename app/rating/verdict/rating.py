@@ -77,7 +77,7 @@ def _diagnose(found: Estimate, excluded_share: float) -> Diagnostics:
         components=found.components.number,
         interval="none" if found.covariance is None else found.covariance.kind,
         median_ability=mean,
-        published_cap=found.published_cap,
+        published_cap=None,
         prior_sd=fit.prior_sd,
         ability_spread=fit.prior_sd if found.marginal else None if estimated is None else estimated.spread / mean,
         ability_spread_se=None if estimated is None else estimated.se / mean,

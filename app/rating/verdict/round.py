@@ -258,8 +258,7 @@ class _Round:
         prior_sd = ASSUMED if settings.prior_sd == "estimated" else found.fit.prior_sd
         theta, se = shadow_abilities(
             cells.where(scored & ~self.left[cells.annotator]), np.nan_to_num(found.scores()),
-            prior_sd=prior_sd, ability_cap=settings.ability_cap,
-            bias_correction=settings.bias_correction and settings.prior_sd is not None,
+            prior_sd=prior_sd, ability_cap=None,
         )  # fmt: skip
         return theta / found.mean_ability, se / found.mean_ability
 

@@ -20,6 +20,8 @@ from app.rating.votes.compact import Compact, compact
 from app.rating.votes.features import Features, featured_cells, refuse_constant, single_cells
 from app.rating.votes.indexed import IndexedVotes
 
+ABILITY_CAP = 1.75  # of the fit with leans, in units of the typical ability
+
 
 class StyleRow(TypedDict):
     """What one standard deviation of a feature is worth to the crowd, in Elo points; of the side, being on the left.
@@ -125,11 +127,10 @@ def control_style(rating: Rating, votes: IndexedVotes, features: Features) -> St
     weighted, plain = featured_cells(votes, features, small, rating.fit.weights(small.cells))
     refuse_constant(plain, features.names)
     component = rating.components.label[small.models]
-    cap, bias_correction = rating.settings.ability_cap, rating.settings.bias_correction
-    found = fit_style(weighted, plain, rating.fit, component, cap=cap, bias_correction=bias_correction)
+    found = fit_style(weighted, plain, rating.fit, component, cap=ABILITY_CAP, bias_correction=True)
     leaning, outside = [(found, small.annotators)], _votes_outside(votes, features, small)
     if len(outside.annotators):
-        shadows = shadow_style(found, outside.cells, cap=cap, bias_correction=bias_correction)
+        shadows = shadow_style(found, outside.cells, cap=ABILITY_CAP, bias_correction=True)
         leaning.append((shadows, outside.annotators))
     unit = mean_unit(found.fit, find_scale(weighted), rating.published_unit.weight > 0.0)
     spread = None

@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description 48136a0da6996b73: make docs.
+# Written by clients/python/generate.py from the OpenAPI description 89bf2df06160e2e5: make docs.
 
 from __future__ import annotations
 
@@ -310,14 +310,10 @@ class Policy(BaseModel):
         float,
         Field(description="ε: annotators at or below this ability are flagged or excluded; 1 is the mean."),
     ] = 0.2
-    ability_cap: Annotated[
-        float | None,
-        Field(description="Upper bound on an ability, in units of the typical one; needs a prior. null: no cap."),
-    ] = 1.75
     prior_sd: Annotated[
         float | Literal["estimated"] | None,
         Field(
-            description="Standard deviation of the abilities' prior around 1. estimated: from the votes. null: no prior, which is the paper's estimator and has no cap."
+            description="Spread of honest annotators' abilities around 1. estimated: from the votes. A number is the spread that is assumed before any vote is seen, and counts as much as four annotators would. null: the paper's own estimator, which assumes no spread and limits no influence."
         ),
     ] = "estimated"
     influence_limit: Annotated[
@@ -326,12 +322,6 @@ class Policy(BaseModel):
             description="Votes of an annotator on a model that count in full, as a multiple of those of the model's mean judge, and five more. Further votes weigh less, and so do those of able annotators. null: no limit."
         ),
     ] = 1.25
-    bias_correction: Annotated[
-        bool,
-        Field(
-            description="Whether scores and abilities are corrected for the first-order bias that few votes an annotator cause."
-        ),
-    ] = True
     flag_rule: Annotated[
         Literal["threshold", "evidence"],
         Field(

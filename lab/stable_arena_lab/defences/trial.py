@@ -12,7 +12,7 @@ from stable_arena_lab.defences.review_trial import RULES, ReviewTrial
 NO_ATTACK = "none"
 EVERYONE = LoopSettings(min_votes=0, flag_rule="threshold", interval="none", influence_limit=None)
 ESTIMATORS: dict[str, LoopSettings] = {
-    "am-elo plain": replace(EVERYONE, prior_sd=None, ability_cap=None),
+    "am-elo plain": replace(EVERYONE, prior_sd=None),
     "unweighed": EVERYONE,
     **BOARDS,
 }

@@ -61,12 +61,12 @@ def test_the_json_document(rate_json: Any, vote_file: Path) -> None:
 
 
 def test_the_settings_are_echoed(rate_json: Any, vote_file: Path) -> None:
-    settings = rate_json(vote_file, "--min-votes", 10, "--prior-sd", 0.5, "--ability-cap", 2, "--seed", 7)["settings"]
+    settings = rate_json(vote_file, "--min-votes", 10, "--prior-sd", 0.5, "--seed", 7)["settings"]
     assert settings == {
-        "method": "am-elo", "min_votes": 10, "min_ability": 0.2, "exclude": False, "prior_sd": 0.5, "ability_cap": 2.0,
+        "method": "am-elo", "min_votes": 10, "min_ability": 0.2, "exclude": False, "prior_sd": 0.5,
         "flag_rule": "evidence", "release_margin": 0.0, "evidence_ratio": 100.0,
         "evidence_tests": ["coin", "equal", "follower", "favour", "against", "side"],
-        "influence_limit": 1.25, "bias_correction": True,
+        "influence_limit": 1.25,
         "interval": "clustered", "confidence": 0.95, "base": 1000.0, "anchor": None,
         "min_model_votes": 0, "min_model_annotators": 0, "max_interval_width": None,
         "shuffles": 1000, "seed": 7, "inverse_propensity": False,
@@ -74,13 +74,11 @@ def test_the_settings_are_echoed(rate_json: Any, vote_file: Path) -> None:
     }  # fmt: skip
 
 
-def test_the_prior_can_be_estimated_and_the_correction_left_out(rate_json: Any, vote_file: Path) -> None:
+def test_the_spread_of_abilities_is_estimated_from_the_one_that_is_assumed(rate_json: Any, vote_file: Path) -> None:
     estimated = rate_json(vote_file, "--prior-sd", "estimated")
     assert estimated["settings"]["prior_sd"] == "estimated"
-    assert 0 < estimated["diagnostics"]["prior_sd"] < 5
-    left = rate_json(vote_file, "--no-bias-correction")
-    assert left["settings"]["bias_correction"] is False
-    assert left["models"][0]["score"] != rate_json(vote_file)["models"][0]["score"]
+    spreads = [rate_json(vote_file, "--prior-sd", sd)["diagnostics"]["ability_spread"] for sd in (0.05, 0.6)]
+    assert 0.05 <= spreads[0] < estimated["diagnostics"]["ability_spread"] < spreads[1] <= 0.6
 
 
 def test_the_limit_of_influence_can_be_changed_and_left_out(rate_json: Any, run_cli: RunCli, vote_file: Path) -> None:
@@ -168,12 +166,12 @@ def test_profile_intervals_are_near_the_usual_ones(rate_json: Any, vote_file: Pa
             assert [one["lower"], one["upper"]] == pytest.approx([other["lower"], other["upper"]], abs=2.0)
 
 
-def test_plain_is_no_prior_and_no_cap(rate_json: Any, vote_file: Path) -> None:
+def test_plain_is_no_prior_and_no_limit(rate_json: Any, vote_file: Path) -> None:
     plain = rate_json(vote_file, "--plain")
-    assert (plain["settings"]["prior_sd"], plain["settings"]["ability_cap"]) == (None, None)
-    uncapped = rate_json(vote_file, "--ability-cap", "inf", "--influence-limit", "inf")
-    assert (uncapped["settings"]["prior_sd"], uncapped["settings"]["ability_cap"]) == ("estimated", None)
-    assert plain["diagnostics"]["log_likelihood"] >= uncapped["diagnostics"]["log_likelihood"]
+    assert (plain["settings"]["prior_sd"], plain["settings"]["influence_limit"]) == (None, None)
+    unlimited = rate_json(vote_file, "--influence-limit", "inf")
+    assert (unlimited["settings"]["prior_sd"], unlimited["settings"]["influence_limit"]) == ("estimated", None)
+    assert plain["diagnostics"]["log_likelihood"] >= unlimited["diagnostics"]["log_likelihood"]
 
 
 def test_base_and_anchor(rate_json: Any, vote_file: Path) -> None:

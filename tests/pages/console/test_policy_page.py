@@ -42,7 +42,7 @@ def test_every_setting_stands_in_the_form_and_none_changes_by_itself(sign_in: Si
 
 
 def test_what_is_no_number_is_named_beside_its_field(sign_in: SignIn) -> None:
-    admin, names = sign_in("admin"), ("min_votes", "min_ability", "ability_cap")
+    admin, names = sign_in("admin"), ("min_votes", "min_ability", "influence_limit")
     for given, name in zip(
         ["[1]", "[" * 5000, "1" + "0" * 400, "1e400", "nan", "true", "{}", '"5"', "[1]"], cycle(names), strict=False
     ):
@@ -55,8 +55,8 @@ def test_what_is_no_number_is_named_beside_its_field(sign_in: SignIn) -> None:
 
 def test_changes_are_shown_before_they_are_put_in_force_and_taken_back(sign_in: SignIn, ask: Ask) -> None:
     admin = sign_in("admin")
-    changes = check(admin, min_votes="20", ability_cap="", on_low_ability="exclude", evidence_tests="coin")
-    assert changes.texts(".//tbody/tr/th") == ["min votes", "ability cap", "evidence tests", "on low ability"]
+    changes = check(admin, min_votes="20", influence_limit="", on_low_ability="exclude", evidence_tests="coin")
+    assert changes.texts(".//tbody/tr/th") == ["min votes", "influence limit", "evidence tests", "on low ability"]
     assert ("50", "20") in zip(changes.texts(".//td/del"), changes.texts(".//td/ins"), strict=True)
     assert ask("GET", "/policy").json()["version"] == 1, "nothing is saved yet"
 
@@ -64,7 +64,7 @@ def test_changes_are_shown_before_they_are_put_in_force_and_taken_back(sign_in: 
     after = admin.page(saved.headers["location"])
     policy = ask("GET", "/policy").json()
     assert (policy["version"], policy["reason"], policy["created_by"]) == (2, "fewer votes are enough", "admin key")
-    assert policy["settings"]["ability_cap"] is None
+    assert policy["settings"]["influence_limit"] is None
     assert policy["settings"]["evidence_tests"] == ["coin"]
     assert admin.submit(changes, "/console/policy", reason="again").status_code == 409, "it is based on version 1"
 
@@ -83,7 +83,7 @@ def test_changes_are_shown_before_they_are_put_in_force_and_taken_back(sign_in: 
         ("min_votes", "-1", "must be greater than or equal to 0"),
         ("min_votes", "many", "must be a valid integer"),
         ("flag_rule", "luck", "must be 'threshold' or 'evidence'"),
-        ("prior_sd", "", "an ability_cap needs a prior_sd"),
+        ("prior_sd", "0.7", "must be less than or equal to 0.6"),
         ("base", "NaN", "must be a finite number"),
     ],
 )

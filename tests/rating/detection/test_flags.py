@@ -83,7 +83,7 @@ def test_a_noisy_point_below_the_threshold_is_not_enough(cells_of: MakeCells) ->
     low, likely = 0, 0
     for seed in range(8):
         world = cells_of(simulate_votes(seed, roles={"honest": 60}, votes_each=51, score_sd=70.0))
-        wide = LoopSettings(prior_sd=1.0)
+        wide = LoopSettings(prior_sd=0.6)
         low += int((run_round(world, replace(wide, flag_rule="threshold")).annotators.standing == "flagged").sum())
         likely += int((run_round(world, wide).annotators.standing == "flagged").sum())
     assert low >= 8

@@ -80,9 +80,9 @@ def test_a_result_before_fit_is_an_error(kind: type[Any]) -> None:
         (AmElo(min_votes=-1), "min_votes must be at least 0"),
         (AmElo(min_votes="50"), "min_votes must be a number"),
         (AmElo(confidence=None), "confidence must be a finite number"),
-        (AmElo(ability_cap="1.75"), "ability_cap must be a finite number"),
-        (AmElo(prior_sd=-1), "prior_sd must be more than 0"),
-        (AmElo(prior_sd=None), "ability_cap needs prior_sd"),
+        (AmElo(influence_limit="1.25"), "influence_limit must be a finite number"),
+        (AmElo(prior_sd=-1), "prior_sd must be at least 0.05"),
+        (AmElo(prior_sd=1), "prior_sd must be at most 0.6"),
         (AmElo(flag_rule="vibes"), "flag_rule 'vibes' is unknown; known are"),
         (BradleyTerry(confidence=95), "confidence must be less than 1"),
         (BradleyTerry(anchor=("Model 0", 1000)), "there is no model 'Model 0' in the votes; is it 'model 0'?"),
@@ -131,16 +131,16 @@ def test_without_annotators_none_is_blamed(votes: pl.DataFrame, recwarn: pytest.
 def test_annotators_without_a_finite_ability_are_named(votes: pl.DataFrame) -> None:
     sure = pl.DataFrame({"annotator": "sure", "model_a": "model 0", "model_b": "model 5", "winner": ["model_a"] * 60})
     with pytest.raises(NoFiniteMaximumError) as error:
-        AmElo(prior_sd=None, ability_cap=None).fit(pl.concat([votes, sure.select(votes.columns)]))
+        AmElo(prior_sd=None).fit(pl.concat([votes, sure.select(votes.columns)]))
     assert error.value.__notes__ == ["annotators: sure"]
 
 
 @pytest.mark.filterwarnings("ignore::app.rating.errors.RatingWarning")
 def test_a_fitted_estimator_shows_its_leaderboard(votes: pl.DataFrame) -> None:
-    text = repr(AmElo(prior_sd=1.0).fit(votes))
-    assert text.startswith("AmElo(prior_sd=1.0)\n3,240 of 3,240 votes count, 6 models, 3 annotators flagged\n")
+    text = repr(AmElo(prior_sd=0.5).fit(votes))
+    assert text.startswith("AmElo(prior_sd=0.5)\n3,240 of 3,240 votes count, 6 models, 3 annotators flagged\n")
     assert text.count("┆ model ") == 7  # the heading and 6 models
-    score = AmElo(prior_sd=1.0).fit(votes).leaderboard["score"][0]
+    score = AmElo(prior_sd=0.5).fit(votes).leaderboard["score"][0]
     assert f" {score:.1f} " in text
     assert f" {score} " not in text
     assert "\n3,240 of 3,240 votes count, 6 models\n" in repr(Elo(shuffles=2).fit(votes))

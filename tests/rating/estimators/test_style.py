@@ -107,7 +107,7 @@ def test_a_fit_without_features_has_no_style(votes: pl.DataFrame) -> None:
 @pytest.mark.parametrize(
     ("given", "name"),
     [
-        ({"prior_sd": None, "ability_cap": None, "influence_limit": None}, "features"),
+        ({"prior_sd": None, "influence_limit": None}, "features"),
         ({"interval": "sandwich"}, "interval"),
     ],
 )

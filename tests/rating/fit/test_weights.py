@@ -105,7 +105,7 @@ def test_an_annotator_with_many_votes_on_a_model_moves_it_less() -> None:
 def test_maximum_likelihood_and_m_elo_have_no_limit() -> None:
     cells = draw_arena(0, "none", Setup(n_annotators=30, votes_each=300)).votes.cells()
     for settings in (
-        replace(SETTINGS, prior_sd=None, ability_cap=None),
+        replace(SETTINGS, prior_sd=None),
         replace(SETTINGS, method="m-elo"),
         replace(SETTINGS, influence_limit=None),
     ):

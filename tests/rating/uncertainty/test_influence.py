@@ -21,8 +21,7 @@ QUIET = LoopSettings(min_votes=0, interval="none")
 METHODS = {
     "robust": QUIET,
     "votes alike": replace(QUIET, influence_limit=None),
-    "uncorrected": replace(QUIET, bias_correction=False),
-    "plain": LoopSettings(min_votes=0, interval="none", prior_sd=None, ability_cap=None),
+    "plain": LoopSettings(min_votes=0, interval="none", prior_sd=None),
     "m-elo": LoopSettings(min_votes=0, interval="none", method="m-elo"),
 }
 

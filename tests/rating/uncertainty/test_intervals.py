@@ -18,7 +18,7 @@ from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate
 
 MakeCells = Callable[[SimulatedVotes], Cells]
-PLAIN: Any = {"prior_sd": None, "ability_cap": None}
+PLAIN: Any = {"prior_sd": None}
 
 
 def unit_of(fit: FitResult) -> Unit:
@@ -174,7 +174,7 @@ def test_a_maximum_on_the_solvers_constraint_alone_has_wide_intervals() -> None:
     rows = [(k, int(a), int(b), "<=>".index(sign) / 2) for k, said in votes.items() for a, sign, b in said.split()]
     columns = (np.array(column) for column in zip(*rows, strict=True))
     rating = estimate(
-        aggregate(*columns, n_annotators=4, n_models=5), LoopSettings(min_votes=0, influence_limit=None, prior_sd=1.0)
+        aggregate(*columns, n_annotators=4, n_models=5), LoopSettings(min_votes=0, influence_limit=None, prior_sd=0.5)
     )
     assert rating.models.identified.all()
     assert np.isfinite(rating.models.se).all()

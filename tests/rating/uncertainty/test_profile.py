@@ -22,7 +22,7 @@ from app.rating.votes.cells import Cells, aggregate
 from tests.fixtures.errors import having, naming
 
 M_ELO = LoopSettings(method="m-elo", min_votes=0, interval="profile")
-PLAIN = LoopSettings(prior_sd=None, ability_cap=None, min_votes=0, flag_rule="threshold", interval="profile")
+PLAIN = LoopSettings(prior_sd=None, min_votes=0, flag_rule="threshold", interval="profile")
 
 
 def cells_of(votes: SimulatedVotes) -> Cells:
@@ -94,7 +94,7 @@ def test_few_votes_have_uneven_intervals_that_an_anchor_shifts() -> None:
 
 
 def test_what_has_no_profile_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    for prior_sd in (1.0, "estimated"):
+    for prior_sd in (0.5, "estimated"):
         with pytest.raises(SettingError, check=naming("interval")):
             check_settings(replace(PLAIN, prior_sd=prior_sd))
     with pytest.raises(ValidationError):
@@ -121,5 +121,5 @@ def test_an_ability_that_may_grow_without_end_leaves_no_interval() -> None:
     """It carries the unit, while the other annotators' scores draw together, and the likelihood hardly falls."""
     cells = cells_of(simulate_votes(23, n_models=10, roles={"honest": 20}, votes_each=60, tie_share=0.0))
     with pytest.raises(NotConvergedError, match="has no end"):
-        run_round(cells, replace(PLAIN, min_ability=-9.0, bias_correction=False))
+        run_round(cells, replace(PLAIN, min_ability=-9.0))
     assert np.isfinite(run_round(cells, M_ELO).models.upper).all()

@@ -35,7 +35,7 @@ UNIFORM = votes(dict.fromkeys(WINS, 16))
 CHOSEN = votes({("a", "b"): 32, ("b", "c"): 8, ("a", "c"): 8})
 
 
-@pytest.mark.parametrize("estimator", [BradleyTerry(), AmElo(min_votes=0, flag_rule="threshold", prior_sd=1.0)])
+@pytest.mark.parametrize("estimator", [BradleyTerry(), AmElo(min_votes=0, flag_rule="threshold")])
 def test_the_scores_are_those_of_uniform_pairs(estimator: BradleyTerry | AmElo) -> None:
     uniform, chosen, weighted = (
         fit.leaderboard.sort("model")
@@ -51,9 +51,7 @@ def test_the_scores_are_those_of_uniform_pairs(estimator: BradleyTerry | AmElo) 
 
 
 def test_where_pairs_are_uniform_nothing_changes() -> None:
-    plain, weighted = (
-        AmElo(min_votes=0, prior_sd=1.0, inverse_propensity=it).fit(UNIFORM).leaderboard for it in (False, True)
-    )
+    plain, weighted = (AmElo(min_votes=0, inverse_propensity=it).fit(UNIFORM).leaderboard for it in (False, True))
     for column in ("score", "lower", "upper"):
         np.testing.assert_allclose(weighted[column], plain[column], atol=1e-6)
 

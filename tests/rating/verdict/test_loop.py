@@ -105,7 +105,7 @@ def test_kept_always_and_never(cells: Cells) -> None:
 def test_two_camps_of_equal_size_have_no_common_ranking(cells_of: MakeCells) -> None:
     split = cells_of(simulate_votes(7, n_models=8, roles={"honest": 12, "flip": 12}))
     with pytest.raises(NoCommonRankingError, match="no common ranking"):
-        run_round(split, LoopSettings(prior_sd=None, ability_cap=None))
+        run_round(split, LoopSettings(prior_sd=None))
 
 
 def test_a_ring_that_floods_one_models_battles_is_found_and_gains_nothing() -> None:
@@ -131,17 +131,17 @@ def test_excluding_everyone_is_an_error(cells: Cells) -> None:
 
 
 def test_ability_1_is_the_mean_of_those_who_are_not_flagged_and_components_mean_base(cells: Cells) -> None:
-    plain = LoopSettings(prior_sd=None, ability_cap=None)
+    plain = LoopSettings(prior_sd=None)
     assert run_round(cells, plain).annotators.ability[HONEST].mean() == pytest.approx(1.0)
     rating = run_round(cells, LoopSettings(base=1500.0))
     # the prior draws every ability to 1 before; the unit allows for it
     assert rating.annotators.ability[HONEST].mean() == pytest.approx(1.0, abs=0.02)
     assert rating.models.score.mean() == pytest.approx(1500.0)
-    assert rating.diagnostics.published_cap == pytest.approx(1.75 / rating.diagnostics.median_ability)
+    assert (rating.diagnostics.median_ability, rating.diagnostics.published_cap) == (1.0, None)
 
 
 def test_flagged_annotators_change_the_unit_no_more_than_excluded_ones(cells: Cells) -> None:
-    flagged, excluded = (run_round(cells, LoopSettings(prior_sd=1.0, exclude=it)) for it in (False, True))
+    flagged, excluded = (run_round(cells, LoopSettings(exclude=it)) for it in (False, True))
     apart = flagged.models.score - excluded.models.score
     assert np.all(np.abs(apart) < 0.25 * excluded.models.se)
     np.testing.assert_allclose(np.ptp(flagged.models.score), np.ptp(excluded.models.score), rtol=0.01)
@@ -150,7 +150,7 @@ def test_flagged_annotators_change_the_unit_no_more_than_excluded_ones(cells: Ce
 
 def test_annotators_kept_by_decision_count_in_the_unit(cells: Cells) -> None:
     always = np.arange(28) >= 25
-    kept = run_round(cells, LoopSettings(prior_sd=None, ability_cap=None), keep_always=always)
+    kept = run_round(cells, LoopSettings(prior_sd=None), keep_always=always)
     assert kept.annotators.ability.mean() == pytest.approx(1.0)
 
 
@@ -211,7 +211,7 @@ def garbled(good: Start) -> dict[str, Start]:
 
 
 @pytest.mark.parametrize("method", ["am-elo", "m-elo"])
-@pytest.mark.parametrize("prior", [{}, {"prior_sd": None, "ability_cap": None}])
+@pytest.mark.parametrize("prior", [{}, {"prior_sd": None}])
 def test_no_start_however_garbled_changes_what_is_published(crowd: Cells, method: Any, prior: dict[str, Any]) -> None:
     settings = LoopSettings(method=method, **prior)
     cold = run_round(crowd, settings)
@@ -266,13 +266,12 @@ def test_without_intervals_ranks_stand_for_their_spread(cells: Cells) -> None:
     [
         (LoopSettings(min_votes=-1), "min_votes"),
         (LoopSettings(prior_sd=0.0), "prior_sd"),
-        (LoopSettings(prior_sd=None), "ability_cap needs prior_sd"),
-        (LoopSettings(ability_cap=1.0), "ability_cap"),
+        (LoopSettings(prior_sd=0.7), "prior_sd must be at most 0.6"),
         (LoopSettings(confidence=1.0), "confidence"),
         (LoopSettings(min_votes=math.nan), "min_votes"),  # type: ignore[arg-type]  # wrong on purpose
         (LoopSettings(prior_sd=math.inf), "prior_sd"),
         (LoopSettings(prior_sd="guess"), "prior_sd"),  # type: ignore[arg-type]  # wrong on purpose
-        (LoopSettings(ability_cap=math.inf), "ability_cap"),
+        (LoopSettings(influence_limit=math.inf), "influence_limit"),
         (LoopSettings(method="elo"), "method 'elo' is unknown; known are am-elo, m-elo"),  # type: ignore[arg-type]  # on purpose
         (LoopSettings(interval="wide"), "interval 'wide' is unknown"),  # type: ignore[arg-type]  # on purpose
         (LoopSettings(flag_rule="mood"), "flag_rule 'mood' is unknown"),  # type: ignore[arg-type]  # on purpose

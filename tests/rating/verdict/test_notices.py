@@ -74,21 +74,14 @@ def test_m_elo_has_nothing_to_say_of_abilities() -> None:
 def test_an_ability_of_exactly_zero() -> None:
     """Without a prior only: the prior would pull it towards 1."""
     rows = [row for row in honest() if row[0] < 3] + [(3, 0, 1, 0.5, 400), (3, 1, 2, 0.5, 400)]
-    settings = LoopSettings(min_votes=0, prior_sd=None, ability_cap=None)
+    settings = LoopSettings(min_votes=0, prior_sd=None)
     assert "zero-ability" in codes(run_round(votes(*rows, models=4, annotators=4), settings))
-
-
-def test_a_cap_far_from_where_it_belongs() -> None:
-    cells = votes(*honest(), models=4, annotators=24)
-    rating = run_round(cells, LoopSettings(min_votes=0, ability_cap=3.0))
-    assert codes(rating) == ["cap-out-of-range"]
-    assert "times the mean ability" in rating.diagnostics.warnings[0].detail
 
 
 def test_diagnostics_are_json() -> None:
     simulated = simulate_votes(6, roles={"honest": 30}, ability_sd=0.0)
     cells = aggregate(simulated.annotator, simulated.model_a, simulated.model_b, simulated.outcome, **simulated.sizes)
-    rating = run_round(cells, LoopSettings(ability_cap=3.0))
+    rating = run_round(cells, LoopSettings())
     stored = json.loads(json.dumps(dataclasses.asdict(rating.diagnostics), allow_nan=False))
     read = [RatingNotice(**{**notice, "models": tuple(notice["models"])}) for notice in stored["warnings"]]
     assert read == list(rating.diagnostics.warnings)

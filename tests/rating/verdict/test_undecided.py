@@ -21,7 +21,7 @@ from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate
 from app.rating.votes.compact import Compact, compact
 
-ALL = LoopSettings(min_votes=0, prior_sd=1.0)
+ALL = LoopSettings(min_votes=0, prior_sd=0.6)
 
 
 def codes(rating: Rating) -> set[str]:
@@ -166,12 +166,12 @@ def test_maximum_likelihood_that_does_not_converge_is_an_error(monkeypatch: pyte
 
     monkeypatch.setattr("app.rating.fit.strategy.fit_models", fail)
     with pytest.raises(NotConvergedError, match="on purpose"):
-        run_round(crowd(8, 30), LoopSettings(min_votes=0, prior_sd=None, ability_cap=None, interval="none"))
+        run_round(crowd(8, 30), LoopSettings(min_votes=0, prior_sd=None, interval="none"))
 
 
 def test_maximum_likelihood_says_that_it_has_no_answer() -> None:
     with pytest.raises(NoFiniteMaximumError):
-        run_round(opposed(), LoopSettings(min_votes=0, prior_sd=None, ability_cap=None, interval="none"))
+        run_round(opposed(), LoopSettings(min_votes=0, prior_sd=None, interval="none"))
 
 
 def test_a_large_group_without_a_maximum_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

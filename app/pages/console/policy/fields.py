@@ -27,7 +27,7 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
             "max_interval_width",
         ),
     ),
-    ("The fit", ("ability_cap", "prior_sd", "influence_limit", "bias_correction", "interval", "base")),
+    ("The fit", ("prior_sd", "influence_limit", "interval", "base")),
     ("Refits", ("refit_interval_seconds", "refit_after_votes", "stale_after_seconds")),
     ("Categories", ("dimensions", "category_weights", "max_tag_boards")),
 )  # fmt: skip
@@ -95,7 +95,8 @@ def find_errors(values: Mapping[str, Any]) -> dict[str, str]:
     try:
         Policy.model_validate(values)
     except ValidationError as error:
-        return {str(one["loc"][0]) if one["loc"] else "": _words(one["msg"]) for one in error.errors()}
+        found = reversed(error.errors())  # the first of a setting stays: a number's, before those of its words
+        return {str(one["loc"][0]) if one["loc"] else "": _words(one["msg"]) for one in found}
     return {}
 
 
