@@ -28,7 +28,7 @@ def fit_bradley_terry(pairs: Cells, known: Floats | None = None) -> Floats:
     R, natural units, shape (n_models,); finite for every model: the prior has a deviation of 1,000 Elo points
     """
     i, j, n, s, size = pairs.model_a, pairs.model_b, pairs.n, pairs.s, pairs.n_models
-    R, free = np.zeros(size), slice(None)
+    R, free = np.zeros(size), np.arange(size)
     if known is not None:
         R, free = np.nan_to_num(known), np.flatnonzero(np.isnan(known))
     for _ in range(MOST_ITERATIONS):

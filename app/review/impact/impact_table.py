@@ -19,8 +19,8 @@ _CLEAR = 0.2  # places from which a change gets a sentence
 def compare_models(change: ScoreChange, published: Sequence[Mapping[str, Any]]) -> list[ModelImpact]:
     """Compare a published leaderboard with the changed one, in the order of the published one.
 
-    Ranks count archived models, but no row shows them. Provisional models and those without a score have none. A model
-    that is not on the published leaderboard has no row. A model whose interval is too wide stays provisional.
+    Ranks count archived models, but no row shows them. Provisional models have none. A model that is not on the
+    published leaderboard has no row. A model whose interval is too wide stays provisional.
 
     `published`: the published leaderboard, as `list_placed_models` returns it.
     """
