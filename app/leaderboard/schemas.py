@@ -40,8 +40,8 @@ class LeaderboardRow(BaseModel):
     lower: float | None = Field(description="Lower end of the interval; null where the votes give none.")
     upper: float | None = Field(description="Upper end of the interval; null where the votes give none.")
     rank: int | None = Field(
-        description="1 is best, within the component; a model without a score has the place that follows from whom it "
-        "beat. Null for a provisional model, and without intervals for a model without a score."
+        description="1 is best, within the component; a model without a score has the place that its wins and "
+        "losses give it. Null for a provisional model, and without intervals for a model without a score."
     )
     best_rank: int | None = Field(
         description="1 + the number of models that are certainly above it, by the interval of each difference; null "

@@ -85,7 +85,7 @@ def test_no_score_and_no_rank_anywhere(ask: Ask, publish: Ask) -> None:
     parquet = pl.read_parquet(io.BytesIO(ask("GET", "/leaderboard?format=parquet&compare=m-elo").content))
     ranks = [name for name in parquet.columns if name.endswith(("rank", "_best", "_worst"))]
     assert {parquet.schema[name] for name in ranks} == {pl.Int64}
-    assert parquet["m_elo_rank"].to_list() == [1, None, 3, None]
+    assert parquet["m_elo_rank"].to_list() == [1, None, 3, None, 5]
 
 
 def test_where_no_model_has_a_score_ranks_are_whole_numbers(ask: Ask, publish: Ask) -> None:

@@ -6,7 +6,7 @@ by themselves; where they see the same answers it may go halfway together. Copie
 
 What is seen depends on what is known. With battles, each is compared. Without, an annotator's votes on a pair of models
 are: copies have the same sum there, which two others hardly have on each of many pairs. Nothing is seen where copies
-judge other battles, and nothing on pairs whose order nobody doubts: there honest annotators agree as well.
+judge other battles, and nothing on pairs whose order is plain: there honest annotators agree as well.
 """
 
 import math
@@ -118,40 +118,40 @@ def find_copies(answers: Answers) -> Copies:
     """
     size = len(answers.starts) - 1
     votes = np.add.reduceat(np.append(answers.n, 0.0), answers.starts[:-1]) if size else np.empty(0)
-    whom = np.flatnonzero((votes >= FEWEST) & (np.diff(answers.starts) > 0))
+    chosen = np.flatnonzero((votes >= FEWEST) & (np.diff(answers.starts) > 0))
     cluster = np.arange(size)
-    if len(whom) < 2:  # noqa: PLR2004  one has no copy
+    if len(chosen) < 2:  # noqa: PLR2004  one has no copy
         return Copies.of(cluster)
-    first, second = np.triu_indices(len(whom), 1) if len(whom) <= ALL_PAIRS else _choose_pairs(answers, whom)
-    first, second = whom[first], whom[second]
+    first, second = np.triu_indices(len(chosen), 1) if len(chosen) <= ALL_PAIRS else _choose_pairs(answers, chosen)
+    first, second = chosen[first], chosen[second]
     residual, variance = np.zeros((2, len(answers.item)))
     find_residuals(answers, np.unique(np.append(first, second)), residual, variance)
     measured = np.empty((len(first), 3))
     compare(answers.starts, answers.item, residual, variance, first, second, measured)
     unlike, expected, square = measured.T
     apart = APART[0]
-    if len(whom) <= ALL_PAIRS and (some := expected > 0.0).any():
+    if len(chosen) <= ALL_PAIRS and (some := expected > 0.0).any():
         apart = float(np.clip(APART[1] * np.median(unlike[some] / expected[some]), *APART))
     expected = apart * expected
     items = np.divide(expected**2, apart**2 * square, out=np.zeros_like(square), where=square > 0.0)
     ratio = np.maximum(np.divide(unlike, expected, out=np.ones_like(expected), where=expected > 0.0), LEAST_RATIO)
     rare = expected * (1.0 - ratio + ratio * np.log(ratio))
     spread = 0.5 * np.maximum(items - TAKEN, 0.0) * (ratio - 1.0 - np.log(ratio))
-    needed = math.log(len(whom) * (len(whom) - 1) / 2.0 / ERROR)
+    needed = math.log(len(chosen) * (len(chosen) - 1) / 2.0 / ERROR)
     alike = (ratio < ALIKE) & (np.minimum(rare, spread) > needed)
     join(first[alike], second[alike], cluster)
     return Copies.of(np.unique(cluster, return_inverse=True)[1].astype(np.int64))
 
 
-def _choose_pairs(answers: Answers, whom: Indices) -> tuple[Indices, Indices]:
-    """Return the pairs of annotators, as places in `whom`, whose signatures agree in two bands or more."""
+def _choose_pairs(answers: Answers, chosen: Indices) -> tuple[Indices, Indices]:
+    """Return the pairs of annotators, as places in `chosen`, whose signatures agree in two bands or more."""
     direction = np.sign(answers.s - answers.n / 2.0).astype(np.int64) + 1
     token = (answers.item * 3 + direction).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     token ^= token >> np.uint64(29)
     token *= np.uint64(0xBF58476D1CE4E5B9)
     token ^= token >> np.uint64(32)
-    signature = np.full((len(whom), BINS), -1, dtype=np.int64)
-    sign(answers.starts, (token >> np.uint64(1)).astype(np.int64), whom, signature)
+    signature = np.full((len(chosen), BINS), -1, dtype=np.int64)
+    sign(answers.starts, (token >> np.uint64(1)).astype(np.int64), chosen, signature)
     found = []
     for band in range(0, BINS, BAND):
         part = signature[:, band : band + BAND]
@@ -162,29 +162,29 @@ def _choose_pairs(answers: Answers, whom: Indices) -> tuple[Indices, Indices]:
             if not same.any():
                 break
             one, other = order[:-step][same], order[step:][same]
-            found.append(np.minimum(one, other) * len(whom) + np.maximum(one, other))
+            found.append(np.minimum(one, other) * len(chosen) + np.maximum(one, other))
     pairs, bands = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *found]), return_counts=True)
     pairs = pairs[bands > 1]
-    return pairs // len(whom), pairs % len(whom)
+    return pairs // len(chosen), pairs % len(chosen)
 
 
 @compiled
-def sign(starts: Indices, token: Indices, whom: Indices, signature: Indices) -> None:
+def sign(starts: Indices, token: Indices, chosen: Indices, signature: Indices) -> None:
     """Set the smallest hash of each bin of an annotator's answers; −1 stays where a bin has none."""
     bins = signature.shape[1]
-    for place in range(len(whom)):
+    for place in range(len(chosen)):
         mine = signature[place]
-        for answer in range(starts[whom[place]], starts[whom[place] + 1]):
+        for answer in range(starts[chosen[place]], starts[chosen[place] + 1]):
             at = token[answer] % bins
             if mine[at] < 0 or token[answer] < mine[at]:
                 mine[at] = token[answer]
 
 
 @compiled
-def find_residuals(answers: Answers, whom: Indices, residual: Floats, variance: Floats) -> None:
+def find_residuals(answers: Answers, chosen: Indices, residual: Floats, variance: Floats) -> None:
     """Set residual s − n p and its variance for the answers of these annotators, each at its own ability."""
     starts, difference, n, s = answers.starts, answers.difference, answers.n, answers.s
-    for k in whom:
+    for k in chosen:
         begin, end, theta = starts[k], starts[k + 1], 1.0
         for _ in range(NEWTON_STEPS):
             gradient, curvature = -WEAK * theta, WEAK

@@ -1,4 +1,4 @@
-"""The places of models: who is above whom by their scores, and where a score is missing by who beats whom."""
+"""The places of models: by their scores, and where a score is missing by the wins of the models over each other."""
 
 from typing import NamedTuple
 
@@ -64,7 +64,7 @@ def find_places(rating: Estimate, ranked: Mask) -> Places:
 
 
 def _positions(rating: Estimate) -> Floats:
-    """Return values by which the models are in order, Elo points: scores where who beats whom does not say more.
+    """Return values by which the models are in order, Elo points: scores, as far as the wins do not say more.
 
     Models without a score are placed by the Bradley-Terry scores of their votes, with a weak prior, beside those of the
     others.

@@ -28,7 +28,7 @@ class ModelEstimates:
 
     A model without a counted vote has `votes` 0 and component −1. A model that is not identified has score and
     se NaN; its votes against identified models give a finite lower or upper bound, the other end is infinite. Its place
-    follows who beats whom.
+    follows the wins of the models over each other.
 
     Attributes
     ----------

@@ -99,7 +99,7 @@ def strong_classes(pairs: Cells) -> Indices:
 
 
 def follow_wins(pairs: Cells, value: Floats) -> Floats:
-    """Raise values so that they follow who beats whom, as little as that takes.
+    """Raise values so that they follow the wins of models over each other, as little as that takes.
 
     A strongly connected class keeps the differences of its models. Where votes lead from its models to those of another
     class, and none back, its lowest model comes above the other's highest.

@@ -137,7 +137,7 @@ def _is_moved(one: ModelImpact) -> bool:
 
 def _describe_model(one: ModelImpact) -> str:
     if one.score_after is None:
-        return f"{one.model} would no longer have a score."
+        return f"{one.model} would {_place(one) if one.score_before is None else 'no longer have a score'}."
     if one.change is None:
         return f"{one.model} would have a score: {points(one.score_after, 1)} points."
     text = f"{one.model} would {_place(one)}, {change(one.change, 1)} points"

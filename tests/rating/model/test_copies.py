@@ -61,7 +61,7 @@ def find(cells: Cells, battle: Indices | None = None) -> Copies:
         Crowd(42, 200, many=5), Crowd(42, 100, 20, many=5), Crowd(8, 200, many=5, same=True),
         Crowd(8, 500, many=5, same=True, common=1.0), Crowd(5, 500, many=5, same=True),
     ],
-    ids=["of a crowd", "with 100 votes", "a judge five times", "beside judges of the same answers", "nobody else"],
+    ids=["of a crowd", "with 100 votes", "a judge five times", "beside judges of the same answers", "no others"],
 )  # fmt: skip
 def test_five_copies_are_one_group(crowd: Crowd) -> None:
     found = find(crowd.cells())

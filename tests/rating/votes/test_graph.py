@@ -24,7 +24,7 @@ def test_few_models_have_the_classes_that_they_have_among_many(n_votes: int) -> 
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_values_follow_who_beats_whom(seed: int) -> None:
+def test_values_follow_the_wins(seed: int) -> None:
     """Where votes lead from one model to another and none back, it is above; classes keep their differences."""
     pairs, generator = pool_annotators(draw_cells(seed, 20 + 2 * seed, 50)), np.random.default_rng(seed)
     value = generator.normal(size=50).round(1)
