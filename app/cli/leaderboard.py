@@ -187,7 +187,8 @@ def _confidence(found: LeaderboardConfidence) -> list[RenderableType]:
     for row in found.models:
         shares = [row.p_best, row.p_top_k][: 1 + len(names)]
         rows.append([f"{row.rank}", row.model, f"{row.score:.1f}", *(f"{share:.3f}" for share in shares)])
-    parts: list[RenderableType] = [make_table("Rank", "Model", "Score", "P(best)", *names, rows=rows, words=["Model"])]
+    columns = ("Rank", "Model", "Score", "P(best)", *names)
+    parts: list[RenderableType] = [make_table(*columns, rows=rows, words=["Model"], title="Probabilities for one look")]
     if found.undecided:
         pairs = [
             (pair.above, pair.below, f"{pair.gap:.1f}", f"{pair.half_width:.1f}", _range(pair.more_votes))

@@ -138,7 +138,7 @@ def make_table(
 def _rank(row: Mapping[str, Any]) -> str:
     """Show the rank and its spread; a mark says that a few votes decide the order with the model above."""
     if row["rank"] is None:
-        return "–"  # provisional, or without a score
+        return "–"  # provisional
     best, worst = row["best_rank"], row["worst_rank"]
     mark = AS_GOOD_AS_TIED if row.get("tied") else ""
     certain = best is None or best == worst == row["rank"]

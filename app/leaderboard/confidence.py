@@ -38,8 +38,11 @@ class ModelConfidence(FrozenModel):
     model: str
     rank: int
     score: float
-    p_best: float = Field(description="Probability that it is the best model.")
-    p_top_k: float = Field(description="Probability that it is among the best k.")
+    p_best: float = Field(
+        description="Probability that it is the best model, for one look: over many refits even one of two equal "
+        "models comes to a high one. The verdict allows for that."
+    )
+    p_top_k: float = Field(description="Probability that it is among the best k, for one look.")
 
 
 class UndecidedPair(FrozenModel):

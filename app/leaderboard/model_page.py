@@ -34,7 +34,7 @@ class PastFigures(FrozenModel):
     se: float | None
     lower: float | None
     upper: float | None
-    rank: int | None = Field(description="As on the leaderboard: null for a provisional model, and without a score.")
+    rank: int | None = Field(description="As on the leaderboard: null for a provisional model.")
     best_rank: int | None
     worst_rank: int | None
     votes: int

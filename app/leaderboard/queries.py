@@ -63,7 +63,7 @@ _COMPONENTS = text(
     """
     SELECT method, tag, component, sum(votes)::bigint / 2 AS votes, array_agg(model_id ORDER BY model_id) AS members,
         count(*) FILTER (WHERE archived_at IS NULL) AS models,
-        count(rank) FILTER (WHERE identified AND NOT provisional) AS ranked
+        count(rank) FILTER (WHERE (identified OR class_rank IS NOT NULL) AND NOT provisional) AS ranked
     FROM snapshot_models JOIN models ON models.id = model_id
     WHERE snapshot_id = :snapshot
     GROUP BY method, tag, component
@@ -142,7 +142,7 @@ _POINTS = text(
         FROM ends, generate_series(0, :last) AS place
     )
     SELECT DISTINCT ON (s.number) s.number, s.published_at, m.score, m.lower, m.upper,
-        CASE WHEN m.identified AND NOT m.provisional THEN m.rank END AS rank, m.votes
+        CASE WHEN (m.identified OR m.class_rank IS NOT NULL) AND NOT m.provisional THEN m.rank END AS rank, m.votes
     FROM wanted
     JOIN LATERAL (
         SELECT id, number, published_at FROM snapshots WHERE snapshots.number <= wanted.number

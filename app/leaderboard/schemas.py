@@ -40,19 +40,23 @@ class LeaderboardRow(BaseModel):
     lower: float | None = Field(description="Lower end of the interval; null where the votes give none.")
     upper: float | None = Field(description="Upper end of the interval; null where the votes give none.")
     rank: int | None = Field(
-        description="1 is best, within the component; null for a provisional model, and without a score."
+        description="1 is best, within the component; a model without a score has the place that its wins and "
+        "losses give it. Null for a provisional model, and without intervals for a model without a score."
     )
-    best_rank: int | None = Field(description="Best rank that the intervals allow; null without a rank.")
-    worst_rank: int | None = Field(description="Worst rank that the intervals allow.")
+    best_rank: int | None = Field(
+        description="1 + the number of models that are certainly above it, by the interval of each difference; null "
+        "without a rank."
+    )
+    worst_rank: int | None = Field(description="The number of models less those that are certainly below it.")
     rank_set_best: int | None = Field(
         description="Best rank of the model's rank set: the sets of all models hold their true ranks together. Null "
         "without intervals, and in snapshots from before rank sets were published."
     )
     rank_set_worst: int | None = Field(description="Worst rank of the model's rank set.")
     class_rank: int | None = Field(
-        description="1 is the best class, within the component: the leader and every model whose upper bound reaches "
-        "the leader's lower bound. The next class is made in the same way from the models without one. Null without "
-        "an interval, and in snapshots from before classes were published."
+        description="1 is the best class, within the component: the leader and every model that it is not certainly "
+        "above, by the interval of the difference. The next class is made in the same way from the models without "
+        "one. Null without intervals, and in snapshots from before classes were published."
     )
     votes: int
     wins: int
@@ -63,8 +67,7 @@ class LeaderboardRow(BaseModel):
     provisional: bool = Field(
         False,
         description="Whether it has too few votes or annotators, or too wide an interval, for a rank: the policy's "
-        "min_model_votes, min_model_annotators and max_interval_width. The others are ranked without it, and without "
-        "the models that have no score.",
+        "min_model_votes, min_model_annotators and max_interval_width. The others are ranked without it.",
     )
     organization: str | None = Field(description="Who made the model, where known.")
     license: str | None

@@ -20,25 +20,25 @@ class LeaderVerdict:
 def describe_verdict(models: Sequence[LeaderboardRow], votes: int) -> LeaderVerdict:
     """Return which model leads, and which models cannot be told apart from it. Provisional models are left out.
 
-    These are the models whose upper bound reaches the leader's lower bound: the leader's class.
+    These are the leader's class: the models whose difference to it may be 0.
 
     `models`: one group of a leaderboard.
     `votes`: how many votes count in it.
     """
-    scored = [row for row in models if row.score is not None and row.rank is not None]
+    ranked = [row for row in models if row.rank is not None]
     at = f"at {'this one vote' if votes == 1 else f'these {votes:,} votes'}"
-    if not scored:
+    if not ranked:
         few = any(row.provisional for row in models)
         none = "No model has enough votes for a rank" if few else "No model has a score"
         return LeaderVerdict(none, f"{none} {at}.")
-    leader, *rest = sorted(scored, key=lambda row: (row.rank or 0, row.model))
+    leader, *rest = sorted(ranked, key=lambda row: (row.rank or 0, row.model))
     if not rest:
-        only = f"{leader.model} is the only model with a score"
+        only = f"{leader.model} is the only model with a rank"
         return LeaderVerdict(only, f"{only} {at}.")
-    if leader.lower is None:
-        best = f"{leader.model} has the best score"
+    if leader.class_rank is None:
+        best = f"{leader.model} {'is first' if leader.score is None else 'has the best score'}"
         return LeaderVerdict(best, f"{best} {at}; without intervals nothing says how sure that is.")
-    rivals = [row.model for row in rest if row.upper is None or row.upper >= leader.lower]
+    rivals = [row.model for row in rest if row.class_rank == leader.class_rank]
     if not rivals:
         leads = f"{leader.model} leads all others"
         return LeaderVerdict(leads, f"{leader.model} leads; every other model can be told apart from it {at}.")

@@ -143,7 +143,9 @@ class LoopSettings:
         "How the scores' intervals are made: clustered by annotator, sandwich by vote, information or none.",
     )
     confidence: float = define(0.95, "Coverage of the intervals.", gt=0, lt=1)
-    base: float = define(1000.0, "Elo points at which the models' mean sits.", stored={"ge": -1e6, "le": 1e6})
+    base: float = define(
+        1000.0, "Elo points at which the mean of the models with enough votes sits.", stored={"ge": -1e6, "le": 1e6}
+    )
     anchor: tuple[int, float] | None = None
     min_model_votes: int = define(
         0,

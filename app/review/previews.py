@@ -148,8 +148,9 @@ def _previewed(conn: Connection, models: Sequence[Mapping[str, Any]]) -> dict[st
         if row["model_id"] not in archived
     ]
     rows.sort(key=lambda row: (row.component, row.rank, row.model))
-    # The rank of a model without a score, or of a provisional one, is for order alone: see `placed_columns`.
-    shown = (row if row.identified and not row.provisional else row.model_copy(update={"rank": None}) for row in rows)
+    # Some ranks are for order alone: see `placed_columns`.
+    ranked = ((row.identified or row.class_rank is not None) and not row.provisional for row in rows)
+    shown = (row if known else row.model_copy(update={"rank": None}) for row, known in zip(rows, ranked, strict=True))
     return {row.model: row for row in shown}
 
 

@@ -159,9 +159,7 @@ class ModelImpact(FrozenModel):
     score_before: float | None
     score_after: float | None
     change: float | None = Field(description="Elo points.")
-    rank_before: int | None = Field(
-        description="1 is best, within the component; null for a provisional model, and without a score."
-    )
+    rank_before: int | None = Field(description="1 is best, within the component; null for a provisional model.")
     rank_after: int | None
     place_change: float | None = Field(
         description="Change of the expected place: 1 plus, for every other ranked model, the probability that it is "

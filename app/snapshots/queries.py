@@ -168,12 +168,13 @@ def list_leaderboards(conn: Connection, snapshot_id: UUID) -> list[tuple[str, st
 
 
 def placed_columns() -> list[ColumnElement[Any]]:
-    """Return the columns of `snapshot_models` as published: a model that is provisional or has no score has no ranks.
+    """Return the columns of `snapshot_models` as published: a provisional model has no ranks.
 
-    The stored `rank` of such a model is for order alone. Earlier versions ranked models without a score.
+    The stored `rank` of such a model is for order alone, and so is that of a model without a score and without a class:
+    earlier versions, and boards without intervals, do not say how sure it is.
     """
     c = snapshot_models.c
-    ranked = c.identified & ~c.provisional
+    ranked = (c.identified | c.class_rank.is_not(None)) & ~c.provisional
     return [case((ranked, column)).label(column.name) if column.name in RANKS else column for column in c]
 
 

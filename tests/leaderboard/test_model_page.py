@@ -66,9 +66,13 @@ def test_how_it_came_there(ask: Ask, publish: Ask, database: Database) -> None:
 
 
 def test_no_score_and_no_rank_anywhere(ask: Ask, publish: Ask) -> None:
-    """Snapshots of earlier versions have ranks of models without a score; a provisional model's is for order alone."""
+    """Snapshots of earlier versions have ranks of models without a score; a provisional model's is for order alone.
+
+    A class says that the rank of a model without a score is one.
+    """
     unscored = {"score": None, "se": None, "lower": None, "identified": False, "rank_set_best": 1, "rank_set_worst": 4}
-    board = {"ant": {}, "bee": unscored, "cat": {}, "dog": {"provisional": True}}
+    placed = {**unscored, "class_rank": 1}
+    board = {"ant": {}, "bee": unscored, "cat": {}, "dog": {"provisional": True}, "elk": placed}
     publish({("am-elo", ""): board, ("m-elo", ""): board})
     rows = {row["model"]: row for row in ask("GET", "/leaderboard?compare=m-elo").json()["models"]}
     for model in ("bee", "dog"):
@@ -77,11 +81,11 @@ def test_no_score_and_no_rank_anywhere(ask: Ask, publish: Ask) -> None:
             assert {name: value for name, value in row.items() if "rank" in name and value is not None} == {}
         assert {point["rank"] for point in page["chart"]} == {None}
         assert rows[model]["compared"]["m-elo"]["rank"] is None
-    assert (rows["ant"]["rank"], rows["cat"]["rank"]) == (1, 3), "as published"
+    assert [rows[model]["rank"] for model in ("ant", "cat", "elk")] == [1, 3, 5], "as published"
     parquet = pl.read_parquet(io.BytesIO(ask("GET", "/leaderboard?format=parquet&compare=m-elo").content))
     ranks = [name for name in parquet.columns if name.endswith(("rank", "_best", "_worst"))]
     assert {parquet.schema[name] for name in ranks} == {pl.Int64}
-    assert parquet["m_elo_rank"].to_list() == [1, None, 3, None]
+    assert parquet["m_elo_rank"].to_list() == [1, None, 3, None, 5]
 
 
 def test_where_no_model_has_a_score_ranks_are_whole_numbers(ask: Ask, publish: Ask) -> None:

@@ -206,7 +206,7 @@ def test_each_group_has_a_tab_an_axis_a_headline_and_an_address(client: Client, 
         name: {"component": 1, "rank": place, "score": 3000.0 - place, "lower": None, "upper": None, "votes": 20}
         for place, name in enumerate(("far", "fax"), 1)
     }
-    whole = {"ant": {}, "bee": {}, **far}
+    whole = {"ant": {"class_rank": 1}, "bee": {"class_rank": 2}, **far}
     named = {name: {**row, "component": 0} for name, row in far.items()}
     publish({("am-elo", ""): whole, ("m-elo", ""): whole, ("am-elo", "en-cs"): named, ("am-elo", "code"): {"far": {}}})
     first, second = visit(client), visit(client, "/?group=en-cs")
@@ -272,7 +272,7 @@ def test_the_embedded_board_is_bare_and_may_be_framed(client: Client, three: int
 def test_a_picture_of_the_first_five_for_previews_of_links(
     settings: Settings, serving: Callable[[FastAPI], Any], client: Client, publish: Publish
 ) -> None:
-    publish({("am-elo", ""): {f"m{at} <&>": {} for at in range(7)}})
+    publish({("am-elo", ""): {f"m{at} <&>": {"class_rank": at + 1} for at in range(7)}})
     page = visit(client)
     addresses = [link for link in page.links if link.startswith("/card.")]
     png, svg = (client.get(address) for address in addresses)

@@ -188,8 +188,9 @@ def test_an_annotator_of_models_without_a_score_counts_and_moves_nothing(
         other = ask("GET", f"/annotators/honest 1/impact?exact={exact}").json()
         apart = [row for row in other["models"] if row["model"] in ("P1", "P2")]
         assert [(row["score_before"], row["rank_before"], row["rank_after"]) for row in apart] == [
-            (None, None, None)
-        ] * 2
+            (None, 1, 1),
+            (None, 2, 2),
+        ]
         assert not [line for line in other["summary"] if line.startswith("P")]
 
 
@@ -201,4 +202,4 @@ def test_models_without_a_score_have_none_to_lose(
         ask("POST", f"/annotators/{key}/decisions", json={"action": "exclude", "reason": "a test"})
     refit()
     summary = ask("GET", "/annotators/pp0/impact?exact=true").json()["summary"]
-    assert summary == ["No model would change its rank; the largest change would be 0.0 points."]
+    assert summary == ["P1 would have no rank.", "P2 would have no rank."]

@@ -47,7 +47,7 @@ def fit_m_elo(cells: Cells, component: Indices, start: Floats | None = None) -> 
     Liu et al., Am-ELO, ICML 2025, eq. 4; Bradley and Terry (1952).
     """
     pairs = pool_annotators(cells)
-    strong = strong_classes(pairs, np.ones(1))
+    strong = strong_classes(pairs)
     if len(np.unique(strong)) > len(np.unique(component)):
         largest = find_identified(pairs, find_components(pairs), np.ones(1))
         raise NoFiniteScoreError(np.flatnonzero(~largest))

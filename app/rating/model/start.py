@@ -15,19 +15,22 @@ LONGEST, CONVERGED, MOST_ITERATIONS = 4.0, 1e-8, 60
 LEAST_DISPERSION = 0.1
 
 
-def fit_bradley_terry(pairs: Cells) -> Floats:
+def fit_bradley_terry(pairs: Cells, known: Floats | None = None) -> Floats:
     """Maximise Σ s log σ(R_a − R_b) + (n − s) log σ(R_b − R_a) − Σ R²/2σ² by Newton's method.
 
     Parameters
     ----------
     pairs : the pair table
+    known : scores that stay as they are, NaN for those to be found, shape (n_models,); default none
 
     Returns
     -------
     R, natural units, shape (n_models,); finite for every model: the prior has a deviation of 1,000 Elo points
     """
     i, j, n, s, size = pairs.model_a, pairs.model_b, pairs.n, pairs.s, pairs.n_models
-    R = np.zeros(size)
+    R, free = np.zeros(size), np.arange(size)
+    if known is not None:
+        R, free = np.nan_to_num(known), np.flatnonzero(np.isnan(known))
     for _ in range(MOST_ITERATIONS):
         p = 1.0 / (1.0 + np.exp(-np.clip(R[i] - R[j], -30.0, 30.0)))
         left, v = s - n * p, n * p * (1.0 - p)
@@ -35,7 +38,8 @@ def fit_bradley_terry(pairs: Cells) -> Floats:
         hessian = np.diag(sum_by(i, v, size) + sum_by(j, v, size) + PRECISION)
         hessian[i, j] -= v
         hessian[j, i] -= v
-        step: Floats = cho_solve(cho_factor(hessian), gradient)
+        step = np.zeros(size)
+        step[free] = cho_solve(cho_factor(hessian[free][:, free]), gradient[free])
         longest = float(np.abs(step).max(initial=0.0))
         R = R + step * min(1.0, LONGEST / max(longest, LONGEST))
         if longest < CONVERGED:

@@ -1,10 +1,13 @@
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from scipy.special import expit
 
 from app.rating.arrays import Floats, Indices, Mask, sum_by
 from app.rating.fit.scale import ELO_PER_NATURAL
+from app.rating.uncertainty.centre import centred_scores, recentre, weigh_models
+from app.rating.uncertainty.covariance import critical_values
 from app.rating.uncertainty.results import Estimate
 from app.rating.votes.cells import Cells
 
@@ -15,7 +18,7 @@ NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(15)  # of the normal distrib
 
 
 def unscored_bounds(rating: Estimate, confidence: float) -> tuple[Floats, Floats]:
-    """Bound the scores of models that are not identified, in Elo points on the scale of their component.
+    """Bound the scores of models that are not identified, in Elo points from the centre of their component.
 
     Parameters
     ----------
@@ -26,17 +29,76 @@ def unscored_bounds(rating: Estimate, confidence: float) -> tuple[Floats, Floats
     lower, upper : shape (n_models,); −∞ and ∞ where there is no bound, NaN for identified models
     """
     label, models, identified = rating.components.label, rating.small.models, rating.identified
-    R = np.nan_to_num(rating.scores())
-    unit = np.ones(max(rating.components.number, 1))
-    unit[label[models]] = rating.unit
+    weight = weigh_models(rating)
+    unit = _units(rating)
+    R = np.nan_to_num(centred_scores(rating, weight)) / (ELO_PER_NATURAL * unit)
     errors = None
     if rating.covariance is not None and not identified[label >= 0].all():
         errors = np.zeros((len(label),) * 2)
-        errors[np.ix_(models, models)] = rating.covariance.scores / np.outer(rating.unit, rating.unit)
-    theta = rating.bounding
-    lower, upper = outside_bounds(rating.cells, identified, R, theta, confidence, errors)
-    scale = ELO_PER_NATURAL * unit[np.maximum(label, 0)]
-    return scale * lower, scale * upper
+        centred = recentre(rating.covariance.scores, label[models], weight[models])
+        errors[np.ix_(models, models)] = centred / np.outer(rating.unit, rating.unit)
+    lower, upper = outside_bounds(rating.cells, identified, R, rating.bounding, confidence, errors)
+    return ELO_PER_NATURAL * unit * lower, ELO_PER_NATURAL * unit * upper
+
+
+def _units(rating: Estimate) -> Floats:
+    """Return the published unit of each model's component, shape (n_models,)."""
+    label, unit = rating.components.label, np.ones(max(rating.components.number, 1))
+    unit[label[rating.small.models]] = rating.unit
+    units: Floats = unit[np.maximum(label, 0)]
+    return units
+
+
+def bound_differences(rating: Estimate, alpha: float, model_a: Indices, model_b: Indices) -> tuple[Floats, Floats]:
+    """Bound S_a − S_b of pairs of a component in which one has no score, or both, Elo points, shape (n_pairs,) each.
+
+    A model without a score is held against one that has one by its bound and the other's interval, each with half the
+    error probability; against another one by the votes on the two. Each bound is one-sided; where the votes bound
+    nothing it is infinite.
+
+    Parameters
+    ----------
+    alpha : probability with which a bound is wrong
+    """
+    low, high = unscored_bounds(rating, 1.0 - alpha / 2.0)
+    scored, weight = rating.identified, weigh_models(rating)
+    score = centred_scores(rating, weight)
+    low[scored] = high[scored] = score[scored]
+    models, spread = rating.small.models, rating.covariance
+    if spread is not None:
+        variance = np.diag(recentre(spread.scores, rating.components.label[models], weight[models]))
+        half = ELO_PER_NATURAL * critical_values(spread.freedom, 1.0 - alpha) * np.sqrt(np.maximum(variance, 0.0))
+        low[models], high[models] = score[models] - half, score[models] + half
+    mixed = scored[model_a] != scored[model_b]
+    least = np.where(mixed, low[model_a] - high[model_b], -np.inf)
+    most = np.where(mixed, high[model_a] - low[model_b], np.inf)
+    pair, below, above = _bound_pairs(rating, 1.0 - alpha)
+    first, last = np.minimum(model_a, model_b), np.maximum(model_a, model_b)
+    key = first * rating.cells.n_models + last
+    voted = np.isin(key, pair)
+    at = np.searchsorted(pair, key[voted])
+    turned = (model_a > model_b)[voted]
+    least[voted] = np.where(turned, -above[at], below[at])
+    most[voted] = np.where(turned, -below[at], above[at])
+    return least, most
+
+
+def _bound_pairs(rating: Estimate, confidence: float) -> tuple[Indices, Floats, Floats]:
+    """Bound the difference of each pair of models without a score by the votes on it, Elo points.
+
+    Returns
+    -------
+    pair : model_a · n_models + model_b, ascending
+    lower, upper : of S_a − S_b
+    """
+    cells, size = rating.cells, rating.cells.n_models
+    mine = cells.where(~rating.identified[cells.model_a] & ~rating.identified[cells.model_b])
+    pair, row = np.unique(mine.model_a.astype(np.int64) * size + mine.model_b, return_inverse=True)
+    against = replace(mine, model_a=row + 1, model_b=np.zeros_like(row), n_models=len(pair) + 1)
+    known = np.arange(len(pair) + 1) == 0
+    lower, upper = outside_bounds(against, known, np.zeros(len(known)), rating.bounding, confidence)
+    scale = ELO_PER_NATURAL * _units(rating)[pair // size]
+    return pair, scale * lower[1:], scale * upper[1:]
 
 
 def outside_bounds(

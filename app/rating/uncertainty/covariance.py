@@ -52,11 +52,6 @@ class Covariance:
         """Variance of each score, shape (n_models,)."""
         return np.maximum(np.diag(self.scores), 0.0)
 
-    def reaches(self, confidence: float) -> tuple[Floats, Floats]:
-        """Return how far each score's interval reaches down and up, natural units, shape (n_models,) each."""
-        half = critical_values(self.freedom, confidence) * np.sqrt(self.variance)
-        return (half, half) if self.profile is None else self.profile
-
     def contrast_half_widths(self, confidence: float, i: Indices, j: Indices, *, order: bool = False) -> Floats:
         """Return half the width of the interval of R_i − R_j, or of its test against 0; i and j broadcast."""
         errors = contrast_errors(self.order if order else self.scores, i, j)

@@ -7,6 +7,7 @@ import numpy as np
 from app.rating.errors import counted
 from app.rating.fit.prior_spread import MOST
 from app.rating.fit.rows import CellRows, count_following
+from app.rating.model.copies import Answers, find_copies
 from app.rating.uncertainty.results import Estimate, RatingNotice
 
 ZERO = 1e-9  # an ability nearer to 0 than this is 0 but for rounding
@@ -32,6 +33,12 @@ def _of_votes(rating: Estimate) -> Found:
         yield "two-models", "only two models are compared: there is one difference, and abilities only scale it"
     if rating.has_abilities and rating.cells.annotator[0] == rating.cells.annotator[-1]:  # they are sorted
         yield "one-annotator", "one annotator cast every vote: abilities are relative to that annotator"
+    if (copies := find_copies(Answers.of(rating.cells, rating.natural_scores()))).groups:
+        detail = (
+            f"{counted(copies.annotators, 'annotator')} give the same answers as another, far beyond what abilities "
+            "make alike: if they are one judge several times, the intervals are too narrow"
+        )
+        yield "copies", detail
     if np.all(pairs.ties == pairs.n):
         yield "all-tied", "every vote is a tie: all models are equal, and abilities cannot be estimated"
     if components.number > 1:

@@ -28,18 +28,20 @@ class ModelEstimates:
     """Models' results, arrays of shape (n_models,), index order as in the votes.
 
     A model without a counted vote has `votes` 0 and component −1. A model that is not identified has score and
-    se NaN; its votes against identified models give a finite lower or upper bound, the other end is infinite.
+    se NaN; its votes against identified models give a finite lower or upper bound, the other end is infinite. Its place
+    follows the wins of the models over each other.
 
     Attributes
     ----------
     score, se, lower, upper : Elo points
     rank : 1 is best, among the `ranked` models of the component; the others' come after these, for order alone
-    best_rank, worst_rank : rank spread of the intervals; 0 for a model without a rank
+    best_rank, worst_rank : ranks that the differences to the other models allow, each at the confidence; 0 for a model
+        without a rank
     rank_set_best, rank_set_worst : rank sets that contain the true ranks of all ranked models of a component together;
         0 without intervals and for a model without a rank
     votes, wins, ties, losses : counted votes on the model
-    class_rank : class of the models that cannot be told apart from its best one, 1 is best, within the component; 0
-        without a rank or an interval
+    class_rank : class of the models that cannot be told apart from its best one by their difference, 1 is best, within
+        the component; 0 without a rank or intervals
     component : index of the connected component, 0 the one with most votes; −1 for none
     identified : whether the votes give the model a finite score
     provisional : whether the model has too few votes or annotators, or too wide an interval, to be ranked
@@ -65,8 +67,9 @@ class ModelEstimates:
 
     @property
     def ranked(self) -> Mask:
-        """Models that have a rank: those with a score that are not provisional, shape (n_models,)."""
-        return self.identified & ~self.provisional
+        """Models that have a rank: those with votes that are not provisional, shape (n_models,)."""
+        ranked: Mask = (self.component >= 0) & ~self.provisional
+        return ranked
 
 
 @dataclass(frozen=True)

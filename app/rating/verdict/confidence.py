@@ -10,6 +10,7 @@ from app.rating.compiled import compiled
 from app.rating.settings import VerdictRule
 from app.rating.threads import one_blas_thread
 from app.rating.uncertainty.bounds import unscored_bounds
+from app.rating.uncertainty.student import widenings
 from app.rating.verdict.joint import (
     SEED,
     Growth,
@@ -19,7 +20,6 @@ from app.rating.verdict.joint import (
     find_growth,
     join_scores,
     rank_probabilities,
-    widenings,
 )
 from app.rating.verdict.order import (
     TUNED_TO,

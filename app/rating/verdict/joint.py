@@ -5,12 +5,13 @@ from functools import cached_property
 
 import numpy as np
 from scipy.linalg import eigh
-from scipy.special import expit, ndtr, stdtrit
+from scipy.special import expit
 
 from app.rating.arrays import Floats, Indices, Mask
 from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.uncertainty.covariance import NORMAL
 from app.rating.uncertainty.ranks import contrast_errors
+from app.rating.uncertainty.student import widen
 from app.rating.verdict.rating import Rating
 
 LEAST = 1e-12  # beside the mean information, in every direction: that on models far apart may vanish
@@ -19,6 +20,7 @@ DRAWS = 10_000
 BLOCK = 500  # draws at once: of 500 models 2 MB
 USUAL = 2.0  # standard errors at which normal errors are as wide as those of t
 SEED = 14
+EQUAL = 1e-6  # Elo points: scores that agree to these share the ranks of a draw
 
 
 @dataclass(frozen=True)
@@ -40,10 +42,17 @@ class JointScores:
 
     @cached_property
     def covariance(self) -> Floats:
-        """Covariance of the scores less their mean, −½ J E J with E the squared errors, shape (n, n)."""
+        """Covariance of the scores less a mean of theirs, −½ (I − 1wᵀ) E (I − w1ᵀ), E the squared errors, shape (n, n).
+
+        The weights w of the mean are 1 over the median of a model's squared errors to the others, so that a model with
+        few votes moves neither the mean nor the variances of the others.
+        """
         square = self.errors**2
-        mean = square.mean(axis=0)
-        centred: Floats = -0.5 * (square - mean[:, None] - mean + mean.mean())
+        usual = np.sort(square, axis=1)[:, len(square) // 2] + LEAST * square.max() + np.finfo(float).tiny
+        weight = usual.min() / usual
+        weight /= weight.sum()
+        mean = square @ weight
+        centred: Floats = -0.5 * (square - mean[:, None] - mean + weight @ mean)
         return centred
 
     @cached_property
@@ -76,27 +85,6 @@ def join_scores(rating: Rating, component: int = 0) -> JointScores | None:
     here, score = here[np.argsort(-score, kind="stable")], -np.sort(-score, kind="stable")
     errors = ELO_PER_NATURAL * contrast_errors(rating.covariance.order, here[:, None], here)
     return JointScores(models[here], score, errors, rating.covariance.freedom[here])
-
-
-def widen(multiple: Floats, freedom: Floats) -> Floats:
-    """Return the multiple of t's standard error that is as improbable as this multiple of the normal's.
-
-    Parameters
-    ----------
-    multiple : standard errors, at least 0; taken as at most 30
-    freedom : degrees of freedom, in a shape that broadcasts; from 1e9 the normal distribution's
-    """
-    tail = ndtr(-np.minimum(multiple, 30.0))
-    widened: Floats = np.where(freedom < NORMAL, -stdtrit(np.minimum(freedom, NORMAL), tail), multiple)
-    return widened
-
-
-def widenings(multiple: float, freedom: Floats) -> Floats:
-    """Return `widen(multiple, freedom)` over the multiple, interpolated to .1 %: quick for many degrees of freedom."""
-    grid = np.geomspace(1.0, NORMAL, 400)
-    ratio = np.log(widen(np.full(grid.shape, multiple), grid) / multiple)
-    wide: Floats = np.exp(np.interp(np.log(freedom), np.log(grid), ratio))
-    return wide
 
 
 @dataclass(frozen=True)
@@ -223,8 +211,9 @@ def rank_probabilities(joint: JointScores, most: int, *, draws: int = DRAWS) -> 
     -----
     Σ is the joint covariance, so that errors that two models share do not count. A score's errors are widened as its
     interval is by few degrees of freedom. Draws come in pairs Ŝ ± e, always the same ones: a refit of the same votes
-    gives the same numbers. With a flat prior this is the posterior of the ranks. It is not valid when looked at again
-    and again: a verdict comes from `app.rating.verdict.order`. O(draws · n²).
+    gives the same numbers. Models that are equal without error, as where every vote is a tie, share the ranks. With a
+    flat prior this is the posterior of the ranks. It is for one look, and not valid when looked at again and again: a
+    verdict comes from `app.rating.verdict.order`. O(draws · n²).
 
     References
     ----------
@@ -232,7 +221,7 @@ def rank_probabilities(joint: JointScores, most: int, *, draws: int = DRAWS) -> 
     """
     n = len(joint.score)
     wide = widen(np.full(n, USUAL), joint.freedom) / USUAL
-    root = square_root(joint.covariance * np.outer(wide, wide))
+    root = square_root(joint.covariance * np.outer(wide, wide) + EQUAL**2 * np.eye(n))
     generator, counts = np.random.default_rng(SEED), np.zeros(n * most)
     for _ in range(0, draws, 2 * BLOCK):
         errors = generator.standard_normal((BLOCK, root.shape[1])) @ root.T

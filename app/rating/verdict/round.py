@@ -17,7 +17,7 @@ from app.rating.uncertainty.results import AnnotatorEstimates, Estimate, RatingN
 from app.rating.verdict.flags import Flags, Judge
 from app.rating.verdict.rating import Rating, publish
 from app.rating.votes.cells import Cells
-from app.rating.votes.indexed import IndexedVotes
+from app.rating.votes.indexed import IndexedVotes, refuse_rankings
 from app.rating.votes.sided_cells import SidedCells
 
 GROUP_ROUNDS = 6
@@ -70,7 +70,7 @@ def run_round(
     ValueError
         A setting is unknown, out of range or contradicts another.
     VotesError
-        No vote is left to fit.
+        No vote is left to fit, or the interval takes the votes of rankings as independent.
     NoFiniteMaximumError, NotConvergedError, NoCommonRankingError
 
     References
@@ -78,6 +78,8 @@ def run_round(
     Liu et al., Am-ELO, ICML 2025, Algorithm 3.
     """
     check_settings(settings, cells.n_models)
+    if votes is not None:
+        refuse_rankings(settings.interval, votes, cells)
     no_annotator = np.zeros(cells.n_annotators, dtype=bool)
     keep_always, keep_never, was_low = (no_annotator if x is None else x for x in (keep_always, keep_never, was_low))
     was_acted = was_excluded if settings.exclude and was_excluded is not None else was_low

@@ -1,15 +1,16 @@
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.rating.arrays import TABLE_SIZE, Floats, Indices, Ints, Mask, sum_by
+from app.rating.arrays import Floats, Indices, Ints, Mask, sum_by
 from app.rating.compiled import compiled
-from app.rating.threads import map_parts, split
-from app.rating.votes.cells import WORTH_A_THREAD, Cells
+from app.rating.votes.cells import Cells
 from app.rating.votes.compact import pool_annotators
 
 FEW_MODELS = 128
+STEP = 1e-3  # by which a model that beats another comes at least above it
 
 
 class Components(NamedTuple):
@@ -59,7 +60,7 @@ def find_identified(cells: Cells, components: Components, sign: NDArray[np.float
     -------
     bool array, shape (n_models,)
     """
-    strong = strong_classes(cells, sign)
+    strong = strong_classes(orient(cells, sign))
     size = np.bincount(strong)
     votes = sum_by(strong, components.votes, len(size))
     model = np.arange(cells.n_models)
@@ -73,19 +74,55 @@ def find_identified(cells: Cells, components: Components, sign: NDArray[np.float
     return identified
 
 
-def strong_classes(cells: Cells, sign: NDArray[np.floating]) -> Indices:
-    """Label the strongly connected classes of the graph of wins (see `find_identified`), shape (n_models,)."""
-    winner, loser = _wins(cells, np.asarray(sign, dtype=np.float64))
-    if cells.n_models <= FEW_MODELS:
-        return _classes_of_few(winner, loser, cells.n_models)
+def orient(cells: Cells, sign: NDArray[np.floating]) -> Cells:
+    """Return the pair table of the votes as the annotators' abilities turn them (see `find_identified`)."""
+    direction = np.asarray(sign, dtype=np.float64)
+    if np.all(direction > 0.0):
+        return pool_annotators(cells)
+    counted = cells.where(direction[cells.annotator] != 0.0)
+    turned = direction[counted.annotator] < 0.0
+    return pool_annotators(replace(counted, s=np.where(turned, counted.n - counted.s, counted.s)))
+
+
+def strong_classes(pairs: Cells) -> Indices:
+    """Label the strongly connected classes of the graph of wins in a pair table, shape (n_models,)."""
+    winner, loser = _wins(pairs)
+    if pairs.n_models <= FEW_MODELS:
+        return _classes_of_few(winner, loser, pairs.n_models)
     # a tenth of a second to import, and most arenas have few models
-    from scipy.sparse import csr_array  # noqa: PLC0415
+    from scipy.sparse import coo_array  # noqa: PLC0415
     from scipy.sparse.csgraph import connected_components  # noqa: PLC0415
 
-    ends = np.cumsum(np.bincount(winner, minlength=cells.n_models))
-    graph = csr_array((np.ones(len(winner), dtype=np.int8), loser, np.append(0, ends)), shape=(cells.n_models,) * 2)
+    graph = coo_array((np.ones(len(winner), dtype=np.int8), (winner, loser)), shape=(pairs.n_models,) * 2)
     strong: Indices = connected_components(graph, connection="strong")[1].astype(np.int64)
     return strong
+
+
+def follow_wins(pairs: Cells, value: Floats) -> Floats:
+    """Raise values so that they follow the wins of models over each other, as little as that takes.
+
+    A strongly connected class keeps the differences of its models. Where votes lead from its models to those of another
+    class, and none back, its lowest model comes above the other's highest.
+
+    Parameters
+    ----------
+    pairs : the pair table
+    value : finite, shape (n_models,)
+    """
+    strong = strong_classes(pairs)
+    winner, loser = (strong[model] for model in _wins(pairs))
+    across = winner != loser
+    winner, loser = winner[across], loser[across]
+    low, high = np.full(strong.max(initial=-1) + 1, np.inf), np.full(strong.max(initial=-1) + 1, -np.inf)
+    np.minimum.at(low, strong, value)
+    np.maximum.at(high, strong, value)
+    raised = np.zeros(len(low))
+    while True:  # at most as often as the longest path between the classes is long
+        more = raised.copy()
+        np.maximum.at(more, winner, high[loser] + raised[loser] + STEP - low[winner])
+        if np.array_equal(more, raised):
+            return value + raised[strong]
+        raised = more
 
 
 def _classes_of_few(winner: Indices, loser: Indices, n_models: int) -> Indices:
@@ -104,25 +141,12 @@ def _votes_by_model(cells: Cells) -> Floats:
     return a + sum_by(cells.model_b, cells.n, cells.n_models)
 
 
-def _wins(cells: Cells, sign: Floats) -> tuple[Indices, Indices]:
-    """Return winner and loser of every edge, each edge once, in ascending order."""
-    size = cells.n_models
-    if size**2 > TABLE_SIZE:
-        direction = sign[cells.annotator]
-        a_won = np.where(direction > 0, cells.s > 0, cells.s < cells.n) & (direction != 0)
-        b_won = np.where(direction > 0, cells.s < cells.n, cells.s > 0) & (direction != 0)
-        winner = np.concatenate([cells.model_a[a_won], cells.model_b[b_won]]).astype(np.int64)
-        loser = np.concatenate([cells.model_b[a_won], cells.model_a[b_won]]).astype(np.int64)
-        edge = np.unique(winner * size + loser)
-    else:
-
-        def mark(part: tuple[int, int]) -> Mask:
-            won = np.zeros(size * size, dtype=np.bool_)
-            mark_wins(*part, cells.model_a, cells.model_b, cells.annotator, cells.n, cells.s, sign, size, won)
-            return won
-
-        edge = np.flatnonzero(np.logical_or.reduce(map_parts(mark, split(len(cells.n), WORTH_A_THREAD))))
-    return edge // size, edge % size
+def _wins(pairs: Cells) -> tuple[Indices, Indices]:
+    """Return winner and loser of every edge."""
+    a_won, b_won = pairs.s > 0.0, pairs.s < pairs.n
+    winner = np.concatenate([pairs.model_a[a_won], pairs.model_b[b_won]]).astype(np.int64)
+    loser = np.concatenate([pairs.model_b[a_won], pairs.model_a[b_won]]).astype(np.int64)
+    return winner, loser
 
 
 @compiled
@@ -139,23 +163,3 @@ def join(model_a: Ints, model_b: Ints, lowest: Indices) -> None:
         lowest[max(x, y)] = min(x, y)
     for model in range(len(lowest)):  # in ascending order: the entry of a lower model is final
         lowest[model] = lowest[lowest[model]]
-
-
-@compiled
-def mark_wins(
-    first: int, last: int, model_a: Ints, model_b: Ints, annotator: Ints,
-    n: Floats, s: Floats, sign: Floats, n_models: int, won: Mask,
-) -> None:  # fmt: skip
-    """Mark winner · n_models + loser in `won`, shape (n_models²,), for cells first … last−1.
-
-    A negative sign of the annotator reverses the cell; a sign of 0 leaves it out.
-    """
-    for cell in range(first, last):
-        direction = sign[annotator[cell]]
-        if direction != 0.0:
-            a, b = np.int64(model_a[cell]), np.int64(model_b[cell])
-            a_won, b_won = s[cell] > 0.0, s[cell] < n[cell]
-            if direction < 0.0:
-                a_won, b_won = b_won, a_won
-            won[a * n_models + b] |= a_won
-            won[b * n_models + a] |= b_won

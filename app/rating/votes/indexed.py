@@ -4,6 +4,7 @@ import numpy as np
 
 from app.rating.arrays import AnyInts, Floats, Ints, sum_by
 from app.rating.errors import VotesError
+from app.rating.settings import Interval
 from app.rating.votes.cells import Cells, aggregate
 
 MOST_REPEATED = 10_000_000  # votes that a method takes one by one
@@ -88,6 +89,27 @@ class IndexedVotes:
         if self.weight is not None:
             raise VotesError("the votes have weights: they cannot be weighted by their propensities too")
         return inverse_propensity_weights(self.propensity, self.annotator, n_annotators=len(self.annotators))
+
+
+def refuse_rankings(interval: Interval, counted: Floats, cells: Cells) -> None:
+    """Refuse votes of rankings where the interval takes votes as independent: its intervals would be too narrow.
+
+    A ranking of n models makes n (n − 1)/2 votes that hang together.
+
+    Parameters
+    ----------
+    counted : `IndexedVotes.rankings_by_annotator`
+
+    Raises
+    ------
+    VotesError
+    """
+    if interval not in ("clustered", "none") and counted.sum() < cells.n_votes - 0.5:
+        raise VotesError(
+            f"the interval {interval} takes votes as independent, and those that one ranking makes are not: use the "
+            "interval clustered, or none",
+            "value",
+        )
 
 
 def inverse_propensity_weights(propensity: Floats, annotator: AnyInts, *, n_annotators: int) -> Floats:

@@ -13,7 +13,7 @@ from app.rating.compiled import timing_compilation
 from app.rating.sampling.pair_weights import PairWeights, pair_positions, weigh_pairs
 from app.rating.sampling.scored_models import scored_models
 from app.rating.settings import LoopSettings
-from app.rating.uncertainty.models import predict_matchups
+from app.rating.uncertainty.matchups import predict_matchups
 from app.rating.uncertainty.results import ModelEstimates
 from app.rating.verdict.confidence import Confidence, measure_confidence
 from app.rating.verdict.rating import Rating

@@ -19,8 +19,8 @@ _CLEAR = 0.2  # places from which a change gets a sentence
 def compare_models(change: ScoreChange, published: Sequence[Mapping[str, Any]]) -> list[ModelImpact]:
     """Compare a published leaderboard with the changed one, in the order of the published one.
 
-    Ranks count archived models, but no row shows them. Provisional models and those without a score have none. A model
-    that is not on the published leaderboard has no row. A model whose interval is too wide stays provisional.
+    Ranks count archived models, but no row shows them. Provisional models have none. A model that is not on the
+    published leaderboard has no row. A model whose interval is too wide stays provisional.
 
     `published`: the published leaderboard, as `list_placed_models` returns it.
     """
@@ -126,7 +126,7 @@ def _is_moved(one: ModelImpact) -> bool:
 
 def _describe_model(one: ModelImpact) -> str:
     if one.score_after is None:
-        return f"{one.model} would no longer have a score."
+        return f"{one.model} would {_place(one) if one.score_before is None else 'no longer have a score'}."
     if one.change is None:
         return f"{one.model} would have a score: {points(one.score_after, 1)} points."
     text = f"{one.model} would {_place(one)}, {change(one.change, 1)} points"

@@ -30,7 +30,7 @@ class ScoreChange:
     votes : of the annotators that the snapshot read
     model_ids : of the models, shape (n_models,)
     before, after : Elo points of each model, NaN without a score, shape (n_models,)
-    unranked : models without a score before, or provisional for few votes or annotators, shape (n_models,)
+    unranked : provisional models before, for few votes or annotators, shape (n_models,)
     rank_before : 0 for these models
     rank : 0 for a model that then has no score, or few votes or annotators
     """

@@ -102,14 +102,16 @@ def test_ranks_of_0_are_asked_about(run_cli: RunCli, models: Any, tmp_path: Path
     assert wins == {"best": {"a": 4, "b": 2, "c": 0}, "unranked": {"a": 2, "b": 2, "c": 0}}
 
 
-def test_a_model_without_a_score_has_no_rank_in_any_format(run_cli: RunCli, models: Any, tmp_path: Path) -> None:
+def test_a_model_without_a_score_has_a_place_in_every_format(run_cli: RunCli, models: Any, tmp_path: Path) -> None:
     path = tmp_path / "votes.csv"
     path.write_text("annotator,model_a,model_b,winner\n" + "k,a,b,model_a\nk,a,b,model_b\n" * 3 + "l,c,a,model_a\n" * 2)
     found = models(path, "--method", "m-elo")["models"]
-    assert [(row["model"], row["rank"], row["worst_rank"]) for row in found] == [
-        ("a", 1, 2),
-        ("b", 1, 2),
-        ("c", None, None),
+    assert [
+        (row["model"], row["rank"], row["best_rank"], row["worst_rank"], row["score"] is None) for row in found
+    ] == [
+        ("c", 1, 1, 3, True),
+        ("a", 2, 1, 3, False),
+        ("b", 2, 1, 3, False),
     ]
     arguments = ("rate", path, "--min-votes", 0, "--method", "m-elo", "--output")
     for kind, read in (("parquet", pl.read_parquet), ("xlsx", pl.read_excel), ("csv", pl.read_csv)):
@@ -118,7 +120,7 @@ def test_a_model_without_a_score_has_no_rank_in_any_format(run_cli: RunCli, mode
         table = read(output)
         for name in ("rank", "best_rank", "worst_rank", "rank_set_best", "rank_set_worst", "class_rank", "votes"):
             assert table[name].dtype == pl.Int64, (kind, name)
-            assert (table[name].to_list()[-1] is None) == (name != "votes"), (kind, name)
+            assert table[name].null_count() == 0, (kind, name)
     nobody = tmp_path / "none.csv"
     nobody.write_text("annotator,model_a,model_b,winner\nk,a,b,model_a\n")
     output = tmp_path / "none.parquet"

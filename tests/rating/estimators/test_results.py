@@ -12,7 +12,7 @@ from scipy.special import expit
 
 from app.rating.errors import VotesError
 from app.rating.settings import SettingError, VerdictRule
-from app.rating.uncertainty.ranks import pairwise_confidence, simultaneous_ranks
+from app.rating.uncertainty.ranks import rank_range
 from stable_arena import AmElo, BradleyTerry, Elo, read_votes
 from tests.fixtures.errors import having, naming
 
@@ -84,11 +84,13 @@ def test_a_model_that_only_won_has_no_score_but_a_bound(votes: pl.DataFrame) -> 
     row = fitted.leaderboard.row(by_predicate=pl.col("model") == "winner", named=True)
     assert (row["identified"], row["score"], row["upper"]) == (False, None, None)
     assert row["lower"] is not None
-    assert np.isnan(fitted.win_probability("winner", "model 0"))
-    assert {name: row[name] for name in row if "rank" in name} == dict.fromkeys(
-        ("rank", "best_rank", "worst_rank", "rank_set_best", "rank_set_worst", "class_rank")
-    )
-    assert fitted.leaderboard["rank"].to_list() == [*range(1, 7), None], "the others are ranked without it"
+    against = fitted.win_probability("winner", "model 0", return_interval=True)
+    assert 0.0 < against[1] <= against[0] < against[2] == 1.0
+    assert against[0] == max(against[1], 0.5), "the nearest to ½ within the bounds"
+    assert row["best_rank"] <= row["rank"] <= row["worst_rank"]
+    assert sorted(fitted.leaderboard["rank"].to_list()) == list(range(1, 8))
+    beaten = fitted.leaderboard.row(by_predicate=pl.col("model") == "model 0", named=True)
+    assert row["rank"] < beaten["rank"]
     chart = fitted.plot()
     of_it = next(value for value in chart["data"]["values"] if value["model"] == "winner")
     assert (of_it["bound"], of_it["side"], of_it["lower"]) == (row["lower"], "at least", None)
@@ -107,17 +109,21 @@ def test_rank_sets_are_wider_than_the_ranks_of_one_model_alone(am_elo: AmElo) ->
 
 @pytest.mark.parametrize("estimator", [AmElo(), AmElo(prior_sd=None), BradleyTerry()])
 def test_rank_sets_are_those_of_the_published_scores(votes: pl.DataFrame, estimator: Any) -> None:
+    """Not wider than Bonferroni's inequality makes them, and as wide as the closest pair alone does at least."""
     few = votes.gather_every(9)  # so that neighbours overlap
     fitted = estimator.set_params(min_votes=0).fit(few)
     board = fitted.leaderboard.sort("model")
-    every = np.arange(len(board))
-    level = pairwise_confidence(0.95, len(board))
-    half = fitted.result_.covariance.contrast_half_widths(level, every[:, None], every, order=True)
-    best, worst = simultaneous_ranks(NATURAL * board["score"].to_numpy(), half)
-    sets = fitted.rank_sets().sort("model")
-    assert sets["rank_set_best"].to_list() == best.tolist()
-    assert sets["rank_set_worst"].to_list() == worst.tolist()
-    assert (best < worst).any()
+    every, n, score = np.arange(len(board)), len(board), NATURAL * board["score"].to_numpy()
+    gap, sets = score[:, None] - score, fitted.rank_sets().sort("model")
+    sizes = []
+    for level in (1 - 0.05 / (n * (n - 1) / 2), 0.95):
+        half = fitted.result_.covariance.contrast_half_widths(level, every[:, None], every, order=True)
+        best, worst = rank_range((gap > half) & (half > 0))
+        sizes.append((worst - best).sum())
+    size = (sets["rank_set_worst"] - sets["rank_set_best"]).sum()
+    assert sizes[0] >= size >= sizes[1] > 0
+    assert board["best_rank"].to_list() == best.tolist()
+    assert board["worst_rank"].to_list() == worst.tolist()
 
 
 def test_rank_sets_are_within_components_and_unknown_without_intervals(votes: pl.DataFrame) -> None:

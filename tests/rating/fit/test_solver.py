@@ -24,7 +24,7 @@ from app.rating.settings import LoopSettings
 from app.rating.simulation.worlds import simulate_votes
 from app.rating.uncertainty.covariance import covariance
 from app.rating.verdict.round import run_round
-from app.rating.votes import graph
+from app.rating.votes import compact
 from app.rating.votes.cells import Cells, aggregate
 from app.rating.votes.compact import pool_annotators
 from app.rating.votes.graph import find_components, find_identified
@@ -128,7 +128,7 @@ def test_cores_are_the_same_without_a_table(monkeypatch: pytest.MonkeyPatch) -> 
         sign = generator.choice([-1.0, 0.0, 1.0], 3)
         by_table = find_identified(cells, find_components(cells), sign)
         with monkeypatch.context() as patch:
-            patch.setattr(graph, "TABLE_SIZE", 0)
+            patch.setattr(compact, "TABLE_SIZE", 0)
             np.testing.assert_array_equal(find_identified(cells, find_components(cells), sign), by_table)
 
 

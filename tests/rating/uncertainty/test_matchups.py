@@ -5,7 +5,7 @@ from scipy.special import stdtrit
 from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.settings import LoopSettings
 from app.rating.simulation.worlds import simulate_votes
-from app.rating.uncertainty.models import predict_matchups
+from app.rating.uncertainty.matchups import predict_matchups
 from app.rating.verdict.rating import Rating, estimate
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate
@@ -52,9 +52,31 @@ def test_intervals_are_made_of_the_covariance_on_the_log_odds(fitted: Rating) ->
     assert turned.lower[0] == pytest.approx(1 - matchups.upper[0])
 
 
+def test_a_model_without_a_score_has_a_bound(fitted: Rating) -> None:
+    """Model 6 won all of its 12 votes, two against each of the others."""
+    every = np.arange(6)
+    won = predict_matchups(fitted, AM_ELO, (np.full(6, 6), every))
+    assert (won.upper == 1.0).all()
+    assert ((won.lower > 0.0) & (won.lower < 1.0)).all()
+    np.testing.assert_array_equal(won.probability, np.maximum(won.lower, 0.5))
+    turned = predict_matchups(fitted, AM_ELO, (every, np.full(6, 6)))
+    np.testing.assert_allclose(turned.probability, 1.0 - won.probability)
+    np.testing.assert_allclose(turned.upper, 1.0 - won.lower)
+
+
+def test_of_two_models_without_scores_the_votes_on_them_bound_the_prediction() -> None:
+    """One annotator's twenty wins of twenty; five of five the other way around; and two that never met."""
+    pairs = np.repeat([(1, 0), (1, 2), (3, 2)], (20, 5, 5), axis=0)
+    cells = aggregate(np.zeros(30, int), pairs[:, 0], pairs[:, 1], np.ones(30), n_annotators=1, n_models=4)
+    found = predict_matchups(estimate(cells, AM_ELO), AM_ELO, (np.array([1, 2, 0]), np.array([0, 3, 2])))
+    np.testing.assert_allclose(found.probability, [0.05 ** (1 / 20), 1 - 0.05 ** (1 / 5), 0.5])
+    np.testing.assert_allclose(found.lower, [0.05 ** (1 / 20), 0.0, 0.0])
+    np.testing.assert_allclose(found.upper, [1.0, 1 - 0.05 ** (1 / 5), 1.0])
+
+
 def test_what_cannot_be_compared_has_no_prediction(fitted: Rating) -> None:
-    """No score, another component, no votes, and two models of which neither has a score."""
-    a, b = np.array([0, 0, 0, 6]), np.array([6, 7, 9, 9])
+    """Another component, and no votes."""
+    a, b = np.array([0, 0, 6]), np.array([7, 9, 9])
     matchups = predict_matchups(fitted, AM_ELO, (a, b))
     for values in (matchups.probability, matchups.lower, matchups.upper):
         assert np.isnan(values).all()

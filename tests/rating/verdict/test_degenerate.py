@@ -75,13 +75,13 @@ def test_a_model_that_only_won_gets_a_one_sided_bound_and_no_score() -> None:
     bound = -math.log(math.expm1(-math.log(0.05) / 1000)) * 400 / math.log(10)
     assert rating.models.lower[2] == pytest.approx(1000 + bound, abs=1e-6)
     assert rating.models.upper[2] == math.inf
-    assert rating.models.rank.tolist() == [1, 1, 3]
-    assert (rating.models.ranked.tolist(), rating.models.best_rank.tolist()) == ([True, True, False], [1, 1, 0])
+    assert rating.models.rank.tolist() == [2, 2, 1]
+    assert (rating.models.ranked.tolist(), rating.models.best_rank.tolist()) == ([True, True, True], [2, 2, 1])
     assert rating.models.score[:2].mean() == pytest.approx(1000.0)
     assert "no-finite-score" in codes(rating)
 
 
-def test_two_lucky_wins_and_two_losses_give_a_bound_and_no_rank() -> None:
+def test_two_lucky_wins_and_two_losses_give_a_bound_and_a_place_that_may_be_any() -> None:
     even = [(a, b, w, 50) for a, b in ((0, 1), (0, 2), (1, 2)) for w in (1.0, 0.0)]
     games = world(*even, (3, 0, 1.0, 1), (3, 1, 1.0, 1), (4, 0, 0.0, 1), (4, 1, 0.0, 1), models=5)
     models = run_round(games, NO_INTERVALS).models
@@ -89,12 +89,12 @@ def test_two_lucky_wins_and_two_losses_give_a_bound_and_no_rank() -> None:
     assert exact == pytest.approx(-216.2, abs=0.1)
     assert models.lower[3] == pytest.approx(1000 + exact, abs=1e-6)
     assert models.upper[4] == pytest.approx(1000 - exact, abs=1e-6)
-    for found in (models, run_round(games, M_ELO).models):
-        assert found.rank.tolist() == [1, 1, 1, 4, 5]  # of those without a score for order alone
-        assert found.ranked.tolist() == [True, True, True, False, False]
-        for ranks in (found.best_rank, found.worst_rank, found.rank_set_best, found.rank_set_worst):
-            assert ranks[3:].tolist() == [0, 0]
-            assert ranks.max() <= 3
+    found = run_round(games, M_ELO).models
+    assert found.rank.tolist() == models.rank.tolist() == [2, 2, 2, 1, 5]
+    for ranks in (found.best_rank, found.rank_set_best, found.class_rank):
+        assert ranks.tolist() == [1] * 5
+    for ranks in (found.worst_rank, found.rank_set_worst):
+        assert ranks.tolist() == [5] * 5
 
 
 def test_a_model_that_only_lost_mirrors_it_and_what_hangs_on_it_has_no_bound() -> None:
@@ -104,7 +104,9 @@ def test_a_model_that_only_lost_mirrors_it_and_what_hangs_on_it_has_no_bound() -
     assert rating.models.lower[2] == -math.inf
     assert (rating.models.lower[3], rating.models.upper[3]) == (-math.inf, math.inf)
     assert rating.models.identified.tolist() == [True, True, False, False]
-    assert (rating.models.rank[2:].tolist(), rating.models.worst_rank.tolist()) == ([3, 3], [2, 2, 0, 0])
+    assert rating.models.rank.tolist() == [1, 1, 3, 4]
+    assert rating.models.best_rank.tolist() == [1, 1, 3, 1], "four games lost to the third are not enough"
+    assert rating.models.worst_rank.tolist() == [3, 3, 4, 4]
 
 
 @pytest.mark.parametrize(
@@ -149,7 +151,41 @@ def test_two_models_of_which_one_always_wins_have_no_scores_at_all() -> None:
         assert not rating.models.identified.any()
         assert np.isnan(rating.models.score).all()
         assert rating.diagnostics.log_likelihood == 0.0
-        assert rating.models.best_rank.tolist() == rating.models.worst_rank.tolist() == [0, 0]
+        for ranks in (rating.models.rank, rating.models.best_rank, rating.models.worst_rank):
+            assert ranks.tolist() == [1, 2], "60 of 60"
+
+
+def beats_all_below(order: list[int], times: int) -> Cells:
+    """Each model won so often against every model after it in the order, and lost to it never."""
+    games = [(order[i], order[j], 1.0, times) for i in range(len(order)) for j in range(i + 1, len(order))]
+    return world(*((min(a, b), max(a, b), float(a < b), n) for a, b, _, n in games), models=len(order))
+
+
+def test_models_that_never_lost_to_those_below_are_in_order_without_scores() -> None:
+    order = [3, 0, 5, 1, 4, 2]
+    for times, sure in ((20, True), (1, False)):
+        models = run_round(beats_all_below(order, times), AM_ELO).models
+        assert not models.identified.any()
+        assert np.argsort(models.rank).tolist() == order
+        ranges = [models.best_rank, models.worst_rank, models.rank_set_best, models.rank_set_worst, models.class_rank]
+        expected = [models.rank] * 5 if sure else [np.ones(6), np.full(6, 6)] * 2 + [np.ones(6)]
+        np.testing.assert_array_equal(ranges, expected)
+
+
+def test_a_group_that_never_lost_to_the_rest_is_above_it_in_its_own_order() -> None:
+    """Models 0 to 2 won 10 of 10 against each of 3 to 7; inside either group the lower number won 12 of 20."""
+    close = [
+        (i, j, w, n) for i in range(8) for j in range(i + 1, 8) for w, n in ((1.0, 12), (0.0, 8)) if (i < 3) == (j < 3)
+    ]
+    won = [(i, j, 1.0, 10) for i in range(3) for j in range(3, 8)]
+    models = run_round(world(*close, *won, models=8), M_ELO).models
+    assert models.identified.tolist() == [False] * 3 + [True] * 5
+    assert models.rank.tolist() == list(range(1, 9))
+    assert models.worst_rank[:3].tolist() == [3, 3, 3]
+    assert models.best_rank[3:].min() == 4
+    assert models.class_rank[:3].tolist() == [1, 1, 1]
+    assert np.isfinite(models.lower[:3]).all()
+    assert np.isposinf(models.upper[:3]).all()
 
 
 def ladder(rungs: int, annotators: int = 1) -> Cells:

@@ -8,6 +8,7 @@ from scipy.special import expit
 from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.settings import LoopSettings, VerdictRule
 from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
+from app.rating.uncertainty.ranks import contrast_errors
 from app.rating.verdict.confidence import (
     FEWEST,
     MOST,
@@ -20,7 +21,14 @@ from app.rating.verdict.confidence import (
     measure_confidence,
     more_votes,
 )
-from app.rating.verdict.joint import Growth, JointScores, count_pairs_of, find_growth, join_scores
+from app.rating.verdict.joint import (
+    Growth,
+    JointScores,
+    count_pairs_of,
+    find_growth,
+    join_scores,
+    rank_probabilities,
+)
 from app.rating.verdict.order import TUNED_TO, decide, equality_cost, order_cost, sequential_half_widths
 from app.rating.verdict.rating import Rating, estimate
 from app.rating.votes.cells import Cells
@@ -47,13 +55,24 @@ def test_the_joint_scores_are_those_of_the_estimate(fitted: Rating, joint: Joint
     scores = ELO_PER_NATURAL * fitted.unit * fitted.fit.scores
     np.testing.assert_allclose(joint.score, scores[joint.models])
     assert fitted.covariance is not None
-    expected = ELO_PER_NATURAL**2 * fitted.covariance.order[np.ix_(joint.models, joint.models)]
-    np.testing.assert_allclose(joint.covariance, expected, atol=1e-9)
     i, j = np.triu_indices(7, 1)
-    np.testing.assert_allclose(
-        joint.contrast_freedom[i, j], fitted.covariance.contrast_freedom(joint.models[i], joint.models[j], order=True)
-    )
+    expected = ELO_PER_NATURAL * contrast_errors(fitted.covariance.order, joint.models[i], joint.models[j])
+    np.testing.assert_allclose(joint.errors[i, j], expected)
+    np.testing.assert_allclose(contrast_errors(joint.covariance, i, j), expected)
+    freedom = fitted.covariance.contrast_freedom(joint.models[i], joint.models[j], order=True)
+    np.testing.assert_allclose(joint.contrast_freedom[i, j], freedom, rtol=0.05)
     assert count_pairs_of(fitted, joint).sum() == 2 * 40 * 80
+
+
+def test_a_newcomer_widens_no_score_of_the_joint_distribution(joint: JointScores) -> None:
+    """With one whose differences have errors of 1,000 points."""
+    errors = np.full((8, 8), 1000.0)
+    errors[:7, :7], errors[7, 7] = joint.errors, 0.0
+    more = JointScores(np.arange(8), np.append(joint.score, -500.0), errors, np.append(joint.freedom, 2.0))
+    np.testing.assert_allclose(np.diag(more.covariance)[:7], np.diag(joint.covariance), rtol=0.08)
+    chances = rank_probabilities(more, 1)[:, 0]
+    alone = rank_probabilities(joint, 1)[:, 0]
+    np.testing.assert_allclose(chances[:7] / chances[:7].sum(), alone, atol=0.02)
 
 
 def test_more_votes_of_the_same_kind_shrink_every_error_alike(fitted: Rating, joint: JointScores) -> None:

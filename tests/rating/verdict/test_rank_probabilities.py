@@ -42,3 +42,9 @@ def test_few_annotators_leave_more_open() -> None:
 def test_the_same_votes_give_the_same_numbers() -> None:
     joint = joint_of([20.0, 0.0, -3.0], np.eye(3) * 100.0)
     np.testing.assert_array_equal(rank_probabilities(joint, 2), rank_probabilities(joint, 2))
+
+
+def test_models_that_are_equal_without_error_share_the_ranks() -> None:
+    """As where every vote is a tie."""
+    within = rank_probabilities(joint_of([0.0] * 4, np.zeros((4, 4))), 4)
+    np.testing.assert_allclose(within, np.tile([0.25, 0.5, 0.75, 1.0], (4, 1)), atol=0.015)

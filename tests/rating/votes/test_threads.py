@@ -18,7 +18,7 @@ from app.rating.uncertainty.influence import find_influence, leave_annotators_ou
 from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import run_round
 from app.rating.votes import cells as votes
-from app.rating.votes import compact, graph
+from app.rating.votes import compact
 from app.rating.votes.cells import Cells
 from app.rating.votes.compact import pool_annotators
 
@@ -29,7 +29,7 @@ CROWD: Any = {"honest": 40, "random": 3, "flip": 2}
 @pytest.fixture
 def many_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut the work into as many parts as there may be, however few the votes."""
-    for module in (compact, graph, rows, votes):
+    for module in (compact, rows, votes):
         monkeypatch.setattr(module, "WORTH_A_THREAD", 1)
 
 

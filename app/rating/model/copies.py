@@ -1,0 +1,232 @@
+"""Near-copies among annotators: who answers the same battles alike far beyond what scores and abilities give.
+
+A judge run five times, or one person under five keys, is five clusters for an error that takes annotators as
+independent, and one in truth. What two annotators say beyond the scores, their residuals, is independent if they judge
+by themselves; where they see the same answers it may go halfway together. Copies differ by next to nothing.
+
+What is seen depends on what is known. With battles, each is compared. Without, an annotator's votes on a pair of models
+are: copies have the same sum there, which two others hardly have on each of many pairs. Nothing is seen where copies
+judge other battles, and nothing on pairs whose order is plain: there honest annotators agree as well.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from app.rating.arrays import Floats, Indices
+from app.rating.compiled import compiled
+from app.rating.votes.cells import Cells
+from app.rating.votes.graph import join
+
+FEWEST = 20  # votes of an annotator from which copies are looked for
+ALL_PAIRS = 300  # annotators up to which each is compared with each
+APART = (0.5, 0.8)  # share of the variance of a difference that is left to honest annotators: at least, at most
+ALIKE = 0.25  # of that share, below which two annotators may be copies
+LEAST_RATIO = 0.01  # sums of many votes are whole numbers: that they are equal says no more than this
+TAKEN = 2.0  # items that two abilities can make alike
+ERROR = 0.01  # probability that any two honest annotators of a crowd are taken for copies
+STEEPEST = 30.0  # own ability up to which an annotator is taken to follow the scores
+NEWTON_STEPS, LONGEST, SMALL, WEAK = 20, 2.0, 1e-3, 1e-3
+BINS, BAND = 24, 3  # of the signatures: smallest hashes of an annotator's answers
+NEIGHBOURS = 20  # others with the same part of a signature that an annotator is compared with
+
+
+class Answers(NamedTuple):
+    """Answers by annotator, then item: a pair of models, or a battle.
+
+    Attributes
+    ----------
+    starts : index of each annotator's first answer, and their number at the end, shape (n_annotators + 1,)
+    item : what was answered, ascending within an annotator, shape (n_answers,)
+    difference : R_a − R_b of its models, natural units
+    n, s, ties : votes, the sum of W, and how many were ties; 0 where one of the models has no score
+    """
+
+    starts: Indices
+    item: Indices
+    difference: Floats
+    n: Floats
+    s: Floats
+    ties: Floats
+
+    @classmethod
+    def of(cls, cells: Cells, R: Floats, battle: Indices | None = None) -> "Answers":
+        """Return the answers of cells.
+
+        Parameters
+        ----------
+        R : scores, NaN for models without one, shape (n_models,)
+        battle : number of each cell's battle, for cells that have a row for each; default: its pair of models
+        """
+        item = cells.model_a.astype(np.int64) * cells.n_models + cells.model_b if battle is None else battle
+        order = np.arange(len(item)) if battle is None else np.lexsort((item, cells.annotator))
+        difference = R[cells.model_a] - R[cells.model_b]
+        known = np.isfinite(difference)
+        n, s, ties = (np.where(known, x, 0.0)[order] for x in (cells.n, cells.s, cells.ties))
+        return cls(cells.starts, item[order], np.where(known, difference, 0.0)[order], n, s, ties)
+
+
+class Copies(NamedTuple):
+    """Groups of near-copies.
+
+    Attributes
+    ----------
+    cluster : number of each annotator's group, alone or with copies, shape (n_annotators,)
+    groups : how many groups have more than one annotator
+    annotators : how many annotators are in these
+    """
+
+    cluster: Indices
+    groups: int
+    annotators: int
+
+    @classmethod
+    def of(cls, cluster: Indices) -> "Copies":
+        """Return the groups with these numbers."""
+        size = np.bincount(cluster)
+        return cls(cluster, int((size > 1).sum()), int(size[size > 1].sum()))
+
+    def take_rows(self, rows: Floats, first: int, found: Floats) -> None:
+        """Move the rows of annotators first, first + 1, … who have copies to their group's, and leave 0.
+
+        What copies contribute to the scores' equations, or to the information, adds up before it is squared.
+
+        Parameters
+        ----------
+        rows : shape (n, n_models)
+        found : rows of the groups, by number, shape (number of groups, n_models)
+        """
+        mine = self.cluster[first : first + len(rows)]
+        several = (np.bincount(self.cluster) > 1)[mine]
+        np.add.at(found, mine[several], rows[several])
+        rows[several] = 0.0
+
+
+def find_copies(answers: Answers) -> Copies:
+    """Group the annotators who are near-copies of each other.
+
+    Two annotators with residuals u, u′ of the items that both answered are copies where Σ(u − u′)² is below a quarter
+    of what honest annotators leave, and so small by chance with a probability below .01 among all pairs of the crowd
+    (Chernoff's bounds for rare events and for a χ², whichever is weaker). Independent ones leave Σ(v + v′). Honest ones
+    are taken to leave half of it, since they may see the same answers; where each is compared with each, up to .8 of
+    it, as their median does. v = n p(1 − p) less what ties take, p at the annotator's own ability: so annotators who
+    follow the scores, or always tie, have nothing that they could share.
+
+    Up to 300 annotators each is compared with each, of more those who share twice three smallest hashes of their
+    answers: copies with nine answers of ten in common nearly always. O(answers + compared pairs · their answers).
+    """
+    size = len(answers.starts) - 1
+    votes = np.add.reduceat(np.append(answers.n, 0.0), answers.starts[:-1]) if size else np.empty(0)
+    chosen = np.flatnonzero((votes >= FEWEST) & (np.diff(answers.starts) > 0))
+    cluster = np.arange(size)
+    if len(chosen) < 2:  # noqa: PLR2004  one has no copy
+        return Copies.of(cluster)
+    first, second = np.triu_indices(len(chosen), 1) if len(chosen) <= ALL_PAIRS else _choose_pairs(answers, chosen)
+    first, second = chosen[first], chosen[second]
+    residual, variance = np.zeros((2, len(answers.item)))
+    find_residuals(answers, np.unique(np.append(first, second)), residual, variance)
+    measured = np.empty((len(first), 3))
+    compare(answers.starts, answers.item, residual, variance, first, second, measured)
+    unlike, expected, square = measured.T
+    apart = APART[0]
+    if len(chosen) <= ALL_PAIRS and (some := expected > 0.0).any():
+        apart = float(np.clip(APART[1] * np.median(unlike[some] / expected[some]), *APART))
+    expected = apart * expected
+    items = np.divide(expected**2, apart**2 * square, out=np.zeros_like(square), where=square > 0.0)
+    ratio = np.maximum(np.divide(unlike, expected, out=np.ones_like(expected), where=expected > 0.0), LEAST_RATIO)
+    rare = expected * (1.0 - ratio + ratio * np.log(ratio))
+    spread = 0.5 * np.maximum(items - TAKEN, 0.0) * (ratio - 1.0 - np.log(ratio))
+    needed = math.log(len(chosen) * (len(chosen) - 1) / 2.0 / ERROR)
+    alike = (ratio < ALIKE) & (np.minimum(rare, spread) > needed)
+    join(first[alike], second[alike], cluster)
+    return Copies.of(np.unique(cluster, return_inverse=True)[1].astype(np.int64))
+
+
+def _choose_pairs(answers: Answers, chosen: Indices) -> tuple[Indices, Indices]:
+    """Return the pairs of annotators, as places in `chosen`, whose signatures agree in two bands or more."""
+    direction = np.sign(answers.s - answers.n / 2.0).astype(np.int64) + 1
+    token = (answers.item * 3 + direction).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    token ^= token >> np.uint64(29)
+    token *= np.uint64(0xBF58476D1CE4E5B9)
+    token ^= token >> np.uint64(32)
+    signature = np.full((len(chosen), BINS), -1, dtype=np.int64)
+    sign(answers.starts, (token >> np.uint64(1)).astype(np.int64), chosen, signature)
+    found = []
+    for band in range(0, BINS, BAND):
+        part = signature[:, band : band + BAND]
+        full = np.flatnonzero((part >= 0).all(axis=1))
+        order = full[np.lexsort((signature[full, band - 1], *part[full].T))]
+        for step in range(1, min(NEIGHBOURS, len(order) - 1) + 1):
+            same = (part[order[step:]] == part[order[:-step]]).all(axis=1)
+            if not same.any():
+                break
+            one, other = order[:-step][same], order[step:][same]
+            found.append(np.minimum(one, other) * len(chosen) + np.maximum(one, other))
+    pairs, bands = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *found]), return_counts=True)
+    pairs = pairs[bands > 1]
+    return pairs // len(chosen), pairs % len(chosen)
+
+
+@compiled
+def sign(starts: Indices, token: Indices, chosen: Indices, signature: Indices) -> None:
+    """Set the smallest hash of each bin of an annotator's answers; −1 stays where a bin has none."""
+    bins = signature.shape[1]
+    for place in range(len(chosen)):
+        mine = signature[place]
+        for answer in range(starts[chosen[place]], starts[chosen[place] + 1]):
+            at = token[answer] % bins
+            if mine[at] < 0 or token[answer] < mine[at]:
+                mine[at] = token[answer]
+
+
+@compiled
+def find_residuals(answers: Answers, chosen: Indices, residual: Floats, variance: Floats) -> None:
+    """Set residual s − n p and its variance for the answers of these annotators, each at its own ability."""
+    starts, difference, n, s = answers.starts, answers.difference, answers.n, answers.s
+    for k in chosen:
+        begin, end, theta = starts[k], starts[k + 1], 1.0
+        for _ in range(NEWTON_STEPS):
+            gradient, curvature = -WEAK * theta, WEAK
+            for at in range(begin, end):
+                d = difference[at]
+                p = 1.0 / (1.0 + math.exp(-theta * d))
+                gradient += d * (s[at] - n[at] * p)
+                curvature += d * d * n[at] * p * (1.0 - p)
+            step = min(max(gradient / curvature, -LONGEST), LONGEST)
+            theta = min(max(theta + step, -STEEPEST), STEEPEST)
+            if abs(step) < SMALL:
+                break
+        binomial, tied = WEAK, 0.0
+        for at in range(begin, end):
+            p = 1.0 / (1.0 + math.exp(-theta * difference[at]))
+            residual[at], variance[at] = s[at] - n[at] * p, n[at] * p * (1.0 - p)
+            binomial += variance[at]
+            tied += answers.ties[at] / 4.0
+        for at in range(begin, end):
+            variance[at] *= max(1.0 - tied / binomial, 0.0)
+
+
+@compiled
+def compare(
+    starts: Indices, item: Indices, residual: Floats, variance: Floats, first: Indices, second: Indices, found: Floats
+) -> None:
+    """Set Σ(u − u′)², Σ(v + v′) and Σ(v + v′)² over the items that both of a pair answered, shape (pairs, 3)."""
+    for pair in range(len(first)):
+        i, i_end = starts[first[pair]], starts[first[pair] + 1]
+        j, j_end = starts[second[pair]], starts[second[pair] + 1]
+        unlike, expected, square = 0.0, 0.0, 0.0
+        while i < i_end and j < j_end:
+            if item[i] < item[j]:
+                i += 1
+            elif item[j] < item[i]:
+                j += 1
+            else:
+                both = variance[i] + variance[j]
+                if both > 0.0:
+                    unlike += (residual[i] - residual[j]) ** 2
+                    expected += both
+                    square += both * both
+                i += 1
+                j += 1
+        found[pair, 0], found[pair, 1], found[pair, 2] = unlike, expected, square

@@ -1,0 +1,62 @@
+"""The centre of published scores: a mean that models with few votes cannot move."""
+
+import numpy as np
+from scipy.special import expit
+
+from app.rating.arrays import Floats, Indices, sum_by
+from app.rating.fit.scale import ELO_PER_NATURAL
+from app.rating.uncertainty.results import Estimate
+
+FULL = 0.1  # share of the usual information from which a model has its full weight
+
+
+def weigh_models(rating: Estimate) -> Floats:
+    """Return the weight of each model in the centre of its component, the sum of a component is 1, shape (n_models,).
+
+    Models with a tenth of the usual information or more weigh the same, so that the centre does not follow the votes as
+    they turn to other models; with less, a model weighs as its square. So a newcomer with one vote moves no other
+    model's score and interval, and one with a tenth widens those of 20 others by 1 %. Usual is the mean over votes,
+    Σ I²/Σ I, with I = Σ n p (1 − p) what the votes on a model would say if every annotator had the mean ability: many
+    newcomers do not move it. 0 without a score.
+    """
+    pairs, size, R, label = rating.pairs, rating.cells.n_models, rating.natural_scores(), rating.components.label
+    p = expit(R[pairs.model_a] - R[pairs.model_b])
+    known = np.nan_to_num(pairs.n * p * (1.0 - p))
+    information = sum_by(pairs.model_a, known, size) + sum_by(pairs.model_b, known, size)
+    weight = np.zeros(size)
+    for component in range(rating.components.number):
+        here = np.flatnonzero(rating.identified & (label == component))
+        if not len(here):
+            continue
+        mine = information[here] / information[here].max()
+        weight[here] = np.minimum(mine / (FULL * (mine @ mine) / mine.sum()), 1.0) ** 2
+        weight[here] /= weight[here].sum()
+    return weight
+
+
+def centred_scores(rating: Estimate, weight: Floats) -> Floats:
+    """Return the scores less the centre of their component, Elo points, NaN for models without one, (n_models,)."""
+    R, label = rating.natural_scores(), rating.components.label
+    inside = label >= 0
+    centre = sum_by(label[inside], (weight * np.nan_to_num(R))[inside], rating.components.number)
+    R[inside] -= centre[label[inside]]
+    points: Floats = ELO_PER_NATURAL * R
+    return points
+
+
+def recentre(covariance: Floats, label: Indices, weight: Floats) -> Floats:
+    """Return the covariance of scores less their component's mean with these weights, shape (n, n).
+
+    Parameters
+    ----------
+    covariance : of scores with whatever centre, shape (n, n)
+    label, weight : component of each, and its weight in the component's centre, shape (n,)
+    """
+    moved = covariance.copy()
+    for component in np.unique(label):
+        here = label == component
+        moved[here] -= weight[here] @ moved[here]
+    for component in np.unique(label):
+        here = label == component
+        moved[:, here] -= (moved[:, here] @ weight[here])[:, None]
+    return moved

@@ -1,0 +1,122 @@
+"""The places of models: by their scores, and where a score is missing by the wins of the models over each other."""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+
+from app.rating.arrays import Floats, Indices, Mask
+from app.rating.fit.scale import ELO_PER_NATURAL
+from app.rating.model.start import fit_bradley_terry
+from app.rating.uncertainty.bounds import bound_differences
+from app.rating.uncertainty.covariance import Covariance
+from app.rating.uncertainty.ranks import (
+    bonferroni_multiple,
+    class_ranks,
+    contrast_errors,
+    order_together,
+    rank_by,
+    rank_range,
+)
+from app.rating.uncertainty.results import Estimate
+from app.rating.uncertainty.student import widenings
+from app.rating.votes.graph import follow_wins, orient
+
+DECIMALS = 6  # of Elo points; scores that agree to them share a rank
+
+
+class Places(NamedTuple):
+    """Ranks of the models, as in `ModelEstimates`, shape (n_models,) each."""
+
+    rank: Indices
+    best_rank: Indices
+    worst_rank: Indices
+    rank_set_best: Indices
+    rank_set_worst: Indices
+    class_rank: Indices
+
+
+def find_places(rating: Estimate, ranked: Mask) -> Places:
+    """Return the place of each model within its component; those that are not ranked follow, for order alone.
+
+    Ranks and classes are of the differences of two scores, and so no other model moves them. A model without a score
+    is above another where the bound on their difference says so.
+
+    Parameters
+    ----------
+    ranked : models that get a place, shape (n_models,)
+    """
+    found = Places(*np.zeros((6, len(ranked)), dtype=np.int64))
+    position = np.round(_positions(rating), DECIMALS)  # equal but for rounding: one rank
+    for component in range(rating.components.number):
+        here = rating.components.label == component
+        members, others = np.flatnonzero(here & ranked), np.flatnonzero(here & ~ranked)
+        rank = found.rank[members] = rank_by(position[members])
+        found.rank[others] = rank_by(position[others]) + len(members)
+        if rating.settings.interval == "none":
+            found.best_rank[members] = found.worst_rank[members] = rank  # without intervals there is no spread
+        elif len(members):
+            above, together = _order(rating, members)
+            found.best_rank[members], found.worst_rank[members] = rank_range(above)
+            found.rank_set_best[members], found.rank_set_worst[members] = rank_range(together)
+            found.class_rank[members] = class_ranks(rank, above)
+    return found
+
+
+def _positions(rating: Estimate) -> Floats:
+    """Return values by which the models are in order, Elo points: scores, as far as the wins do not say more.
+
+    Models without a score are placed by the Bradley-Terry scores of their votes, with a weak prior, beside those of the
+    others.
+    """
+    R = rating.natural_scores()
+    counted = rating.components.label >= 0
+    if rating.identified[counted].all():
+        return ELO_PER_NATURAL * np.nan_to_num(R)
+    pairs = orient(rating.cells, rating.bounding)
+    R[~counted] = 0.0
+    return follow_wins(pairs, ELO_PER_NATURAL * fit_bradley_terry(pairs, R))
+
+
+def _order(rating: Estimate, members: Indices) -> tuple[Mask, Mask]:
+    """Return which members are certainly above which, shape (n, n): each pair for itself, and all together."""
+    alpha, n = 1.0 - rating.settings.confidence, len(members)
+    scored = np.flatnonzero(rating.identified[members])
+    row = np.searchsorted(rating.small.models, members[scored])
+    i, j = np.nonzero(np.triu(~(rating.identified[members][:, None] & rating.identified[members]), 1))
+    pairs = n * (n - 1) / 2
+    known = 1.0 - len(i) / max(pairs, 1.0)  # share of the pairs with two scores, and of the error probability
+    above, together = np.zeros((2, n, n), dtype=np.bool_)
+    if rating.covariance is not None and len(scored):
+        inside = np.ix_(scored, scored)
+        above[inside], together[inside] = _order_scores(rating, rating.covariance, row, alpha, known * alpha)
+    if len(i):
+        for order, level in ((above, alpha), (together, alpha / pairs)):
+            least, most = bound_differences(rating, level, members[i], members[j])
+            order[i, j], order[j, i] = least > 0.0, most < 0.0
+    return above, together
+
+
+def _order_scores(
+    rating: Estimate, spread: Covariance, row: Indices, alpha: float, alpha_together: float
+) -> tuple[Mask, Mask]:
+    """Return which scores are certainly above which: each pair at α, and all together at another α."""
+    R = (rating.unit * rating.fit.scores)[row]
+    every = np.ix_(row, row)
+    covariance = spread.order[every]
+    index = np.arange(len(row))
+    errors = contrast_errors(covariance, index[:, None], index)
+    errors[errors <= 1e-9 * errors.max()] = 0.0  # of a model with itself, and rounding
+    freedom = spread.contrast_freedom(row[:, None], row, order=True)
+    multiple = float(-ndtri(alpha / 2.0))
+
+    def standardise(at: float) -> Floats:
+        wide = errors * widenings(at, freedom)
+        z: Floats = np.divide(R[:, None] - R, wide, out=np.zeros_like(wide), where=errors > 0.0)
+        return z
+
+    together = np.zeros_like(errors, dtype=np.bool_)
+    if alpha_together > 0.0:
+        z = standardise(bonferroni_multiple(alpha_together, len(row)))
+        together = order_together(z, errors, covariance, alpha_together)
+    return standardise(multiple) > multiple, together
