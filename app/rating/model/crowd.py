@@ -18,6 +18,7 @@ from app.rating.model.kernels import (
     find_clusters,
     find_contributions,
     follow_ranking,
+    spread_exponentials,
     weigh_nodes,
 )
 from app.rating.model.law import TYPES, Law, Posterior
@@ -154,6 +155,7 @@ class Crowd:
             np.zeros((number, 2)),
         )
         self.posterior, self.types = np.zeros((number, MOST_NODES)), np.zeros((number, len(TYPES)))
+        self.nodes = Nodes(np.empty(number), np.empty(number), np.empty(0, dtype=np.int64), *np.empty((2, len(cells.n))))
         follow_ranking(cells.arrays, ranking, temper, self._extra)
         width = np.minimum(2.0 * np.diff(cells.starts), cells.n_models)
         dense = width**2 * DENSE_GAIN > float(cells.n_models) ** 2
@@ -172,10 +174,11 @@ class Crowd:
         step = np.maximum(SPACING / np.sqrt(1.0 / spread**2 + self._information), (high - low) / (MOST_NODES - 2))
         first = np.floor(low / step) + 0.5
         size = 4 * np.ceil((high / step - first + 1.0) / 4.0).astype(np.int64)
-        self.nodes = Nodes(first * step, step, np.clip(size, LEAST_NODES, MOST_NODES))
+        self.nodes = self.nodes._replace(low=first * step, step=step, size=np.clip(size, LEAST_NODES, MOST_NODES))
 
     def fill(self, R: Floats) -> None:
         """Compute the likelihoods at the nodes."""
+        spread_exponentials(self.cells.arrays, R, self.nodes)
         fill_likelihoods(self.cells.arrays, R, self.temper, self.nodes, self._table)
 
     def weigh(self, law: Law) -> Posterior:
@@ -184,7 +187,7 @@ class Crowd:
             *weigh_nodes(self._table, self._extra, self.nodes, self.silent, law.numbers(), self.posterior, self.types)
         )
 
-    def contribute(self, R: Floats, directions: Directions, law: Law, strength: float) -> Contributions:
+    def contribute(self, directions: Directions, law: Law, strength: float) -> Contributions:
         """Return what the annotators say of the scores."""
         size, components = directions.along.shape
         sums = ScoreSums(
@@ -194,14 +197,14 @@ class Crowd:
         for who, rows in self._blocks((2, 2 * BLOCK, size)):
             some = rows[:, : 2 * len(who)] if rows.size else rows
             find_contributions(
-                who, self.cells.arrays, self.weight, R, self.temper, self.nodes, self.posterior, self.types,
+                who, self.cells.arrays, self.weight, self.temper, self.nodes, self.posterior, self.types,
                 law.numbers(), strength, directions.sides, sums, some,
             )  # fmt: skip
             if rows.size:
                 sums.known[:] += some[0].T @ some[1]
         return Contributions(*sums._replace(information=laplacian(sums.information)))
 
-    def cluster(self, R: Floats, directions: Directions, information: Floats) -> Clusters:
+    def cluster(self, directions: Directions, information: Floats) -> Clusters:
         """Return what the annotators add to the errors.
 
         Parameters
@@ -216,7 +219,7 @@ class Crowd:
         for who, rows in self._blocks((BLOCK, size)):
             some = rows[: len(who)] if rows.size else rows
             find_clusters(
-                who, self.cells.arrays, self.weight, R, self.temper, self.nodes, self.posterior, information,
+                who, self.cells.arrays, self.weight, self.temper, self.nodes, self.posterior, information,
                 directions.sides, sums, some,
             )  # fmt: skip
             if rows.size:
@@ -227,7 +230,7 @@ class Crowd:
 
     def abilities(self) -> Abilities:
         """Return the posteriors of the annotators."""
-        low, step, _ = self.nodes
+        low, step = self.nodes.low, self.nodes.step
         nodes = low[:, None] + np.arange(MOST_NODES) * step[:, None]
         mean = (self.posterior * nodes).sum(axis=1)
         variance = np.maximum((self.posterior * nodes**2).sum(axis=1) - mean**2, 0.0)

@@ -16,22 +16,30 @@ PRODUCT = 6  # factors 1 + eˣ whose product stays finite
 NEAR_MODE = 0.04  # squared standard deviations from which a mode is near enough
 STRICT = 8.0  # ability of a follower, which no person has
 SLIP = 0.05  # share of a follower's votes that are wrong
-STEEPNESS = 1.25  # of the weight of abilities above 1
 COIN, FOLLOWER = 0, 1  # columns of the likelihoods of types without an ability
 ENOUGH_SHARE, LARGEST_SHARE = 0.15, 0.8  # of the information on a model, between which votes count as independent too
-NEGLIGIBLE = 1e-9  # posterior weight of a node at the edge, which is left out
 ANY_ORDER = frozenset({"reassoc", "nsz", "contract"})  # of a sum, so that it runs on the processor's vectors
 EXPONENT = 52  # bits below those of a number's exponent
 ONE = 1023  # the exponent of 1.0 as it is stored
 MANTISSA = (1 << EXPONENT) - 1
+ROUNDER = 1.5 * 2.0**EXPONENT  # what is added to a number to round it to a whole one
+LOG_2, LOG_2_REST = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # the former has few bits
+LEAST_LOG = -700.0
+CHUNK = 1024
 
 
 class Nodes(NamedTuple):
-    """An even grid of abilities for each annotator: low, low + step, …; shape (n_annotators,) each."""
+    """An even grid of abilities for each annotator: low, low + step, …; shape (n_annotators,) each.
+
+    `first` and `ratio`, shape (n_cells,), are e^{low d} and e^{step d} of each cell's difference d, not beyond `FURTHEST`:
+    e^{θ d} is a geometric series on the grid.
+    """
 
     low: Floats
     step: Floats
     size: Indices
+    first: Floats
+    ratio: Floats
 
 
 class LawNumbers(NamedTuple):
@@ -86,7 +94,7 @@ def pull_of(theta: float, strength: float) -> float:
     A vote of an able annotator pulls no more than a typical one. E[h(θ)(s − n p(θ))] is 0 for any h, so no choice of h
     biases the scores.
     """
-    bounded = theta if theta <= 1.0 else theta ** (1.0 - STEEPNESS)
+    bounded = theta if theta <= 1.0 else 1.0 / np.sqrt(np.sqrt(theta))
     return strength * max(bounded, 0.0) + (1.0 - strength) * theta
 
 
@@ -127,6 +135,38 @@ def follow_ranking(cells: CellArrays, R: Floats, temper: float, extra: Floats) -
         extra[k, FOLLOWER] = temper * follower
 
 
+@partial(compiled, fastmath=frozenset({"contract"}))
+def exponentiate(x: Floats, power: Floats) -> None:
+    """Replace each x, |x| ≤ 700, by eˣ to 15 digits. `power` is scratch; the loops run on the processor's vectors."""
+    bits = power.view(np.int64)
+    for i in range(len(x)):
+        power[i] = x[i] * (1.0 / np.log(2.0)) + ROUNDER
+        whole = power[i] - ROUNDER
+        r = x[i] - whole * LOG_2 - whole * LOG_2_REST
+        even = 1.0 / 3628800.0 + r * (1.0 / 39916800.0 + r * (1.0 / 479001600.0))
+        even = 1.0 / 5040.0 + r * (1.0 / 40320.0 + r * (1.0 / 362880.0 + r * even))
+        even = 1.0 / 24.0 + r * (1.0 / 120.0 + r * (1.0 / 720.0 + r * even))
+        x[i] = 1.0 + r * (1.0 + r * (0.5 + r * (1.0 / 6.0 + r * even)))
+    for i in range(len(x)):
+        bits[i] = (bits[i] + ONE) << EXPONENT
+    for i in range(len(x)):
+        x[i] *= power[i]
+
+
+@compiled
+def spread_exponentials(cells: CellArrays, R: Floats, nodes: Nodes) -> None:
+    """Set `nodes.first` and `nodes.ratio`."""
+    power = np.empty(CHUNK)
+    for k in range(len(nodes.size)):
+        for c in range(cells.starts[k], cells.starts[k + 1]):
+            d = min(max(R[cells.model_a[c]] - R[cells.model_b[c]], -FURTHEST), FURTHEST)
+            nodes.first[c], nodes.ratio[c] = nodes.low[k] * d, nodes.step[k] * d
+    for start in range(0, len(nodes.first), CHUNK):
+        end = min(start + CHUNK, len(nodes.first))
+        exponentiate(nodes.first[start:end], power)
+        exponentiate(nodes.ratio[start:end], power)
+
+
 @compiled
 def raise_powers(first: float, ratio: float, size: int, e: Floats) -> None:
     """Set e[q] = first · ratio^q for q below `size`, a multiple of 4: by fours, as the processor's vectors are."""
@@ -142,8 +182,8 @@ def raise_powers(first: float, ratio: float, size: int, e: Floats) -> None:
 def fill_likelihoods(cells: CellArrays, R: Floats, temper: float, nodes: Nodes, table: Floats) -> None:
     """Set table[k, q] = log L_k(θ_q).
 
-    On an even grid e^{θ_q d} is a geometric series, so a cell takes two exponentials. The factors 1 + e^{θ_q d} are
-    multiplied up, and the exponents of the products counted apart, so that an annotator takes one logarithm a node.
+    The factors 1 + e^{θ_q d} are multiplied up, and the exponents of the products counted apart, so that an annotator
+    takes one logarithm a node.
     """
     starts, a, b, n, s = cells.starts, cells.model_a, cells.model_b, cells.n, cells.s
     product, e, total = np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty(MOST_NODES)
@@ -152,9 +192,8 @@ def fill_likelihoods(cells: CellArrays, R: Floats, temper: float, nodes: Nodes, 
         m, low, step, won, factors = nodes.size[k], nodes.low[k], nodes.step[k], 0.0, 0
         product[:m], total[:m], exponent[:m] = 1.0, 0.0, 0
         for c in range(starts[k], starts[k + 1]):
-            d = min(max(R[a[c]] - R[b[c]], -FURTHEST), FURTHEST)
-            won += s[c] * d
-            raise_powers(np.exp(low * d), np.exp(step * d), m, e)
+            won += s[c] * min(max(R[a[c]] - R[b[c]], -FURTHEST), FURTHEST)
+            raise_powers(nodes.first[c], nodes.ratio[c], m, e)
             if n[c] == 1.0:
                 for q in range(m):
                     product[q] *= 1.0 + e[q]
@@ -186,7 +225,7 @@ def weigh_nodes(
     value : Σ log ∫ L dG
     """
     number, moments, missing, value = np.zeros(4), np.zeros(2), np.zeros((5, 5)), 0.0
-    f, own, shape, cross = np.empty(MOST_NODES), np.empty(4), np.empty(5), np.zeros(4)
+    f, power, own, shape, cross = np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty(4), np.empty(5), np.zeros(4)
     base, kappa = -np.log(law.spread) - 0.5 * np.log(2.0 * np.pi) - law.log_above, law.kappa
     for k in range(len(nodes.size)):
         if silent[k]:
@@ -200,12 +239,14 @@ def weigh_nodes(
             z = (abs(t) - law.centre) / law.spread
             f[q] = table[k, q] + here - 0.5 * z * z + (law.log_shares[0] if t > 0.0 else law.log_shares[2])
             top = max(top, f[q])
+        for q in range(m):
+            f[q] = max(f[q] - top, LEAST_LOG)
+        exponentiate(f[:m], power)
         own[:], cross[:] = 0.0, 0.0
         first = second = curve = 0.0
         for q in range(m):
             t = low + q * step
             z = (abs(t) - law.centre) / law.spread
-            f[q] = np.exp(f[q] - top) if f[q] > top - 40.0 else 0.0
             a, j = z * z + kappa * z, 0 if t > 0.0 else 2
             own[j] += f[q]
             cross[j] += f[q] * a
@@ -262,21 +303,9 @@ def find_polynomials(weight: Floats, low: float, step: float, m: int, one: Float
     return away, (away * away - 1.0 - third * away) / size
 
 
-@compiled
-def trim(posterior: Floats, size: int) -> tuple[int, int]:
-    """Return the first node of a posterior that counts, and the number of nodes from it on, a multiple of 4."""
-    first, last = 0, size
-    while first < last - 4 and posterior[first] < NEGLIGIBLE:
-        first += 1
-    while last > first + 4 and posterior[last - 1] < NEGLIGIBLE:
-        last -= 1
-    number = 4 * ((last - first + 3) // 4)
-    return max(min(first, size - number), 0), number
-
-
 @partial(compiled, fastmath=ANY_ORDER)
 def find_contributions(
-    who: Indices, cells: CellArrays, weight: Floats, R: Floats, temper: float, nodes: Nodes, posterior: Floats,
+    who: Indices, cells: CellArrays, weight: Floats, temper: float, nodes: Nodes, posterior: Floats,
     types: Floats, law: LawNumbers, strength: float, sides: Sides, sums: ScoreSums, rows: Floats,
 ) -> None:  # fmt: skip
     """Add what the annotators in `who` say of the scores to `sums`.
@@ -291,23 +320,16 @@ def find_contributions(
         two halves become the factors for the k-th of `who`. Else they are added to `known`
     """
     starts, a, b, n, s = cells.starts, cells.model_a, cells.model_b, cells.n, cells.s
-    size, dense, components = len(R), rows.shape[1] > 0, sides.along.shape[1]
+    size, dense, components = len(sides.label), rows.shape[1] > 0, sides.along.shape[1]
     e, one, two, K = np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty((8, MOST_NODES))
-    own, touched, mark, of_law = (
-        np.zeros((6, size)),
-        np.empty(size, np.int64),
-        np.zeros(size, np.bool_),
-        np.empty((2, 4)),
-    )
+    found, own, of_law = np.zeros(8), np.zeros((size, 8)), np.empty((2, 4))
+    touched, mark = np.empty(size, np.int64), np.zeros(size, np.bool_)
     lengths, totals, compact = np.zeros((2, components)), np.empty(6), np.empty((2, size))
     for row in range(len(who)):
         k = who[row]
         if starts[k] == starts[k + 1]:
             continue
-        first, m = trim(posterior[k], nodes.size[k])
-        step = nodes.step[k]
-        low = nodes.low[k] + first * step
-        weights = posterior[k, first : first + m]
+        m, low, step, weights = nodes.size[k], nodes.low[k], nodes.step[k], posterior[k]
         at_zero = find_polynomials(weights, low, step, m, one, two)
         for j in range(2):
             of_law[j, 0], of_law[j, 1], of_law[j, 2] = types[k, 1] * at_zero[j], 0.0, types[k, 3] * at_zero[j]
@@ -333,12 +355,12 @@ def find_contributions(
                     mark[model] = True
                     touched[count] = model
                     count += 1
-            d = min(max(R[i] - R[j], -FURTHEST), FURTHEST)
-            raise_powers(np.exp(low * d), np.exp(step * d), m, e)
+            raise_powers(nodes.first[c], nodes.ratio[c], m, e)
             u = u1 = x1 = x2 = y1 = y2 = v = v1 = 0.0
             for q in range(m):
-                p = e[q] / (1.0 + e[q])
-                variance = p / (1.0 + e[q])
+                rest = 1.0 / (1.0 + e[q])
+                p = e[q] * rest
+                variance = p * rest
                 u += K[0, q] * p
                 u1 += K[1, q] * p
                 x1 += K[2, q] * p
@@ -348,21 +370,12 @@ def find_contributions(
                 v += K[6, q] * variance
                 v1 += K[7, q] * variance
             w, votes, won = 1.0 - strength + strength * weight[c], n[c], s[c]
-            u, u1 = w * (won * totals[0] - votes * u), won * totals[1] - votes * u1
-            x1, x2 = w * (won * totals[2] - votes * x1), w * (won * totals[3] - votes * x2)
-            y1, y2 = temper * (won * totals[4] - votes * y1), temper * (won * totals[5] - votes * y2)
-            own[0, i] += u
-            own[0, j] -= u
-            own[1, i] += u1
-            own[1, j] -= u1
-            own[2, i] += x1
-            own[2, j] -= x1
-            own[3, i] += x2
-            own[3, j] -= x2
-            own[4, i] += y1
-            own[4, j] -= y1
-            own[5, i] += y2
-            own[5, j] -= y2
+            found[0], found[1] = w * (won * totals[0] - votes * u), won * totals[1] - votes * u1
+            found[2], found[3] = w * (won * totals[2] - votes * x1), w * (won * totals[3] - votes * x2)
+            found[4], found[5] = temper * (won * totals[4] - votes * y1), temper * (won * totals[5] - votes * y2)
+            for q in range(8):
+                own[i, q] += found[q]
+                own[j, q] -= found[q]
             sums.information[i, j] += w * votes * v
             v1 *= votes * (sides.along[i, sides.label[i]] - sides.along[j, sides.label[j]])
             sums.stretched[i] += v1
@@ -371,38 +384,38 @@ def find_contributions(
         for place in range(count):
             i = touched[place]
             component = sides.label[i]
-            sums.weighted[i] += own[0, i]
-            sums.plain[i] += own[1, i]
-            lengths[0, component] += sides.along[i, component] * own[4, i]
-            lengths[1, component] += sides.along[i, component] * own[5, i]
+            sums.weighted[i] += own[i, 0]
+            sums.plain[i] += own[i, 1]
+            lengths[0, component] += sides.along[i, component] * own[i, 4]
+            lengths[1, component] += sides.along[i, component] * own[i, 5]
             for j in range(4):
-                sums.weighted_by_law[i, j] += own[2, i] * of_law[0, j] + own[3, i] * of_law[1, j]
-                sums.plain_by_law[i, j] += own[4, i] * of_law[0, j] + own[5, i] * of_law[1, j]
-            compact[0, place], compact[1, place] = own[4, i], own[5, i]
+                sums.weighted_by_law[i, j] += own[i, 2] * of_law[0, j] + own[i, 3] * of_law[1, j]
+                sums.plain_by_law[i, j] += own[i, 4] * of_law[0, j] + own[i, 5] * of_law[1, j]
+            compact[0, place], compact[1, place] = own[i, 4], own[i, 5]
         for component in range(components):
             l1, l2 = lengths[0, component] / temper, lengths[1, component] / temper
             if l1 != 0.0 or l2 != 0.0:
                 for place in range(count):
                     i = touched[place]
-                    sums.known_stretched[i, component] += own[4, i] * l1 + own[5, i] * l2
+                    sums.known_stretched[i, component] += own[i, 4] * l1 + own[i, 5] * l2
         if dense:
             for i in range(size):
-                rows[0, 2 * row, i], rows[0, 2 * row + 1, i] = own[2, i], own[3, i]
-                rows[1, 2 * row, i], rows[1, 2 * row + 1, i] = own[4, i], own[5, i]
+                rows[0, 2 * row, i], rows[0, 2 * row + 1, i] = own[i, 2], own[i, 3]
+                rows[1, 2 * row, i], rows[1, 2 * row + 1, i] = own[i, 4], own[i, 5]
         else:
             for place in range(count):
                 i = touched[place]
-                x1, x2 = own[2, i], own[3, i]
+                x1, x2 = own[i, 2], own[i, 3]
                 for other in range(count):
                     sums.known[i, touched[other]] += x1 * compact[0, other] + x2 * compact[1, other]
         for place in range(count):
-            own[:, touched[place]] = 0.0
+            own[touched[place], :] = 0.0
             mark[touched[place]] = False
 
 
 @partial(compiled, fastmath=ANY_ORDER)
 def find_clusters(
-    who: Indices, cells: CellArrays, weight: Floats, R: Floats, temper: float, nodes: Nodes, posterior: Floats,
+    who: Indices, cells: CellArrays, weight: Floats, temper: float, nodes: Nodes, posterior: Floats,
     information: Floats, sides: Sides, sums: ClusterSums, rows: Floats,
 ) -> None:  # fmt: skip
     """Add what the annotators in `who` are as clusters to `sums`.
@@ -413,7 +426,7 @@ def find_clusters(
     have entries; `crossed` Σ v_k c_k′, and `scales` Σ c_k c_k′.
     """
     starts, a, b, n, s = cells.starts, cells.model_a, cells.model_b, cells.n, cells.s
-    size, dense, components = len(R), rows.shape[0] > 0, sides.along.shape[1]
+    size, dense, components = len(sides.label), rows.shape[0] > 0, sides.along.shape[1]
     e, K = np.empty(MOST_NODES), np.empty((4, MOST_NODES))
     own, touched, mark = np.zeros((3, size)), np.empty(size, np.int64), np.zeros(size, np.bool_)
     lengths, compact = np.zeros(components), np.empty(size)
@@ -425,11 +438,9 @@ def find_clusters(
         k = who[row]
         if starts[k] == starts[k + 1]:
             continue
-        first, m = trim(posterior[k], nodes.size[k])
-        step = nodes.step[k]
-        low = nodes.low[k] + first * step
+        m, low, step = nodes.size[k], nodes.low[k], nodes.step[k]
         for q in range(m):
-            t, w = low + q * step, posterior[k, first + q]
+            t, w = low + q * step, posterior[k, q]
             pull = pull_of(t, 1.0)
             K[0, q], K[1, q], K[2, q], K[3, q] = w * pull, w * t, w * pull * t, w * pull * pull
         total, total_plain, count = K[0, :m].sum(), K[1, :m].sum(), 0
@@ -440,12 +451,12 @@ def find_clusters(
                     mark[model] = True
                     touched[count] = model
                     count += 1
-            d = min(max(R[i] - R[j], -FURTHEST), FURTHEST)
-            raise_powers(np.exp(low * d), np.exp(step * d), m, e)
+            raise_powers(nodes.first[c], nodes.ratio[c], m, e)
             u = u1 = v = square = 0.0
             for q in range(m):
-                p = e[q] / (1.0 + e[q])
-                variance = p / (1.0 + e[q])
+                rest = 1.0 / (1.0 + e[q])
+                p = e[q] * rest
+                variance = p * rest
                 u += K[0, q] * p
                 u1 += K[1, q] * p
                 v += K[2, q] * variance

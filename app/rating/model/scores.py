@@ -1,7 +1,7 @@
 """Scores by the marginal equations, in which every annotator's ability is integrated out."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from itertools import pairwise
 from operator import add
@@ -26,7 +26,7 @@ from app.rating.votes.compact import pool_annotators
 from app.rating.votes.graph import find_components
 
 MOST_ITERATIONS = 60
-CONVERGED = 1e-6  # longest step of a score in natural units
+CONVERGED = 1e-5  # longest step of a score in natural units that is the last one; what is left is far less
 NEAR = 1e-2  # step below which the nodes of the step before serve
 LONGEST = 1.0  # step of a score
 MOST_HALVINGS = 8
@@ -254,7 +254,7 @@ class _Search:
         crowds.each(Crowd.fill, R)
         found = find_law(law, crowds.weigh, fixed=self.fixed)
         value = found.value - 0.5 * PRECISION * float(R @ R)
-        sums = crowds.total(Crowd.contribute, R, directions, found.law, strength)
+        sums = crowds.total(Crowd.contribute, directions, found.law, strength)
         equations = combine(sums, R, directions, found, self.dispersion)
         away = float(equations.value @ cho_solve(cho_factor(equations.information), equations.value))
         return _Point(R, found.law, equations, value, found.posterior.value, away, strength)
@@ -271,7 +271,7 @@ class _Search:
             step = _solve(at.equations)
             longest = float(np.abs(step).max(initial=0.0))
             if longest < CONVERGED:
-                return at
+                return replace(at, R=at.R + step)
             share = min(1.0, LONGEST / longest)
             for _ in range(MOST_HALVINGS):
                 there = self.at(at.R + share * step, at.law, at.strength, look=longest > NEAR)
@@ -288,7 +288,7 @@ class _Search:
         """Return the fit at a solution, with what the annotators add to its errors."""
         directions = Directions.of(at.R, self.label)
         known = np.maximum(np.diag(at.equations.information) - PRECISION, 1e-300)
-        clusters = self.crowds.total(Crowd.cluster, at.R, directions, known)
+        clusters = self.crowds.total(Crowd.cluster, directions, known)
         mean, sd, types, mode = (
             np.concatenate(column) for column in zip(*self.crowds.each(Crowd.abilities), strict=True)
         )
