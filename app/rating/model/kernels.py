@@ -10,9 +10,9 @@ from app.rating.compiled import compiled
 from app.rating.votes.cells import CellArrays
 
 MOST_NODES = 24  # a multiple of 4
-FURTHEST = 15.0  # |R_a − R_b| in natural units, beyond which a vote is as good as certain
+FURTHEST = 30.0  # |R_a − R_b| in natural units; the weak prior of scores keeps them nearer
 MEAN, PRECISION = 0.7, 1.0  # of the wide normal prior under which the mode of an ability is found
-PRODUCT = 6  # factors 1 + eˣ whose product stays finite
+PRODUCT = 3  # factors 1 + eˣ whose product stays finite
 NEAR_MODE = 0.04  # squared standard deviations from which a mode is near enough
 STRICT = 8.0  # ability of a follower, which no person has
 SLIP = 0.05  # share of a follower's votes that are wrong

@@ -30,7 +30,7 @@ CONVERGED = 1e-5  # longest step of a score in natural units that is the last on
 NEAR = 1e-2  # step below which the nodes of the step before serve
 LONGEST = 1.0  # step of a score
 MOST_HALVINGS = 8
-STRENGTHS = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the bounds on influence, where the search with all of it failed
+STRENGTHS = (0.0, 1.0)  # of the bounds on influence, where the search with all of it failed
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -222,7 +222,7 @@ class _Point:
 
     Attributes
     ----------
-    value : log-likelihood of the votes, and log prior
+    value : what the equations at the strength 0 are the gradient of: log-likelihood and log priors, times the dispersion
     log_likelihood : of the votes
     away : value′ information⁻¹ value of the equations: about how far the solution is, in squared standard errors
     """
@@ -236,8 +236,8 @@ class _Point:
     strength: float
 
     def better_than(self, other: "_Point") -> bool:
-        """Whether the search may go on from here. The value is the objective at the strength 0."""
-        return self.away <= other.away or self.value > other.value
+        """Whether the search may go on from here."""
+        return self.value > other.value or (self.away <= other.away and self.strength > 0.0)
 
 
 class _Search:
@@ -253,7 +253,7 @@ class _Search:
             crowds.each(Crowd.look, R, law.spread)
         crowds.each(Crowd.fill, R)
         found = find_law(law, crowds.weigh, fixed=self.fixed)
-        value = found.value - 0.5 * PRECISION * float(R @ R)
+        value = self.dispersion * found.value - 0.5 * PRECISION * float(R @ R)
         sums = crowds.total(Crowd.contribute, directions, found.law, strength)
         equations = combine(sums, R, directions, found, self.dispersion)
         away = float(equations.value @ cho_solve(cho_factor(equations.information), equations.value))
@@ -272,17 +272,35 @@ class _Search:
             longest = float(np.abs(step).max(initial=0.0))
             if longest < CONVERGED:
                 return replace(at, R=at.R + step)
-            share = min(1.0, LONGEST / longest)
-            for _ in range(MOST_HALVINGS):
-                there = self.at(at.R + share * step, at.law, at.strength, look=longest > NEAR)
-                if there.better_than(at):
-                    break
-                share /= 2.0
-            else:
-                break
+            step *= min(1.0, LONGEST / longest)
+            there = self.at(at.R + step, at.law, at.strength, look=longest > NEAR)
+            if not there.better_than(at):
+                at = self.at(at.R, at.law, at.strength, look=longest > NEAR)
+                there = self.halve(at)
             at = there
-        detail = f"the scores still moved by {longest:.1e} after {self.iterations} iterations"
-        raise NotConvergedError(detail, at.R, np.concatenate([each.mean for each in self.crowds.each(Crowd.abilities)]))
+        raise self.failed(at, step)
+
+    def halve(self, at: _Point) -> _Point:
+        """Shorten the step from a point until it leads to a better one, at the same nodes: others have other sums.
+
+        Raises
+        ------
+        NotConvergedError
+        """
+        step = _solve(at.equations)
+        step *= min(1.0, LONGEST / float(np.abs(step).max()))
+        for _ in range(MOST_HALVINGS):
+            there = self.at(at.R + step, at.law, at.strength, look=False)
+            if there.better_than(at):
+                return there
+            step /= 2.0
+        raise self.failed(at, step)
+
+    def failed(self, at: _Point, step: Floats) -> NotConvergedError:
+        """Return the error of a search that ends before it converges."""
+        detail = f"the scores still moved by {np.abs(step).max(initial=0.0):.1e} after {self.iterations} iterations"
+        abilities = np.concatenate([each.mean for each in self.crowds.each(Crowd.abilities)])
+        return NotConvergedError(detail, at.R, abilities)
 
     def conclude(self, at: _Point) -> MarginalFit:
         """Return the fit at a solution, with what the annotators add to its errors."""
