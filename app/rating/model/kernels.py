@@ -9,13 +9,14 @@ from app.rating.arrays import Floats, Indices, Mask
 from app.rating.compiled import compiled
 from app.rating.votes.cells import CellArrays
 
-MOST_NODES = 24  # a multiple of 4
+MOST_NODES = 48  # a multiple of 4
 FURTHEST = 30.0  # |R_a − R_b| in natural units; the weak prior of scores keeps them nearer
 MEAN, PRECISION = 0.7, 1.0  # of the wide normal prior under which the mode of an ability is found
 PRODUCT = 3  # factors 1 + eˣ whose product stays finite
 NEAR_MODE = 0.04  # squared standard deviations from which a mode is near enough
 STRICT = 8.0  # ability of a follower, which no person has
 SLIP = 0.05  # share of a follower's votes that are wrong
+EDGE = (13.0 / 12.0, 7.0 / 8.0, 25.0 / 24.0)  # weights of the nodes next to 0, where the law jumps: Euler and Maclaurin
 COIN, FOLLOWER = 0, 1  # columns of the likelihoods of types without an ability
 ENOUGH_SHARE, LARGEST_SHARE = 0.15, 0.8  # of the information on a model, between which votes count as independent too
 ANY_ORDER = frozenset({"reassoc", "nsz", "contract"})  # of a sum, so that it runs on the processor's vectors
@@ -29,17 +30,25 @@ CHUNK = 1024
 
 
 class Nodes(NamedTuple):
-    """An even grid of abilities for each annotator: low, low + step, …; shape (n_annotators,) each.
+    """An even grid of abilities for each annotator, and what is known at it.
 
-    `first` and `ratio`, shape (n_cells,), are e^{low d} and e^{step d} of each cell's difference d, not beyond `FURTHEST`:
-    e^{θ d} is a geometric series on the grid.
+    Attributes
+    ----------
+    low, step : abilities low, low + step, …, shape (n_annotators,)
+    begin : where an annotator's nodes begin, and their number at the end, shape (n_annotators + 1,)
+    first, ratio : e^{low d} and e^{step d} of each cell's difference d of scores, not beyond `FURTHEST`, shape
+        (n_cells,): so e^{θ d} is a geometric series on the grid
+    table : log-likelihoods, shape (begin[−1],)
+    posterior : weights; with the types that have no node an annotator's add up to 1
     """
 
     low: Floats
     step: Floats
-    size: Indices
+    begin: Indices
     first: Floats
     ratio: Floats
+    table: Floats
+    posterior: Floats
 
 
 class LawNumbers(NamedTuple):
@@ -157,7 +166,7 @@ def exponentiate(x: Floats, power: Floats) -> None:
 def spread_exponentials(cells: CellArrays, R: Floats, nodes: Nodes) -> None:
     """Set `nodes.first` and `nodes.ratio`."""
     power = np.empty(CHUNK)
-    for k in range(len(nodes.size)):
+    for k in range(len(nodes.low)):
         for c in range(cells.starts[k], cells.starts[k + 1]):
             d = min(max(R[cells.model_a[c]] - R[cells.model_b[c]], -FURTHEST), FURTHEST)
             nodes.first[c], nodes.ratio[c] = nodes.low[k] * d, nodes.step[k] * d
@@ -179,8 +188,8 @@ def raise_powers(first: float, ratio: float, size: int, e: Floats) -> None:
 
 
 @partial(compiled, fastmath=ANY_ORDER)
-def fill_likelihoods(cells: CellArrays, R: Floats, temper: float, nodes: Nodes, table: Floats) -> None:
-    """Set table[k, q] = log L_k(θ_q).
+def fill_likelihoods(cells: CellArrays, R: Floats, temper: float, nodes: Nodes) -> None:
+    """Set `nodes.table`.
 
     The factors 1 + e^{θ_q d} are multiplied up, and the exponents of the products counted apart, so that an annotator
     takes one logarithm a node.
@@ -188,8 +197,9 @@ def fill_likelihoods(cells: CellArrays, R: Floats, temper: float, nodes: Nodes, 
     starts, a, b, n, s = cells.starts, cells.model_a, cells.model_b, cells.n, cells.s
     product, e, total = np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty(MOST_NODES)
     bits, exponent = product.view(np.int64), np.empty(MOST_NODES, dtype=np.int64)
-    for k in range(len(nodes.size)):
-        m, low, step, won, factors = nodes.size[k], nodes.low[k], nodes.step[k], 0.0, 0
+    for k in range(len(nodes.low)):
+        at, low, step, won, factors = nodes.begin[k], nodes.low[k], nodes.step[k], 0.0, 0
+        m = nodes.begin[k + 1] - at
         product[:m], total[:m], exponent[:m] = 1.0, 0.0, 0
         for c in range(starts[k], starts[k + 1]):
             won += s[c] * min(max(R[a[c]] - R[b[c]], -FURTHEST), FURTHEST)
@@ -208,12 +218,12 @@ def fill_likelihoods(cells: CellArrays, R: Floats, temper: float, nodes: Nodes, 
                     total[q] += n[c] * np.log(1.0 + e[q])
         for q in range(m):
             total[q] += np.log(product[q]) + exponent[q] * np.log(2.0)
-            table[k, q] = temper * (won * (low + q * step) - total[q])
+            nodes.table[at + q] = temper * (won * (low + q * step) - total[q])
 
 
-@compiled
+@partial(compiled, fastmath=ANY_ORDER)
 def weigh_nodes(
-    table: Floats, extra: Floats, nodes: Nodes, silent: Mask, law: LawNumbers, posterior: Floats, types: Floats
+    nodes: Nodes, extra: Floats, silent: Mask, law: LawNumbers, types: Floats
 ) -> tuple[Floats, Floats, Floats, float]:  # fmt: skip
     """Set the posteriors of the nodes and of the types under a law.
 
@@ -225,54 +235,62 @@ def weigh_nodes(
     value : Σ log ∫ L dG
     """
     number, moments, missing, value = np.zeros(4), np.zeros(2), np.zeros((5, 5)), 0.0
-    f, power, own, shape, cross = np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty(4), np.empty(5), np.zeros(4)
-    base, kappa = -np.log(law.spread) - 0.5 * np.log(2.0 * np.pi) - law.log_above, law.kappa
-    for k in range(len(nodes.size)):
+    z, power, own, shape, cross = np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty(4), np.empty(5), np.zeros(4)
+    base = -np.log(law.spread) - 0.5 * np.log(2.0 * np.pi) - law.log_above
+    for k in range(len(nodes.low)):
         if silent[k]:
             continue
-        m, low, step = nodes.size[k], nodes.low[k], nodes.step[k]
-        here = base + np.log(step)
-        coin, follower = extra[k, COIN] + law.log_shares[1], extra[k, FOLLOWER] + law.log_shares[3]
-        top = max(coin, follower)
+        at, low, step = nodes.begin[k], nodes.low[k], nodes.step[k]
+        m = nodes.begin[k + 1] - at
+        below = np.int64(np.floor(0.5 - low / step + 0.5))  # nodes below 0, if the grid reached so far
+        turn = min(max(below, 0), m)
+        f, table, here = nodes.posterior[at : at + m], nodes.table[at : at + m], base + np.log(step)
         for q in range(m):
-            t = low + q * step
-            z = (abs(t) - law.centre) / law.spread
-            f[q] = table[k, q] + here - 0.5 * z * z + (law.log_shares[0] if t > 0.0 else law.log_shares[2])
+            z[q] = (abs(low + q * step) - law.centre) / law.spread
+            f[q] = table[q] - 0.5 * z[q] * z[q]
+        top = max(extra[k, COIN] + law.log_shares[1], extra[k, FOLLOWER] + law.log_shares[3])
+        for q in range(m):
+            f[q] += here + law.log_shares[0 if q >= turn else 2]
             top = max(top, f[q])
         for q in range(m):
             f[q] = max(f[q] - top, LEAST_LOG)
-        exponentiate(f[:m], power)
-        own[:], cross[:] = 0.0, 0.0
+        exponentiate(f, power)
+        for place in range(len(EDGE)):
+            if below >= 0 and below + place < m:
+                f[below + place] *= EDGE[place]
+            if below <= m and below - place > 0:
+                f[below - place - 1] *= EDGE[place]
+        own[1] = np.exp(extra[k, COIN] + law.log_shares[1] - top)
+        own[3] = np.exp(extra[k, FOLLOWER] + law.log_shares[3] - top)
         first = second = curve = 0.0
-        for q in range(m):
-            t = low + q * step
-            z = (abs(t) - law.centre) / law.spread
-            a, j = z * z + kappa * z, 0 if t > 0.0 else 2
-            own[j] += f[q]
-            cross[j] += f[q] * a
-            first += f[q] * z
-            second += f[q] * z * z
-            curve += f[q] * a * a
-        own[1], own[3] = np.exp(coin - top), np.exp(follower - top)
+        for side, start, end in ((0, turn, m), (2, 0, turn)):
+            there = mixed = 0.0
+            for q in range(start, end):
+                a = z[q] * z[q] + law.kappa * z[q]
+                there += f[q]
+                mixed += f[q] * a
+                first += f[q] * z[q]
+                second += f[q] * z[q] * z[q]
+                curve += f[q] * a * a
+            own[side], cross[side] = there, mixed
         total = own.sum()
         value += np.log(total) + top
         for q in range(m):
-            posterior[k, q] = f[q] / total
-        posterior[k, m:] = 0.0
+            f[q] /= total
         for j in range(4):
             shape[j] = types[k, j] = own[j] / total
+            number[j] += shape[j]
         shape[4] = (cross[0] + cross[2]) / total
-        number += types[k]
         moments[0] += first / total
         moments[1] += second / total
+        missing[4, 4] += curve / total
         for i in range(5):
             for j in range(5):
                 missing[i, j] -= shape[i] * shape[j]
-            if i < 4:
-                missing[i, i] += shape[i]
-                missing[i, 4] += cross[i] / total
-                missing[4, i] += cross[i] / total
-        missing[4, 4] += curve / total
+        for i in range(4):
+            missing[i, i] += shape[i]
+            missing[i, 4] += cross[i] / total
+            missing[4, i] += cross[i] / total
     return number, moments, missing, value
 
 
@@ -305,7 +323,7 @@ def find_polynomials(weight: Floats, low: float, step: float, m: int, one: Float
 
 @partial(compiled, fastmath=ANY_ORDER)
 def find_contributions(
-    who: Indices, cells: CellArrays, weight: Floats, temper: float, nodes: Nodes, posterior: Floats,
+    who: Indices, cells: CellArrays, weight: Floats, temper: float, nodes: Nodes,
     types: Floats, law: LawNumbers, strength: float, sides: Sides, sums: ScoreSums, rows: Floats,
 ) -> None:  # fmt: skip
     """Add what the annotators in `who` say of the scores to `sums`.
@@ -329,7 +347,8 @@ def find_contributions(
         k = who[row]
         if starts[k] == starts[k + 1]:
             continue
-        m, low, step, weights = nodes.size[k], nodes.low[k], nodes.step[k], posterior[k]
+        low, step, weights = nodes.low[k], nodes.step[k], nodes.posterior[nodes.begin[k] : nodes.begin[k + 1]]
+        m = len(weights)
         at_zero = find_polynomials(weights, low, step, m, one, two)
         for j in range(2):
             of_law[j, 0], of_law[j, 1], of_law[j, 2] = types[k, 1] * at_zero[j], 0.0, types[k, 3] * at_zero[j]
@@ -415,7 +434,7 @@ def find_contributions(
 
 @partial(compiled, fastmath=ANY_ORDER)
 def find_clusters(
-    who: Indices, cells: CellArrays, weight: Floats, temper: float, nodes: Nodes, posterior: Floats,
+    who: Indices, cells: CellArrays, weight: Floats, temper: float, nodes: Nodes,
     information: Floats, sides: Sides, sums: ClusterSums, rows: Floats,
 ) -> None:  # fmt: skip
     """Add what the annotators in `who` are as clusters to `sums`.
@@ -438,9 +457,10 @@ def find_clusters(
         k = who[row]
         if starts[k] == starts[k + 1]:
             continue
-        m, low, step = nodes.size[k], nodes.low[k], nodes.step[k]
+        low, step, weights = nodes.low[k], nodes.step[k], nodes.posterior[nodes.begin[k] : nodes.begin[k + 1]]
+        m = len(weights)
         for q in range(m):
-            t, w = low + q * step, posterior[k, q]
+            t, w = low + q * step, weights[q]
             pull = pull_of(t, 1.0)
             K[0, q], K[1, q], K[2, q], K[3, q] = w * pull, w * t, w * pull * t, w * pull * pull
         total, total_plain, count = K[0, :m].sum(), K[1, :m].sum(), 0

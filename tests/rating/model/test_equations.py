@@ -93,7 +93,9 @@ def test_the_profiled_jacobian_follows_the_law(drawn: Drawn, strength: float) ->
     jacobian, step = profiled(crowds, R, strength).profiled, 1e-4
     for model in range(len(R)):
         moved = step * (np.arange(len(R)) == model)
-        slope = (profiled(crowds, R + moved, strength).value - profiled(crowds, R - moved, strength).value) / -(2 * step)
+        slope = (profiled(crowds, R + moved, strength).value - profiled(crowds, R - moved, strength).value) / -(
+            2 * step
+        )
         np.testing.assert_allclose(jacobian[:, model], slope, atol=0.02 * np.abs(slope).max())
 
 
