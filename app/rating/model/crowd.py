@@ -28,7 +28,7 @@ from app.rating.votes.cells import Cells
 LEAST_LENGTH = 1e-9  # of a component's centred scores, below which nothing can be stretched
 BLOCK = 256  # annotators whose rows are multiplied at once
 DENSE_GAIN = 32.0  # how much faster a multiplication is in a dense product than in a sparse one
-SPACING = 1.1  # posterior standard deviations between two nodes: means of squares are then exact to 1e-5
+SPACING = 1.2  # posterior standard deviations between two nodes: means of squares are then exact to 1e-5
 REACH, REACH_OF_LAW = 4.2, 5.0  # standard deviations that the nodes reach to both sides
 FURTHEST_MODE = 3.0
 LEAST_NODES = 8

@@ -16,7 +16,6 @@ PRODUCT = 3  # factors 1 + eˣ whose product stays finite
 NEAR_MODE = 0.04  # squared standard deviations from which a mode is near enough
 STRICT = 8.0  # ability of a follower, which no person has
 SLIP = 0.05  # share of a follower's votes that are wrong
-EDGE = (13.0 / 12.0, 7.0 / 8.0, 25.0 / 24.0)  # weights of the nodes next to 0, where the law jumps: Euler and Maclaurin
 COIN, FOLLOWER = 0, 1  # columns of the likelihoods of types without an ability
 ENOUGH_SHARE, LARGEST_SHARE = 0.15, 0.8  # of the information on a model, between which votes count as independent too
 ANY_ORDER = frozenset({"reassoc", "nsz", "contract"})  # of a sum, so that it runs on the processor's vectors
@@ -52,17 +51,10 @@ class Nodes(NamedTuple):
 
 
 class LawNumbers(NamedTuple):
-    """The law as compiled loops read it.
-
-    With z = (|θ| − c)/τ and λ = log τ the derivative of an honest ability's log density by λ is z² + κ z − 1 − μ.
-    """
+    """The law as compiled loops read it."""
 
     log_shares: Floats
-    centre: float
     spread: float
-    log_above: float
-    kappa: float
-    mu: float
 
 
 class Sides(NamedTuple):
@@ -98,13 +90,14 @@ class ClusterSums(NamedTuple):
 
 @compiled
 def pull_of(theta: float, strength: float) -> float:
-    """Return h(θ), how strongly a vote pulls at scores: 0 below 0, θ up to 1, then θ^−0.25; θ at the strength 0.
+    """Return h(θ), how strongly a vote pulls at scores; θ at the strength 0.
 
-    A vote of an able annotator pulls no more than a typical one. E[h(θ)(s − n p(θ))] is 0 for any h, so no choice of h
-    biases the scores.
+    h is 0 below 0, grows as θ, and falls as θ^−¼ above 1: a vote of an able annotator pulls no more than a typical one.
+    It is smooth where abilities are, so that sums over few nodes are exact. E[h(θ)(s − n p(θ))] is 0 for any h, so no
+    choice of h biases the scores.
     """
-    bounded = theta if theta <= 1.0 else 1.0 / np.sqrt(np.sqrt(theta))
-    return strength * max(bounded, 0.0) + (1.0 - strength) * theta
+    able = max(theta, 0.0)
+    return strength * able * (0.5 + 0.5 * able**4) ** -0.3125 + (1.0 - strength) * theta
 
 
 @compiled
@@ -224,65 +217,66 @@ def fill_likelihoods(cells: CellArrays, R: Floats, temper: float, nodes: Nodes) 
 @partial(compiled, fastmath=ANY_ORDER)
 def weigh_nodes(
     nodes: Nodes, extra: Floats, silent: Mask, law: LawNumbers, types: Floats
-) -> tuple[Floats, Floats, Floats, float]:  # fmt: skip
+) -> tuple[Floats, float, Floats, float]:  # fmt: skip
     """Set the posteriors of the nodes and of the types under a law.
 
     Returns
     -------
-    number : expected annotators of each type
-    moments : expected Σ z and Σ z² of honest and contrary ones
-    missing : Σ_k Var_k of the types' indicators and of z² + κ z, shape (5, 5)
+    number : expected annotators of each part of the law
+    square : expected Σ z² of honest and contrary ones
+    missing : Σ_k Var_k of the parts' indicators and of z², shape (5, 5)
     value : Σ log ∫ L dG
     """
-    number, moments, missing, value = np.zeros(4), np.zeros(2), np.zeros((5, 5)), 0.0
-    z, power, own, shape, cross = np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty(4), np.empty(5), np.zeros(4)
-    base = -np.log(law.spread) - 0.5 * np.log(2.0 * np.pi) - law.log_above
+    number, square, missing, value = np.zeros(4), 0.0, np.zeros((5, 5)), 0.0
+    f, power, own, cross, shape = (
+        np.empty(2 * MOST_NODES),
+        np.empty(2 * MOST_NODES),
+        np.empty(4),
+        np.zeros(4),
+        np.empty(5),
+    )
+    base = -np.log(law.spread) - 0.5 * np.log(2.0 * np.pi)
     for k in range(len(nodes.low)):
         if silent[k]:
             continue
         at, low, step = nodes.begin[k], nodes.low[k], nodes.step[k]
         m = nodes.begin[k + 1] - at
-        below = np.int64(np.floor(0.5 - low / step + 0.5))  # nodes below 0, if the grid reached so far
-        turn = min(max(below, 0), m)
-        f, table, here = nodes.posterior[at : at + m], nodes.table[at : at + m], base + np.log(step)
+        table, here = nodes.table[at : at + m], base + np.log(step)
+        logs = here + law.log_shares[0], here + law.log_shares[2]
         for q in range(m):
-            z[q] = (abs(low + q * step) - law.centre) / law.spread
-            f[q] = table[q] - 0.5 * z[q] * z[q]
-        top = max(extra[k, COIN] + law.log_shares[1], extra[k, FOLLOWER] + law.log_shares[3])
-        for q in range(m):
-            f[q] += here + law.log_shares[0 if q >= turn else 2]
+            t = low + q * step
+            f[q] = table[q] + logs[0] - 0.5 * ((t - 1.0) / law.spread) ** 2
+            f[m + q] = table[q] + logs[1] - 0.5 * ((t + 1.0) / law.spread) ** 2
+        coin, follower = extra[k, COIN] + law.log_shares[1], extra[k, FOLLOWER] + law.log_shares[3]
+        top = max(coin, follower)
+        for q in range(2 * m):
             top = max(top, f[q])
-        for q in range(m):
+        for q in range(2 * m):
             f[q] = max(f[q] - top, LEAST_LOG)
-        exponentiate(f, power)
-        for place in range(len(EDGE)):
-            if below >= 0 and below + place < m:
-                f[below + place] *= EDGE[place]
-            if below <= m and below - place > 0:
-                f[below - place - 1] *= EDGE[place]
-        own[1] = np.exp(extra[k, COIN] + law.log_shares[1] - top)
-        own[3] = np.exp(extra[k, FOLLOWER] + law.log_shares[3] - top)
-        first = second = curve = 0.0
-        for side, start, end in ((0, turn, m), (2, 0, turn)):
+        exponentiate(f[: 2 * m], power)
+        own[1], own[3] = np.exp(coin - top), np.exp(follower - top)
+        curve = 0.0
+        for side in range(2):
             there = mixed = 0.0
-            for q in range(start, end):
-                a = z[q] * z[q] + law.kappa * z[q]
-                there += f[q]
-                mixed += f[q] * a
-                first += f[q] * z[q]
-                second += f[q] * z[q] * z[q]
-                curve += f[q] * a * a
-            own[side], cross[side] = there, mixed
+            for q in range(m):
+                w, z = f[side * m + q], (low + q * step - (1.0 - 2.0 * side)) / law.spread
+                there += w
+                mixed += w * z * z
+                curve += w * z * z * z * z
+            own[2 * side], cross[2 * side] = there, mixed
         total = own.sum()
         value += np.log(total) + top
+        below = 0.0
         for q in range(m):
-            f[q] /= total
+            w = (f[q] + f[m + q]) / total
+            nodes.posterior[at + q] = w
+            below += w if low + q * step < 0.0 else 0.0
         for j in range(4):
-            shape[j] = types[k, j] = own[j] / total
+            shape[j] = own[j] / total
             number[j] += shape[j]
+        types[k, 0], types[k, 1], types[k, 2], types[k, 3] = shape[0] + shape[2] - below, shape[1], below, shape[3]
         shape[4] = (cross[0] + cross[2]) / total
-        moments[0] += first / total
-        moments[1] += second / total
+        square += shape[4]
         missing[4, 4] += curve / total
         for i in range(5):
             for j in range(5):
@@ -291,7 +285,7 @@ def weigh_nodes(
             missing[i, i] += shape[i]
             missing[i, 4] += cross[i] / total
             missing[4, i] += cross[i] / total
-    return number, moments, missing, value
+    return number, square, missing, value
 
 
 @compiled
@@ -343,6 +337,7 @@ def find_contributions(
     found, own, of_law = np.zeros(8), np.zeros((size, 8)), np.empty((2, 4))
     touched, mark = np.empty(size, np.int64), np.zeros(size, np.bool_)
     lengths, totals, compact = np.zeros((2, components)), np.empty(6), np.empty((2, size))
+    odds, power, logs = np.empty(MOST_NODES), np.empty(MOST_NODES), law.log_shares[2] - law.log_shares[0]
     for row in range(len(who)):
         k = who[row]
         if starts[k] == starts[k + 1]:
@@ -350,17 +345,20 @@ def find_contributions(
         low, step, weights = nodes.low[k], nodes.step[k], nodes.posterior[nodes.begin[k] : nodes.begin[k + 1]]
         m = len(weights)
         at_zero = find_polynomials(weights, low, step, m, one, two)
+        for q in range(m):
+            odds[q] = logs - 2.0 * (low + q * step) / law.spread**2
+            odds[q] = min(max(odds[q], LEAST_LOG), -LEAST_LOG)
+        exponentiate(odds[:m], power)
         for j in range(2):
             of_law[j, 0], of_law[j, 1], of_law[j, 2] = types[k, 1] * at_zero[j], 0.0, types[k, 3] * at_zero[j]
             of_law[j, 3] = 0.0
         for q in range(m):
-            t, w = low + q * step, weights[q]
-            z = (abs(t) - law.centre) / law.spread
-            density, contrary = w * (z * z + law.kappa * z - 1.0 - law.mu), w if t <= 0.0 else 0.0
-            of_law[0, 3] += density * one[q]
-            of_law[1, 3] += density * two[q]
-            of_law[0, 1] += contrary * one[q]
-            of_law[1, 1] += contrary * two[q]
+            t, w, contrary = low + q * step, weights[q], odds[q] / (1.0 + odds[q])
+            z = ((t - 1.0) ** 2 + 4.0 * t * contrary) / law.spread**2 - 1.0
+            of_law[0, 3] += w * z * one[q]
+            of_law[1, 3] += w * z * two[q]
+            of_law[0, 1] += w * contrary * one[q]
+            of_law[1, 1] += w * contrary * two[q]
             pull = w * pull_of(t, strength)
             K[0, q], K[1, q], K[2, q], K[3, q] = pull, w * t, pull * one[q], pull * two[q]
             K[4, q], K[5, q], K[6, q], K[7, q] = w * t * one[q], w * t * two[q], pull * t, w * t * t

@@ -26,9 +26,11 @@ from app.rating.votes.compact import pool_annotators
 from app.rating.votes.graph import find_components
 
 MOST_ITERATIONS = 60
-CONVERGED = 1e-5  # longest step of a score in natural units that is the last one; what is left is far less
+CONVERGED = 2e-7  # what the last step is to leave of a score, natural units
+LAST = 1e-3  # longest step that may be the last one
 NEAR = 1e-2  # step below which the nodes of the step before serve
 LONGEST = 1.0  # step of a score
+MOST_RATE = 0.3  # of a step to the one before, where Broyden's update is used
 MOST_HALVINGS = 8
 STRENGTHS = (0.0, 1.0)  # of the bounds on influence, where the search with all of it failed
 
@@ -47,12 +49,14 @@ class Equations:
     jacobian : minus its derivative by R at a fixed law, not symmetric
     profiled : minus its derivative where the law follows the scores
     information : Σ n E[h θ p (1 − p)] (e_a − e_b)(e_a − e_b)′ + 1/σ²: positive definite
+    response : derivative of the law's logarithms by R, shape (4, n_models)
     """
 
     value: Floats
     jacobian: Floats
     profiled: Floats
     information: Floats
+    response: Floats
 
 
 @dataclass(frozen=True)
@@ -235,6 +239,10 @@ class _Point:
     away: float
     strength: float
 
+    def followed(self, step: Floats) -> Law:
+        """Return the law after a step of the scores."""
+        return self.law.moved(np.clip(self.equations.response @ step, -1.0, 1.0))
+
     def better_than(self, other: "_Point") -> bool:
         """Whether the search may go on from here."""
         return self.value > other.value or (self.away <= other.away and self.strength > 0.0)
@@ -262,21 +270,28 @@ class _Search:
     def solve(self, at: _Point) -> _Point:
         """Solve the equations at a strength by Newton's method with backtracking.
 
+        The Jacobian is not exact, so that near the solution a step is about the same small part of the one before:
+        Broyden's update of the inverse takes that part away.
+
         Raises
         ------
         NotConvergedError
         """
+        before: Floats | None = None
         for _ in range(MOST_ITERATIONS):
             self.iterations += 1
             step = _solve(at.equations)
             longest = float(np.abs(step).max(initial=0.0))
-            if longest < CONVERGED:
-                return replace(at, R=at.R + step)
+            rate = 1.0 if before is None else min(longest / float(np.abs(before).max()), 1.0)
+            if before is not None and longest < NEAR and rate < MOST_RATE:
+                step /= 1.0 - float(before @ step) / float(before @ before)
+            if longest < LAST and longest * rate**2 < CONVERGED:
+                return replace(at, R=at.R + step, law=at.followed(step))
             step *= min(1.0, LONGEST / longest)
-            there = self.at(at.R + step, at.law, at.strength, look=longest > NEAR)
+            there, before = self.at(at.R + step, at.followed(step), at.strength, look=longest > NEAR), step
             if not there.better_than(at):
                 at = self.at(at.R, at.law, at.strength, look=longest > NEAR)
-                there = self.halve(at)
+                there, before = self.halve(at), None
             at = there
         raise self.failed(at, step)
 
@@ -290,7 +305,7 @@ class _Search:
         step = _solve(at.equations)
         step *= min(1.0, LONGEST / float(np.abs(step).max()))
         for _ in range(MOST_HALVINGS):
-            there = self.at(at.R + step, at.law, at.strength, look=False)
+            there = self.at(at.R + step, at.followed(step), at.strength, look=False)
             if there.better_than(at):
                 return there
             step /= 2.0
@@ -337,9 +352,9 @@ def combine(found: Contributions, R: Floats, directions: Directions, law: Found,
     turn = missing / length  # how the directions turn with the scores
     jacobian -= np.diag(inside @ turn) - (inside * (turn / np.maximum(inside.sum(axis=0), 1.0))) @ inside.T
     jacobian -= along @ (centred / length).T - 2.0 * (along * turn) @ along.T
+    response = law.inverse @ found.plain_by_law.T
     by_law = found.weighted_by_law + along @ (along.T @ (dispersion * found.plain_by_law - found.weighted_by_law))
-    profiled = jacobian - by_law @ law.inverse @ found.plain_by_law.T
-    return Equations(value, jacobian, profiled, found.information + prior)
+    return Equations(value, jacobian, jacobian - by_law @ response, found.information + prior, response)
 
 
 def _solve(equations: Equations) -> Floats:
