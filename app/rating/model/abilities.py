@@ -7,10 +7,11 @@ import numpy as np
 from app.rating.arrays import Floats
 from app.rating.fit.rows import CellRows
 from app.rating.model.crowd import Crowd
-from app.rating.model.law import TINY
 from app.rating.model.scores import MarginalFit
 from app.rating.threads import map_parts
 from app.rating.votes.cells import Cells
+
+TINY = 1e-300
 
 
 class Abilities(NamedTuple):
@@ -39,14 +40,15 @@ def find_abilities(cells: Cells, R: Floats, fit: MarginalFit) -> Abilities:
     found = np.full((3, cells.n_annotators), np.nan)
 
     def judge(part: tuple[int, int]) -> None:
-        crowd = Crowd(cells.of_annotators(*part), np.ones(0), 1.0 / fit.dispersion)
+        crowd = Crowd(cells.of_annotators(*part), np.ones(0), 1.0 / fit.dispersion, R)
         crowd.look(R, fit.law.spread)
         crowd.fill(R)
-        crowd.weigh(fit.law, settle=True)
-        mean, honest = crowd.ability(), crowd.posterior * (crowd.nodes() > 0.0)
-        sd = np.sqrt(np.maximum(crowd.square() - mean**2, 0.0))
-        if_honest = (honest * crowd.nodes()).sum(axis=1) / np.maximum(honest.sum(axis=1), TINY)
-        found[:, slice(*part)] = np.where(crowd.silent(), np.nan, [mean, sd, if_honest])
+        crowd.weigh(fit.law)
+        known, theta = crowd.abilities(), crowd.thetas()
+        honest = np.where(theta > 0.0, crowd.nodes.posterior, 0.0)
+        total, weighted = (np.add.reduceat(each, crowd.nodes.begin[:-1]) for each in (honest, honest * theta))
+        if_honest = np.where(crowd.silent, np.nan, weighted / np.maximum(total, TINY))
+        found[:, slice(*part)] = known.mean, known.sd, if_honest
 
     map_parts(judge, CellRows(cells).parts)
     return Abilities(*found)

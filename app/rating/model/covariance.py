@@ -7,6 +7,8 @@ import numpy as np
 from app.rating.arrays import Floats
 from app.rating.model.scores import MarginalFit
 
+TINY, MOST_FREEDOM = 1e-12, 1e9
+
 
 @dataclass(frozen=True)
 class ScoreCovariance:
@@ -27,14 +29,18 @@ class ScoreCovariance:
 def find_covariance(fit: MarginalFit) -> ScoreCovariance:
     """Return J⁻¹ (Σ_k u_k u_k′/(1 − h_k) + votes as independent) J⁻ᵀ, shifted to a centre.
 
+    The variance between annotators is known to their effective number less 1, that of votes taken as independent well.
+
     The centre of a component is the mean of its scores weighted by the information on each, so that a model with few
     votes moves neither the centre nor the errors of the others.
     """
     shift, centre = shift_to_centre(fit)
     bread = shift @ np.linalg.inv(fit.equations.jacobian)
-    scores = bread @ (fit.clusters.meat + fit.clusters.by_vote) @ bread.T
-    freedom = np.maximum(1.0 / np.maximum(fit.clusters.shares, 1e-9) - 1.0, 1.0)
-    return ScoreCovariance(scores, freedom, centre)
+    between = bread @ fit.clusters.meat @ bread.T
+    scores = between + bread @ fit.clusters.by_vote @ bread.T
+    known = np.diag(scores) / np.maximum(np.diag(between), TINY)
+    freedom = np.maximum(1.0 / np.maximum(fit.clusters.shares, TINY) - 1.0, 1.0) * known**2
+    return ScoreCovariance(scores, np.minimum(freedom, MOST_FREEDOM), centre)
 
 
 def shift_to_centre(fit: MarginalFit) -> tuple[Floats, Floats]:

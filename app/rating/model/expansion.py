@@ -10,10 +10,11 @@ from app.rating.arrays import Floats, Indices, Ints
 from app.rating.compiled import compiled
 from app.rating.fit.rows import CellRows
 from app.rating.model.crowd import Crowd, Directions
-from app.rating.model.kernels import FURTHEST, MOST_NODES, find_polynomials, pull_of
-from app.rating.model.scores import MarginalFit, find_weights
+from app.rating.model.kernels import MOST_NODES, Nodes, find_polynomials, pull_of, raise_powers
+from app.rating.model.scores import MarginalFit, weigh_cells
+from app.rating.model.start import balance, fit_bradley_terry
 from app.rating.threads import map_parts
-from app.rating.votes.cells import Cells
+from app.rating.votes.cells import CellArrays, Cells
 
 CHUNK = 512  # annotators whose rows are held at once
 CURVATURE, PULL, PLAIN = 0, 1, 2
@@ -54,26 +55,24 @@ class Expansion:
 
     def __init__(self, cells: Cells, fit: MarginalFit, influence_limit: float | None) -> None:
         self.cells, self.fit, self.temper = cells, fit, 1.0 / fit.dispersion
-        self.weight = find_weights(cells, influence_limit)
+        self.weight = weigh_cells(cells, influence_limit)
         self.directions = Directions.of(fit.R, fit.label)
         self.rows = CellRows(cells)
         self.parts = np.zeros((len(cells.n), COLUMNS))
         self.pull, self.ability, self.ability_sd = np.zeros((3, cells.n_annotators))
+        self._ranking = fit_bradley_terry(balance(cells))
         map_parts(self._expand, self.rows.parts)
 
     def _expand(self, part: tuple[int, int]) -> None:
-        here = slice(*part)
-        crowd = Crowd(self.cells.of_annotators(*part), np.ones(0), self.temper)
+        here, cut = slice(*part), slice(*self.cells.starts[list(part)])
+        crowd = Crowd(
+            self.cells.of_annotators(*part), self.weight[cut], self.temper, self._ranking, self.fit.start.mode[here]
+        )
         crowd.look(self.fit.R, self.fit.law.spread)
         crowd.fill(self.fit.R)
-        crowd.weigh(self.fit.law, settle=True)
-        c, cut = crowd.cells, slice(*self.cells.starts[list(part)])
-        expand_cells(
-            c.starts, c.model_a, c.model_b, c.n, c.s, self.weight[cut], self.fit.R, *crowd.grid, crowd.posterior,
-            self.parts[cut], self.pull[here],
-        )  # fmt: skip
-        self.ability[here] = crowd.ability()
-        self.ability_sd[here] = np.sqrt(np.maximum(crowd.square() - crowd.ability() ** 2, 0.0))
+        crowd.weigh(self.fit.law)
+        expand_cells(crowd.cells.arrays, self.weight[cut], crowd.nodes, self.parts[cut], self.pull[here])
+        self.ability[here], self.ability_sd[here], _, _ = crowd.abilities()
 
     @cached_property
     def bread(self) -> Floats:
@@ -140,23 +139,22 @@ class Expansion:
 
 
 @compiled
-def expand_cells(
-    starts: Indices, a: Ints, b: Ints, n: Floats, s: Floats, weight: Floats, R: Floats, low: Floats, step: Floats,
-    size: Indices, posterior: Floats, parts: Floats, pulls: Floats,
-) -> None:  # fmt: skip
+def expand_cells(cells: CellArrays, weight: Floats, nodes: Nodes, parts: Floats, pulls: Floats) -> None:
     """Set the parts (n_cells, 7) of every cell, and E[h(θ)] of every annotator."""
-    one, two = np.empty(MOST_NODES), np.empty(MOST_NODES)
-    for k in range(len(size)):
-        m = size[k]
-        find_polynomials(posterior[k], low[k], step[k], m, one, two)
+    starts, n, s = cells.starts, cells.n, cells.s
+    one, two, e = np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty(MOST_NODES)
+    for k in range(len(pulls)):
+        if starts[k] == starts[k + 1]:
+            continue
+        low, step, posterior = nodes.low[k], nodes.step[k], nodes.posterior[nodes.begin[k] : nodes.begin[k + 1]]
+        m = len(posterior)
+        find_polynomials(posterior, low, step, m, one, two)
         for q in range(m):
-            pulls[k] += posterior[k, q] * pull_of(low[k] + q * step[k], 1.0)
+            pulls[k] += posterior[q] * pull_of(low + q * step, 1.0)
         for c in range(starts[k], starts[k + 1]):
-            d = min(max(R[a[c]] - R[b[c]], -FURTHEST), FURTHEST)
-            e, ratio = np.exp(low[k] * d), np.exp(step[k] * d)
+            raise_powers(nodes.first[c], nodes.ratio[c], m, e)
             for q in range(m):
-                t, p, f = low[k] + q * step[k], e / (1.0 + e), posterior[k, q]
-                e *= ratio
+                t, p, f = low + q * step, e[q] / (1.0 + e[q]), posterior[q]
                 h, rest = weight[c] * pull_of(t, 1.0), s[c] - n[c] * p
                 parts[c, CURVATURE] += f * h * t * n[c] * p * (1.0 - p)
                 parts[c, PULL] += f * h * rest

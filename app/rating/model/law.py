@@ -1,29 +1,29 @@
 """The crowd's law of types and abilities, and how it is found from the annotators' posteriors."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import log_ndtr, ndtr
 
 from app.rating.arrays import Floats
-from app.rating.settings import LEAST_SPREAD, MOST_SPREAD
+from app.rating.model.kernels import LawNumbers
 from app.rating.sums import Sums
 
 TYPES = ("honest", "coin", "contrary", "follower")
 ASSUMED = np.array([20.0, 0.3, 0.15, 0.1])  # annotators of each type that count before any vote is seen
 ASSUMED_SPREAD, SPREAD_VOTERS = 0.3, 4.0  # spread of honest abilities before, and how many annotators it counts as
-CYCLES, SETTLED = 40, 1e-7  # steps of the search for the law, and the change of a logarithm that ends it
-TINY = 1e-300
-LONGEST = 64.0  # factor by which a step is extrapolated at most
+LEAST_SPREAD, MOST_SPREAD = 0.05, 0.6  # a wider law would take coins for honest annotators
+CYCLES, SETTLED = 60, 1e-6  # steps of the search for the law, and the change of a logarithm that ends it
+LONGEST, MOST_HALVINGS = 1.5, 12  # change of a logarithm in a step, and how often a step is halved
+ROUNDING = 1e-12  # of a value, by which it may seem to fall
 
 
 @dataclass(frozen=True)
 class Law:
-    """Shares of the types, in the order of `TYPES`, and the spread τ of honest abilities around their mean 1.
+    """Shares of the types, in the order of `TYPES`, and the spread τ of honest abilities: N(1, τ²).
 
-    `before`: the spread that is assumed before any vote is seen.
+    `before` is the spread that is assumed before any vote is seen. Contrary ones follow N(−1, τ²). What is said of an annotator goes by the sign of the ability, whichever part of the
+    law it may be from.
     """
 
     shares: Floats
@@ -33,23 +33,24 @@ class Law:
     @classmethod
     def assumed(cls, spread: float = ASSUMED_SPREAD) -> "Law":
         """Return the law before any vote is seen."""
-        return cls(ASSUMED / float(ASSUMED.sum()), float(np.clip(spread, LEAST_SPREAD, MOST_SPREAD)), spread)
-
-    @property
-    def centre(self) -> float:
-        """The c for which N(c, τ²) cut at 0 has the mean 1."""
-        return _find_centre(self.spread)
-
-    @property
-    def log_above(self) -> float:
-        """Log of the share of N(c, τ²) above 0."""
-        return float(log_ndtr(self.centre / self.spread))
+        return cls(ASSUMED / float(ASSUMED.sum()), spread, spread)
 
     @property
     def log_prior(self) -> float:
         """Log density of the weak prior of shares and spread, up to a constant."""
         of_spread = np.log(self.spread) + (self.before / self.spread) ** 2 / 2.0
         return float(ASSUMED @ np.log(self.shares) - SPREAD_VOTERS * of_spread)
+
+    def moved(self, step: Floats) -> "Law":
+        """Return the law with log-shares, but that of the honest, and log τ changed by so much, within the bounds."""
+        logs = np.log(self.shares) + np.append(0.0, step[:3])
+        shares = np.exp(logs - logs.max())
+        inside = float(np.clip(self.spread * np.exp(step[3]), LEAST_SPREAD, MOST_SPREAD))
+        return Law(shares / float(shares.sum()), self.spread if step[3] == 0.0 else inside, self.before)
+
+    def numbers(self) -> LawNumbers:
+        """Return the law as compiled loops read it."""
+        return LawNumbers(np.log(self.shares), self.spread)
 
 
 @dataclass(frozen=True)
@@ -58,71 +59,99 @@ class Posterior(Sums):
 
     Attributes
     ----------
-    number : expected annotators of each type, shape (4,)
-    square : expected Σ (|θ| − c)² of honest and contrary annotators
+    number : expected annotators of each part of the law, shape (4,)
+    square : expected Σ z² of honest and contrary annotators, z = (θ ∓ 1)/τ
+    missing : Σ_k Var_k of the parts' indicators and of z², shape (5, 5)
     value : Σ_k log ∫ L_k dG
     """
 
     number: Floats
     square: float
+    missing: Floats
     value: float
 
 
-def find_law(law: Law, weigh: Callable[[Law], Posterior]) -> Law:
-    """Maximise Σ_k log ∫ L_k dG(law) plus the law's prior at fixed scores, by accelerated expectation-maximisation.
+@dataclass(frozen=True)
+class Found:
+    """A law found at fixed scores.
+
+    Attributes
+    ----------
+    posterior : under the law
+    inverse : of its information in terms of log-shares but that of the honest, and log τ, shape (4, 4); rows of what
+        cannot move are 0
+    """
+
+    law: Law
+    posterior: Posterior
+    inverse: Floats
+
+    @property
+    def value(self) -> float:
+        """Log-likelihood and the prior of the law."""
+        return self.posterior.value + self.law.log_prior
+
+
+def find_law(law: Law, weigh: Callable[[Law], Posterior]) -> Found:
+    """Maximise Σ_k log ∫ L_k dG(law) plus the law's prior at fixed scores by Newton's method.
 
     Parameters
     ----------
     law : to begin from
     weigh : sums of the posteriors under a law
 
-    Notes
-    -----
-    The step of the spread leaves out how the cut at 0 moves with it, which is less than what the votes say of it.
-
     References
     ----------
-    Varadhan and Roland, Scandinavian Journal of Statistics 2008 (SQUAREM).
+    Louis, JRSS B 1982: the information is that of complete data less what the posteriors leave open.
     """
-
-    def update(law: Law) -> tuple[Law, float]:
-        found = weigh(law)
-        return _maximise(found, law.before), found.value + law.log_prior
-
+    at = _measure(law, weigh(law))
     for _ in range(CYCLES):
-        once, before = update(law)
-        twice, _ = update(once)
-        x0, x1, x2 = _pack(law), _pack(once), _pack(twice)
-        if np.abs(x2 - x1).max() < SETTLED:
-            return twice
-        step, bend = x1 - x0, x2 - 2.0 * x1 + x0
-        ratio = float(step @ step) / max(float(bend @ bend), TINY)
-        length = max(1.0, min(math.sqrt(ratio), LONGEST))
-        further, value = update(_unpack(x0 + 2.0 * length * step + length**2 * bend, law.before))
-        law = further if value >= before else twice
-    return law
+        gradient = _gradient(at)
+        if not at.inverse.any():
+            break
+        step = at.inverse @ gradient
+        longest = float(np.abs(step).max())
+        if longest < SETTLED:
+            break
+        step *= min(1.0, LONGEST / longest)
+        for _ in range(MOST_HALVINGS):
+            new = at.law.moved(step)
+            there = Found(new, weigh(new), at.inverse)
+            if there.value >= at.value - ROUNDING * abs(at.value):
+                break
+            step /= 2.0
+        else:
+            weigh(at.law)
+            break
+        at = _measure(new, there.posterior)
+    return at
 
 
-def _maximise(found: Posterior, before: float) -> Law:
+def _gradient(at: Found) -> Floats:
+    """Return the gradient by log-shares, but that of the honest, and by log τ."""
+    found, law = at.posterior, at.law
     number = found.number + ASSUMED
-    able = SPREAD_VOTERS + found.number[0] + found.number[2]
-    spread = np.sqrt((SPREAD_VOTERS * before**2 + found.square) / able)
-    return Law(number / float(number.sum()), float(np.clip(spread, LEAST_SPREAD, MOST_SPREAD)), before)
+    of_spread = found.square - found.number[0] - found.number[2]
+    of_spread += SPREAD_VOTERS * ((law.before / law.spread) ** 2 - 1.0)
+    return np.append((number - law.shares * number.sum())[1:], of_spread)
 
 
-def _pack(law: Law) -> Floats:
-    logs: Floats = np.log(np.append(law.shares, law.spread))
-    return logs
-
-
-def _unpack(logs: Floats, before: float) -> Law:
-    shares = np.exp(np.clip(logs[:-1], -30.0, 0.0))
-    return Law(shares / float(shares.sum()), float(np.clip(np.exp(logs[-1]), LEAST_SPREAD, MOST_SPREAD)), before)
-
-
-def _find_centre(spread: float) -> float:
-    centre = 1.0
-    for _ in range(30):  # a contraction: it gains two digits a round at the widest spread
-        z = centre / spread
-        centre = 1.0 - spread * float(np.exp(-0.5 * z * z) / (np.sqrt(2.0 * np.pi) * ndtr(z)))
-    return centre
+def _measure(law: Law, found: Posterior) -> Found:
+    """Add the inverse of the information; where it is not positive, that of the information of complete data."""
+    number, shares, complete = found.number.sum() + ASSUMED.sum(), law.shares[1:], np.zeros((4, 4))
+    complete[:3, :3] = number * (np.diag(shares) - np.outer(shares, shares))
+    complete[3, 3] = 2.0 * (found.square + SPREAD_VOTERS * (law.before / law.spread) ** 2)
+    turn = np.eye(5)
+    turn[4, [0, 2]] = -1.0  # from z² to z² − 1, an able annotator's derivative by log τ
+    missing = (turn @ found.missing @ turn.T)[1:, 1:]
+    gradient = _gradient(Found(law, found, complete))
+    free = np.ones(4, dtype=bool)
+    free[3] = not (
+        (law.spread <= LEAST_SPREAD and gradient[3] < 0.0) or (law.spread >= MOST_SPREAD and gradient[3] > 0.0)
+    )
+    inverse, where = np.zeros((4, 4)), np.ix_(free, free)
+    information = (complete - missing)[where]
+    if np.linalg.eigvalsh(information).min() <= 1e-3 * np.linalg.eigvalsh(complete[where]).min():
+        information = complete[where]
+    inverse[where] = np.linalg.inv(information)
+    return Found(law, found, inverse)

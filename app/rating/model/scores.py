@@ -1,34 +1,41 @@
 """Scores by the marginal equations, in which every annotator's ability is integrated out."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import reduce
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from itertools import pairwise
 from operator import add
-from typing import TypeVar
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, lu_factor, lu_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from app.rating.arrays import Floats, Indices
 from app.rating.errors import NotConvergedError
+from app.rating.executors import Build, Message, Parts, place_parts
 from app.rating.fit.rows import CellRows
 from app.rating.fit.weights import weigh_votes
 from app.rating.model.crowd import Clusters, Contributions, Crowd, Directions
-from app.rating.model.law import ASSUMED_SPREAD, Law, Posterior, find_law
+from app.rating.model.law import ASSUMED_SPREAD, Found, Law, Posterior, find_law
 from app.rating.model.start import PRECISION, balance, disperse, fit_bradley_terry
 from app.rating.sums import Sums
-from app.rating.threads import map_parts, one_blas_thread
+from app.rating.threads import one_blas_thread
 from app.rating.votes.cells import Cells
 from app.rating.votes.compact import pool_annotators
 from app.rating.votes.graph import find_components
 
 MOST_ITERATIONS = 60
-CONVERGED = 1e-7  # longest step of a score in natural units
-NEAR, STEADY = 1e-2, 1e-3  # steps below which the nodes, and the matrices, of the step before serve
+CONVERGED = 2e-7  # what the last step is to leave of a score, natural units
+LAST = 1e-3  # longest step that may be the last one
+NEAR = 1e-2  # step below which the nodes of the step before serve
 LONGEST = 1.0  # step of a score
+MOST_RATE = 0.3  # of a step to the one before, where Broyden's update is used
 MOST_HALVINGS = 8
-STRENGTHS = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the bounds on influence, where the search with all of it failed
+STRENGTHS = (0.0, 1.0)  # of the bounds on influence, where the search with all of it failed
 
+P = ParamSpec("P")
+T = TypeVar("T")
 S = TypeVar("S", bound=Sums)
 
 
@@ -39,13 +46,26 @@ class Equations:
     Attributes
     ----------
     value : Σ_k u_k − R/σ², with each component's stretch decided by the plain votes; 0 at the solution
-    jacobian : minus its derivative by R, not symmetric
+    jacobian : minus its derivative by R at a fixed law, not symmetric
+    profiled : minus its derivative where the law follows the scores
     information : Σ n E[h θ p (1 − p)] (e_a − e_b)(e_a − e_b)′ + 1/σ²: positive definite
+    response : derivative of the law's logarithms by R, shape (4, n_models)
     """
 
     value: Floats
     jacobian: Floats
+    profiled: Floats
     information: Floats
+    response: Floats
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where a search begins: another fit's scores, law, and modes of the abilities, shape (n_annotators,)."""
+
+    R: Floats
+    law: Law
+    mode: Floats
 
 
 @dataclass(frozen=True)
@@ -64,6 +84,7 @@ class MarginalFit:
     equations : at the solution
     clusters : what the annotators add to the errors
     iterations : of the solver
+    start : for a fit of nearly the same votes
     """
 
     R: Floats
@@ -77,56 +98,83 @@ class MarginalFit:
     equations: Equations
     clusters: Clusters
     iterations: int
+    start: Start
 
 
 class Crowds:
-    """All annotators, in parts on which threads work."""
+    """All annotators, in parts: on the threads of this process, or on the executors in force.
 
-    def __init__(self, cells: Cells, limit: float | None, temper: float) -> None:
-        weight = find_weights(cells, limit)
-        self.parts = [
-            Crowd(cells.of_annotators(*part), weight[slice(*cells.starts[list(part)])], temper)
-            for part in CellRows(cells).parts
-        ]
-
-    def each(self, work: Callable[[Crowd], object]) -> list[object]:
-        """Do the work in every part; results in order."""
-        return map_parts(work, self.parts)
-
-    def total(self, work: Callable[[Crowd], S]) -> S:
-        """Do the work in every part, and add up the sums."""
-        return reduce(add, map_parts(work, self.parts))
-
-    def join(self, work: Callable[[Crowd], Floats]) -> Floats:
-        """Return an array over all annotators."""
-        return np.concatenate(map_parts(work, self.parts))
-
-    def weigh(self, law: Law) -> Posterior:
-        """Return the sums of all posteriors under a law."""
-        return self.total(lambda crowd: crowd.weigh(law))
-
-    def settle(self, law: Law) -> Posterior:
-        """Keep the posteriors under a law; return their sums."""
-        return self.total(lambda crowd: crowd.weigh(law, settle=True))
-
-
-def find_weights(cells: Cells, limit: float | None) -> Floats:
-    """Return the weight of the votes of each cell in the scores' equations: by trust, and by the limit if there is one.
+    The sums over the annotators are those of the same few units, added in order, wherever the units are: so they are
+    the same to the last bit. Of the size of the votes, nothing leaves the units.
 
     Parameters
     ----------
     limit : of `app.rating.fit.weights.weigh_votes`
+    temper, ranking, mode : of `Crowd`
+    kind : what a unit is
     """
-    weighted = None if limit is None else weigh_votes(cells, np.ones(cells.n_annotators), limit)
-    if weighted is not None:
-        weight: Floats = weighted.cells.n / cells.n
-        return weight
-    return np.ones(len(cells.n)) if cells.trust is None or limit is not None else cells.trust
+
+    def __init__(
+        self, cells: Cells, limit: float | None, temper: float, ranking: Floats, mode: Floats | None = None, *,
+        kind: Callable[..., Crowd] = Crowd,
+    ) -> None:  # fmt: skip
+        weight = weigh_cells(cells, limit)
+
+        def unit(part: tuple[int, int]) -> Build:
+            some = weight[slice(*cells.starts[list(part)])]
+            own = None if mode is None else mode[slice(*part)]
+            return partial(kind, cells.of_annotators(*part), some, temper, ranking, own)
+
+        def build(number: int | None) -> Sequence[Build]:
+            units = CellRows(cells).parts
+            number = len(units) if number is None else number
+            units = units if number <= len(units) else CellRows(cells, number).parts
+            cuts = [len(units) * place // number for place in range(number + 1)]
+            return [partial(_build, [unit(part) for part in units[first:last]]) for first, last in pairwise(cuts)]
+
+        self._parts: Parts = place_parts(len(cells.n), build)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _at: TracebackType | None
+    ) -> None:
+        self._parts.close()
+
+    def each(self, work: Callable[Concatenate[Crowd, P], T], *args: P.args, **named: P.kwargs) -> list[T]:
+        """Do the work in every unit; results in order."""
+        message = Message(_work, (work, args, named), {})
+        return [found for some in self._parts.run([message] * self._parts.number) for found in some]
+
+    def total(self, work: Callable[Concatenate[Crowd, P], S], *args: P.args, **named: P.kwargs) -> S:
+        """Do the work in every unit, and add up the sums."""
+        return reduce(add, self.each(work, *args, **named))
+
+    def weigh(self, law: Law) -> Posterior:
+        """Set all posteriors under a law; return their sums."""
+        return self.total(Crowd.weigh, law)
+
+
+def _build(units: Sequence[Build]) -> list[Any]:
+    return [unit() for unit in units]
+
+
+def _work(units: Sequence[Any], work: Callable[..., T], args: tuple[Any, ...], named: dict[str, Any]) -> list[T]:
+    return [work(unit, *args, **named) for unit in units]
+
+
+def weigh_cells(cells: Cells, limit: float | None) -> Floats:
+    """Return the weight of the votes of each cell in the equations of the scores, shape (n_cells,)."""
+    if limit is None:
+        return np.ones(len(cells.n)) if cells.trust is None else cells.trust
+    weighted = weigh_votes(cells, np.ones(cells.n_annotators), limit)
+    return np.ones(len(cells.n)) if weighted is None else weighted.cells.n / cells.n
 
 
 @one_blas_thread()
 def fit_scores(
-    cells: Cells, *, influence_limit: float | None = 1.25, start: Floats | None = None, spread: float = ASSUMED_SPREAD
+    cells: Cells, *, influence_limit: float | None = 1.25, spread: float = ASSUMED_SPREAD, start: Start | None = None
 ) -> MarginalFit:
     """Solve Σ_k E[Σ_c w_c h(θ_k) (s_c − n_c σ(θ_k d_c)) (e_a − e_b) | votes of k] = R/σ² for the scores R.
 
@@ -137,15 +185,20 @@ def fit_scores(
 
     Parameters
     ----------
-    cells : votes of the annotators that count
+    cells : votes of the annotators that count; their `trust` is a factor of w
     influence_limit : of `app.rating.fit.weights.weigh_votes`
-    start : R to start from; default the Bradley-Terry scores of balanced votes, in which no annotator has more than
-        about one vote on a model, so that attackers who flood a model do not decide where the search begins
     spread : of honest abilities that is assumed before any vote is seen, as that of four annotators
+    start : where to begin; default the Bradley-Terry scores of balanced votes, in which no annotator has more than
+        about one vote on a model, so that attackers who flood a model do not decide where the search begins
 
     Raises
     ------
     NotConvergedError
+
+    Notes
+    -----
+    A follower follows the ranking of the balanced votes, whatever the scores: were it that of the scores, posteriors
+    would jump where two models change places.
 
     References
     ----------
@@ -154,17 +207,17 @@ def fit_scores(
     pairs = pool_annotators(cells)
     label = find_components(pairs).label
     dispersion = disperse(pairs, fit_bradley_terry(pairs))
-    R = fit_bradley_terry(balance(cells)) if start is None else start.astype(np.float64)
-    crowds = Crowds(cells, influence_limit, 1.0 / dispersion)
-    search = _Search(crowds, label, dispersion)
-    begin = search.at(R, Law.assumed(spread), 1.0, look=True, full=True)
-    try:
-        return search.conclude(search.solve(begin))
-    except NotConvergedError:
-        crowds.each(Crowd.leave_followers_out)
-        for strength in STRENGTHS:
-            begin = search.solve(search.at(begin.R, begin.law, strength, look=True, full=True))
-        return search.conclude(begin)
+    ranking = fit_bradley_terry(balance(cells))
+    begin = Start(ranking, Law.assumed(spread), np.ones(cells.n_annotators)) if start is None else start
+    with Crowds(cells, influence_limit, 1.0 / dispersion, ranking, begin.mode) as crowds:
+        search = _Search(crowds, label, dispersion)
+        at = search.at(begin.R.astype(np.float64), begin.law, 1.0, look=True)
+        try:
+            return search.conclude(search.solve(at))
+        except NotConvergedError:
+            for strength in STRENGTHS:
+                at = search.solve(search.at(at.R, at.law, strength, look=True))
+            return search.conclude(at)
 
 
 @dataclass(frozen=True)
@@ -173,7 +226,8 @@ class _Point:
 
     Attributes
     ----------
-    value : log-likelihood of the votes
+    value : what the equations at the strength 0 are the gradient of: log-likelihood and log priors, times the dispersion
+    log_likelihood : of the votes
     away : value′ information⁻¹ value of the equations: about how far the solution is, in squared standard errors
     """
 
@@ -181,16 +235,17 @@ class _Point:
     law: Law
     equations: Equations
     value: float
+    log_likelihood: float
     away: float
-
     strength: float
 
-    def better_than(self, other: "_Point") -> bool:
-        """Whether the search may go on from here.
+    def followed(self, step: Floats) -> Law:
+        """Return the law after a step of the scores."""
+        return self.law.moved(np.clip(self.equations.response @ step, -1.0, 1.0))
 
-        The value is the objective at the strength 0, but for followers, whose votes say nothing of the scores.
-        """
-        return self.away <= other.away or self.value > other.value
+    def better_than(self, other: "_Point") -> bool:
+        """Whether the search may go on from here."""
+        return self.value > other.value or (self.away <= other.away and self.strength > 0.0)
 
 
 class _Search:
@@ -199,65 +254,84 @@ class _Search:
     def __init__(self, crowds: Crowds, label: Indices, dispersion: float) -> None:
         self.crowds, self.label, self.dispersion, self.iterations = crowds, label, dispersion, 0
 
-    def at(self, R: Floats, law: Law, strength: float, *, look: bool, full: bool) -> _Point:
+    def at(self, R: Floats, law: Law, strength: float, *, look: bool) -> _Point:
         """Estimate the law at these scores, and set up the equations."""
         crowds, directions = self.crowds, Directions.of(R, self.label)
         if look:
-            crowds.each(lambda crowd: crowd.look(R, law.spread))
-        crowds.each(lambda crowd: crowd.fill(R))
-        law = find_law(law, crowds.weigh)
-        value = crowds.settle(law).value - 0.5 * PRECISION * float(R @ R)
-        sums = crowds.total(lambda crowd: crowd.contribute(R, directions, strength, full=full))
-        found = combine(sums, R, directions)
-        away = float(found.value @ cho_solve(cho_factor(found.information), found.value)) if full else 0.0
-        return _Point(R, law, found, value, away, strength)
+            crowds.each(Crowd.look, R, law.spread)
+        crowds.each(Crowd.fill, R)
+        found = find_law(law, crowds.weigh)
+        value = self.dispersion * found.value - 0.5 * PRECISION * float(R @ R)
+        sums = crowds.total(Crowd.contribute, directions, found.law, strength)
+        equations = combine(sums, R, directions, found, self.dispersion)
+        away = float(equations.value @ cho_solve(cho_factor(equations.information), equations.value))
+        return _Point(R, found.law, equations, value, found.posterior.value, away, strength)
 
     def solve(self, at: _Point) -> _Point:
         """Solve the equations at a strength by Newton's method with backtracking.
+
+        The Jacobian is not exact, so that near the solution a step is about the same small part of the one before:
+        Broyden's update of the inverse takes that part away.
 
         Raises
         ------
         NotConvergedError
         """
-        solve = _solver(at.equations)
+        before: Floats | None = None
         for _ in range(MOST_ITERATIONS):
             self.iterations += 1
-            step = solve(at.equations.value)
+            step = _solve(at.equations)
             longest = float(np.abs(step).max(initial=0.0))
-            if longest < CONVERGED:
-                return at
-            full, share = longest > STEADY, min(1.0, LONGEST / longest)
-            for _ in range(MOST_HALVINGS):
-                there = self.at(at.R + share * step, at.law, at.strength, look=longest > NEAR, full=full)
-                if not full or there.better_than(at):
-                    break
-                share /= 2.0
-            else:
-                break
+            rate = 1.0 if before is None else min(longest / float(np.abs(before).max()), 1.0)
+            if before is not None and longest < NEAR and rate < MOST_RATE:
+                step /= 1.0 - float(before @ step) / float(before @ before)
+            if longest < LAST and longest * rate**2 < CONVERGED:
+                return replace(at, R=at.R + step, law=at.followed(step))
+            step *= min(1.0, LONGEST / longest)
+            there, before = self.at(at.R + step, at.followed(step), at.strength, look=longest > NEAR), step
+            if not there.better_than(at):
+                at = self.at(at.R, at.law, at.strength, look=longest > NEAR)
+                there, before = self.halve(at), None
             at = there
-            if full:
-                solve = _solver(at.equations)
-        detail = f"the scores still moved by {longest:.1e} after {self.iterations} iterations"
-        raise NotConvergedError(detail, at.R, self.crowds.join(Crowd.ability))
+        raise self.failed(at, step)
+
+    def halve(self, at: _Point) -> _Point:
+        """Shorten the step from a point until it leads to a better one, at the same nodes: others have other sums.
+
+        Raises
+        ------
+        NotConvergedError
+        """
+        step = _solve(at.equations)
+        step *= min(1.0, LONGEST / float(np.abs(step).max()))
+        for _ in range(MOST_HALVINGS):
+            there = self.at(at.R + step, at.followed(step), at.strength, look=False)
+            if there.better_than(at):
+                return there
+            step /= 2.0
+        raise self.failed(at, step)
+
+    def failed(self, at: _Point, step: Floats) -> NotConvergedError:
+        """Return the error of a search that ends before it converges."""
+        detail = f"the scores still moved by {np.abs(step).max(initial=0.0):.1e} after {self.iterations} iterations"
+        abilities = np.concatenate([each.mean for each in self.crowds.each(Crowd.abilities)])
+        return NotConvergedError(detail, at.R, abilities)
 
     def conclude(self, at: _Point) -> MarginalFit:
         """Return the fit at a solution, with what the annotators add to its errors."""
-        crowds, directions = self.crowds, Directions.of(at.R, self.label)
-        sums = crowds.total(lambda crowd: crowd.contribute(at.R, directions, at.strength, full=True))
-        equations = combine(sums, at.R, directions)
-        known = np.maximum(np.diag(equations.information) - PRECISION, 1e-300)
-        clusters = crowds.total(lambda crowd: crowd.cluster(at.R, directions, known))
-        ability = crowds.join(Crowd.ability)
-        variance = np.maximum(crowds.join(Crowd.square) - ability**2, 0.0)
-        silent = np.concatenate(map_parts(Crowd.silent, crowds.parts))
-        ability[silent] = variance[silent] = np.nan
+        directions = Directions.of(at.R, self.label)
+        known = np.maximum(np.diag(at.equations.information) - PRECISION, 1e-300)
+        clusters = self.crowds.total(Crowd.cluster, directions, known)
+        mean, sd, types, mode = (
+            np.concatenate(column) for column in zip(*self.crowds.each(Crowd.abilities), strict=True)
+        )
         return MarginalFit(
-            at.R, self.label, at.law, self.dispersion, ability, np.sqrt(variance),
-            crowds.join(lambda crowd: crowd.types), at.value, equations, clusters, self.iterations,
+            at.R, self.label, at.law, self.dispersion, mean, sd, types, at.log_likelihood, at.equations, clusters,
+            self.iterations, Start(at.R, at.law, mode),
         )  # fmt: skip
 
 
-def combine(found: Contributions, R: Floats, directions: Directions) -> Equations:
+def combine(found: Contributions, R: Floats, directions: Directions, law: Found, dispersion: float) -> Equations:
     """Put the equations together: those of the weighted votes, but for each component's stretch that of the plain ones.
 
     With t the unit vector of a component's centred scores, x = u − R/σ² and y the same of the plain votes, the value is
@@ -278,15 +352,19 @@ def combine(found: Contributions, R: Floats, directions: Directions) -> Equation
     turn = missing / length  # how the directions turn with the scores
     jacobian -= np.diag(inside @ turn) - (inside * (turn / np.maximum(inside.sum(axis=0), 1.0))) @ inside.T
     jacobian -= along @ (centred / length).T - 2.0 * (along * turn) @ along.T
-    return Equations(value, jacobian, found.information + prior)
+    response = law.inverse @ found.plain_by_law.T
+    by_law = found.weighted_by_law + along @ (along.T @ (dispersion * found.plain_by_law - found.weighted_by_law))
+    return Equations(value, jacobian, jacobian - by_law @ response, found.information + prior, response)
 
 
-def _solver(equations: Equations) -> Callable[[Floats], Floats]:
-    """Return what solves the Newton system; where the Jacobian is not positive, that of expectation-maximisation."""
-    try:
-        cho_factor((equations.jacobian + equations.jacobian.T) / 2.0)
-    except LinAlgError:
-        factor = cho_factor(equations.information)
-        return lambda value: cho_solve(factor, value)
-    exact = lu_factor(equations.jacobian)
-    return lambda value: lu_solve(exact, value)
+def _solve(equations: Equations) -> Floats:
+    """Return the Newton step; where no Jacobian is positive, that of expectation-maximisation."""
+    for jacobian in (equations.profiled, equations.jacobian):
+        try:
+            cho_factor((jacobian + jacobian.T) / 2.0)
+        except LinAlgError:
+            continue
+        step: Floats = np.linalg.solve(jacobian, equations.value)
+        return step
+    step = cho_solve(cho_factor(equations.information), equations.value)
+    return step

@@ -9,12 +9,13 @@ from app.rating.arrays import Floats, Mask
 from app.rating.errors import NoCommonRankingError, VotesError
 from app.rating.fit.likelihood import Likelihood
 from app.rating.fit.result import FitResult
-from app.rating.fit.scale import ELO_PER_NATURAL, Scale, find_scale, one_group
+from app.rating.fit.scale import Scale, find_scale, one_group
 from app.rating.fit.solution import Start
 from app.rating.fit.strategy import MOST_RATED, fit_votes
 from app.rating.fit.unit import Unit, mean_unit, refuse_low, solvers_unit
 from app.rating.model.law import ASSUMED_SPREAD, TYPES, Law
-from app.rating.model.scores import MarginalFit, fit_scores
+from app.rating.model.scores import Start as SearchStart
+from app.rating.model.scores import fit_scores
 from app.rating.settings import LoopSettings
 from app.rating.threads import one_blas_thread
 from app.rating.uncertainty.covariance import covariance
@@ -87,8 +88,11 @@ def _integrate_abilities(cells: Cells, settings: LoopSettings, start: Start | No
     marginal, fit = None, FitResult.nothing()
     if len(small.models):
         spread = ASSUMED_SPREAD if settings.prior_sd in ("estimated", None) else float(settings.prior_sd)
-        R = None if start is None else start.natural_scores(small.models)
-        marginal = fit_scores(small.cells, influence_limit=settings.influence_limit, start=R, spread=spread)
+        begin = None
+        if start is not None:
+            R = start.natural_scores(small.models)
+            begin = SearchStart(R, Law.assumed(spread), np.ones(len(small.annotators)))
+        marginal = fit_scores(small.cells, influence_limit=settings.influence_limit, start=begin, spread=spread)
         _refuse_few_honest(marginal.law)
         theta, nobody = marginal.ability, np.zeros(len(small.annotators), dtype=bool)
         log_likelihood = -Likelihood(small.cells, None).value(marginal.R, theta)

@@ -14,8 +14,8 @@ from app.rating.fit.likelihood import Likelihood
 from app.rating.fit.m_elo import minimise_scores
 from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.fit.weights import weigh_abilities, weigh_votes
-from app.rating.model.abilities import find_abilities
-from app.rating.model.law import TINY, TYPES
+from app.rating.model.abilities import TINY, find_abilities
+from app.rating.model.law import TYPES
 from app.rating.threads import one_blas_thread
 from app.rating.uncertainty.models import make_model_estimates
 from app.rating.uncertainty.pooling import PooledFit, PooledLikelihood, fit_categories

@@ -8,9 +8,9 @@ from scipy.special import expit
 
 from app.rating.arrays import Floats
 from app.rating.model.covariance import find_covariance
-from app.rating.model.crowd import Directions
-from app.rating.model.kernels import share_information
-from app.rating.model.scores import Crowds, MarginalFit, combine, fit_scores
+from app.rating.model.crowd import Crowd, Directions
+from app.rating.model.law import Found
+from app.rating.model.scores import Crowds, Equations, MarginalFit, combine, fit_scores
 from app.rating.votes.cells import Cells, aggregate
 from tests.rating.model.crowds import draw
 
@@ -153,21 +153,10 @@ def test_a_steep_contrary_annotator_among_many_honest_ones_is_fitted() -> None:
 
 
 def test_shares_in_the_information_add_up_to_one_for_each_model() -> None:
-    drawn = draw(30, 100, contrary=8, spread=0.5)
-    fit = fit_scores(drawn.cells)
-    crowds = Crowds(drawn.cells, 1.25, 1.0 / fit.dispersion)
-    crowds.each(lambda crowd: crowd.look(fit.R, fit.law.spread))
-    crowds.each(lambda crowd: crowd.fill(fit.R))
-    crowds.settle(fit.law)
-    (crowd,) = crowds.parts
-    pulled, square = crowd.mean_of_pulls()
-    known, share = np.diag(fit.equations.information), np.zeros((30, 8))
-    share_information(
-        0, 30, *drawn.cells.arrays[0:1], drawn.cells.model_a, drawn.cells.model_b, drawn.cells.n, crowd.weight, fit.R,
-        1.0, pulled, square, known, share, np.zeros((8, 8)),
-    )  # fmt: skip
-    np.testing.assert_allclose(share.sum(axis=0), 1.0, atol=0.1)
-    assert (share[:8] < 0.01).all(), "contrary annotators inform about no score"
+    """Four equal annotators have a quarter each: Σ h² is ¼."""
+    fit = fit_scores(expected_cells(np.array([0.5, 0.1, -0.6]), 4, 50.0))
+    np.testing.assert_allclose(fit.clusters.shares, 0.25, atol=1e-6)
+    np.testing.assert_array_equal(fit.clusters.judges, 4.0)
 
 
 def test_parts_that_share_annotators_have_the_jacobian_of_both() -> None:
@@ -179,17 +168,19 @@ def test_parts_that_share_annotators_have_the_jacobian_of_both() -> None:
         20, 10,
     )  # fmt: skip
     fit = fit_scores(both)
-    crowds = Crowds(both, 1.25, 1.0 / fit.dispersion)
-    crowds.each(lambda crowd: crowd.look(fit.R, fit.law.spread))
+    crowds = Crowds(both, 1.25, 1.0 / fit.dispersion, fit.R)
+    crowds.each(Crowd.look, fit.R, fit.law.spread)
 
-    def value(R: Floats) -> Floats:
-        crowds.each(lambda crowd: crowd.fill(R))
-        crowds.settle(fit.law)
-        directions = Directions.of(R, fit.label)
-        return combine(crowds.total(lambda crowd: crowd.contribute(R, directions, 1.0, full=True)), R, directions).value
+    def equations(R: Floats) -> Equations:
+        crowds.each(Crowd.fill, R)
+        law, directions = Found(fit.law, crowds.weigh(fit.law), np.zeros((4, 4))), Directions.of(R, fit.label)
+        sums = crowds.total(Crowd.contribute, directions, fit.law, 1.0)
+        return combine(sums, R, directions, law, fit.dispersion)
 
-    slope = (value(fit.R + 1e-5 * (np.arange(10) == 2)) - value(fit.R - 1e-5 * (np.arange(10) == 2))) / -2e-5
-    np.testing.assert_allclose(fit.equations.jacobian[:, 2], slope, atol=0.03 * np.abs(slope).max())
+    moved = 1e-5 * (np.arange(10) == 2)
+    slope = (equations(fit.R + moved).value - equations(fit.R - moved).value) / -2e-5
+    jacobian = equations(fit.R).jacobian[:, 2]
+    np.testing.assert_allclose(jacobian, slope, atol=0.03 * np.abs(slope).max())
 
 
 def test_an_annotator_without_votes_has_no_ability() -> None:
