@@ -1,0 +1,173 @@
+"""Compiled loops over the annotators' cells."""
+
+import math
+
+import numpy as np
+
+from app.rating.arrays import Floats, Indices, Ints
+from app.rating.compiled import compiled
+
+MOST_NODES = 24
+STEPS, NEAR = 12, 1e-6  # of the search for a mode, and its last squared length in standard deviations
+FURTHEST = 30.0  # log odds beyond which a vote is as good as certain
+PRODUCT = 8  # factors of one logarithm: their product stays finite
+STRICT = 8.0  # ability of a follower, which no person has
+SLIP = 0.05  # share of votes that slip
+
+
+@compiled
+def climb(
+    first: int, last: int, starts: Indices, d: Floats, side: Floats, n: Floats, s: Floats, leans: bool,
+    precision: float, at: Floats, information: Floats,
+) -> None:  # fmt: skip
+    """Maximise annotators' (θ, λ) over decided votes, θ ~ N(1, 1), λ ~ N(0, 1/precision) or 0 without `leans`.
+
+    information : set to that of the votes, θθ, θλ and λλ, shape (n_annotators, 3)
+    """
+    for k in range(first, last):
+        theta, lean = at[k, 0], at[k, 1] if leans else 0.0
+        for _ in range(STEPS):
+            g, f, own, mixed, other = 1.0 - theta, -precision * lean, 0.0, 0.0, 0.0
+            for c in range(starts[k], starts[k + 1]):
+                x = min(max(theta * d[c] + lean * side[c], -FURTHEST), FURTHEST)
+                p = 1.0 / (1.0 + math.exp(-x))
+                left, v = s[c] - n[c] * p, n[c] * p * (1.0 - p)
+                g += left * d[c]
+                f += left * side[c]
+                own += v * d[c] * d[c]
+                mixed += v * d[c] * side[c]
+                other += v * side[c] * side[c]
+            information[k, 0], information[k, 1], information[k, 2] = own, mixed, other
+            a, b, e = own + 1.0, mixed if leans else 0.0, other + precision
+            size = a * e - b * b
+            step = (e * g - b * f) / size
+            turn = (a * f - b * g) / size if leans else 0.0
+            theta += min(max(step, -1.0), 1.0)
+            lean += min(max(turn, -1.0), 1.0)
+            if step * g + turn * f < NEAR:
+                break
+        at[k, 0], at[k, 1] = theta, lean
+
+
+@compiled
+def fill(
+    first: int, last: int, starts: Indices, d: Floats, side: Floats, n: Floats, s: Floats, ties: Floats,
+    at: Floats, slope: Floats, precision: float, leans: bool, low: Floats, step: Floats, size: Indices,
+    propensity: Floats, table: Floats, follower: Floats, tied: Floats,
+) -> None:  # fmt: skip
+    """Set table[k, q] = log ∫ P(decided votes | θ_q, λ) dN(λ), and the log-likelihoods of followers and of ties.
+
+    On the line λ + slope (θ − mode) the odds are a geometric series in q: a cell takes two exponentials. From the line
+    a Newton step leads to the maximum, around which λ is integrated by Laplace's approximation.
+
+    n, s : decided votes, and those that the first model won
+    tied : log-likelihood that the votes with the mode's odds are ties or not, shape (n_annotators, propensities)
+    """
+    product, total, pull, known = np.empty((4, MOST_NODES))
+    of_ties, kinds = np.empty((2, len(propensity))), len(propensity)
+    for k in range(first, last):
+        m, factors, won, turned = size[k], 0, 0.0, 0.0
+        line = at[k, 1] + slope[k] * (low[k] - at[k, 0])
+        product[:m], total[:m], pull[:m], known[:m] = 1.0, 0.0, 0.0, 0.0
+        of_ties[0], of_ties[1] = 1.0, 0.0
+        for c in range(starts[k], starts[k + 1]):
+            way = d[c] + slope[k] * side[c]
+            x = low[k] * d[c] + line * side[c]
+            e, ratio = math.exp(x), math.exp(step[k] * way)
+            won += s[c] * x
+            turned += s[c] * step[k] * way
+            single = n[c] == 1.0
+            for q in range(m):
+                if single:
+                    product[q] *= 1.0 + e
+                elif n[c] > 0.0:
+                    total[q] += n[c] * math.log(1.0 + e)
+                if leans:
+                    p = e / (1.0 + e)
+                    pull[q] += (s[c] - n[c] * p) * side[c]
+                    known[q] += n[c] * p * (1.0 - p) * side[c] * side[c]
+                e *= ratio
+            y = 0.5 * min(max(at[k, 0] * d[c] + at[k, 1] * side[c], -FURTHEST), FURTHEST)
+            up = math.exp(y)
+            even, one = up + 1.0 / up, n[c] + ties[c] == max(n[c], ties[c]) == 1.0
+            for j in range(kinds):
+                rest = 1.0 / (even + propensity[j])
+                if one:
+                    of_ties[0, j] *= even * rest if single else propensity[j] * rest
+                else:
+                    of_ties[1, j] += n[c] * math.log(even * rest) + ties[c] * math.log(propensity[j] * rest)
+            z = min(max(STRICT * d[c], -FURTHEST), FURTHEST)
+            p = (1.0 - SLIP) / (1.0 + math.exp(-z)) + SLIP / 2.0
+            if n[c] > 0.0:
+                follower[k] += s[c] * math.log(p) + (n[c] - s[c]) * math.log(1.0 - p)
+            factors += 1
+            if factors == PRODUCT:
+                for q in range(m):
+                    total[q] += math.log(product[q])
+                    product[q] = 1.0
+                for j in range(kinds):
+                    of_ties[1, j] += math.log(of_ties[0, j])
+                    of_ties[0, j] = 1.0
+                factors = 0
+        for q in range(m):
+            table[k, q] = won + q * turned - total[q] - math.log(product[q])
+            if leans:
+                lean = line + slope[k] * q * step[k]
+                g = pull[q] - precision * lean
+                table[k, q] += 0.5 * (g * g / (known[q] + precision) - precision * lean * lean)
+                table[k, q] -= 0.5 * math.log(1.0 + known[q] / precision)
+        for j in range(kinds):
+            tied[k, j] = of_ties[1, j] + math.log(of_ties[0, j])
+
+
+@compiled
+def add_tastes(
+    first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, d: Floats, side: Floats, n: Floats,
+    s: Floats, at: Floats, inverse: Floats, size: int, out: Floats,
+) -> None:  # fmt: skip
+    """Set what the votes say of tastes, an own opinion u_i ~ N(0, τ²) of each model, rows of shape (4, n_annotators).
+
+    Σ_i g_i² less its mean without tastes, g the gradient by u; the factor of τ² in it; its variance; and the factor of
+    τ² in the variance that tastes add to the ability. inverse: of the Hessian in (θ, λ), shape (n_annotators, 3).
+    """
+    gradient, information, cross = np.zeros(size), np.zeros(size), np.zeros((size, 2))
+    for k in range(first, last):
+        for c in range(starts[k], starts[k + 1]):
+            a, b = model_a[c], model_b[c]
+            x = min(max(at[k, 0] * d[c] + at[k, 1] * side[c], -FURTHEST), FURTHEST)
+            p = 1.0 / (1.0 + math.exp(-x))
+            left, v = s[c] - n[c] * p, n[c] * p * (1.0 - p)
+            gradient[a] += left
+            gradient[b] -= left
+            information[a] += v
+            information[b] += v
+            cross[a, 0] += v * d[c]
+            cross[b, 0] -= v * d[c]
+            cross[a, 1] += v * side[c]
+            cross[b, 1] -= v * side[c]
+            out[1, k] += 2.0 * v * v
+        for c in range(starts[k], starts[k + 1]):
+            for i in (model_a[c], model_b[c]):
+                f, g = cross[i]
+                moved = inverse[k, 0] * f + inverse[k, 1] * g
+                lost = f * moved + g * (inverse[k, 1] * f + inverse[k, 2] * g)
+                out[0, k] += gradient[i] ** 2 - information[i] + lost
+                out[1, k] += information[i] ** 2
+                out[2, k] += 2.0 * information[i] ** 2
+                out[3, k] += moved * moved
+                gradient[i] = information[i] = 0.0
+                cross[i] = 0.0
+
+
+@compiled
+def add_votes(first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, sums: Floats) -> None:
+    """Add each annotator's votes on each model to sums[0], and their squares to sums[1]."""
+    own = np.zeros(sums.shape[1])
+    for k in range(first, last):
+        for c in range(starts[k], starts[k + 1]):
+            for i in (model_a[c], model_b[c]):
+                sums[0, i] += n[c]
+                sums[1, i] += n[c] * (2.0 * own[i] + n[c])
+                own[i] += n[c]
+        for c in range(starts[k], starts[k + 1]):
+            own[model_a[c]] = own[model_b[c]] = 0.0
