@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import betaln, expit
 
 from app.rating.arrays import Floats, Mask, sum_by
 from app.rating.fit.rows import CellRows
@@ -28,9 +28,10 @@ from app.rating.votes.sided_cells import SidedCells
 
 LEAST_UNIT = 0.1  # the fit refuses crowds with a lower typical ability
 SPREADS = np.concatenate([[0.0], np.geomspace(0.03, 3.0, 24)])  # of leans over the crowd, log odds
-OUTLIERS, OUTLIER_SD = np.array([0.02, 0.1, 0.3]), 3.0  # share of annotators who are not of the crowd
-WORTH = 3.0  # log-likelihood that leans must gain to be used
+LEANERS, LEANER_SD = np.array([0.02, 0.1, 0.3]), 1.5  # share of annotators who lean more, and how much
+WORTH = 3.0  # log-likelihood that the crowd's leans must gain to be used
 LARGEST, STEEPEST = 10.0, 2.0  # difference of scores, and slope of a lean: products of odds stay finite
+ROUNDS, LEAST_SHARE = 20, 0.05  # of the search for the share of annotators with tastes
 KNOWN = 1e-3  # information below which votes say nothing
 SPACING, REACH, LEAST_NODES, FURTHEST = 1.3, 4.2, 8, 3.0  # of the nodes, as in `app.rating.model.crowd`
 WIDEST = 0.6  # spread of honest abilities that the nodes reach over
@@ -98,8 +99,9 @@ class Typing:
     d, decided, won : of each cell: scaled difference of scores, decided votes, those that the first model won
     at, inverse : modes (θ, λ) under the wide prior, and θθ, θλ and λλ of the inverse Hessian there
     slope : dλ/dθ of the likeliest lean
-    lean_sd : of the crowd's leans; 0 where they are not used
-    caution : factor on the variance of each ability because of tastes: log-likelihoods are divided by it
+    leans : variances and shares of the two parts of their law, the crowd's and a wide one; empty without sides
+    caution, gain : because of tastes: factor on the variance of each ability, and log-likelihood that they add at the
+        mode; 1 and 0 where the crowd has none
     """
 
     def __init__(self, sided: SidedCells, R: Floats) -> None:
@@ -112,9 +114,9 @@ class Typing:
         judged = self.known & (self.inverse[:, 0] < 1.0)  # with a decided vote
         self.scale = max(float(np.median(self.at[judged, 0])), LEAST_UNIT) if judged.any() else 1.0
         self.d, self.at[:, 0] = np.clip(self.d * self.scale, -LARGEST, LARGEST), self.at[:, 0] / self.scale
-        self.lean_sd = self._find_lean_spread() if sided.known else 0.0
-        self._climb(self.lean_sd)
-        self.caution = self._find_caution()
+        self._climb(LEANER_SD * sided.known)
+        self.leans = self._find_leans() if sided.known else np.empty(0)
+        self.caution, self.gain = self._find_tastes()
         self.table = self._fill()
         of_ties = float(cells.ties.sum())
         known = Table(*(getattr(self.table, name)[self.known] for name in self.table.__dataclass_fields__))
@@ -137,38 +139,47 @@ class Typing:
         self.inverse = np.column_stack([other / size, -mixed / size, own / size * leans])
         self.slope, self.precision = np.clip(-mixed / other, -STEEPEST, STEEPEST), precision
 
-    def _find_lean_spread(self) -> float:
-        """Return the likeliest standard deviation of leans over the crowd, some annotators not being of it."""
-        self._climb(1.0)
-        own = 1.0 / self.inverse[:, 2] - 1.0
+    def _find_leans(self) -> Floats:
+        """Return the likeliest law of leans over the crowd: variances and shares of those like the crowd, and others."""
+        own = 1.0 / self.inverse[:, 2] - LEANER_SD**-2
         some = self.known & (own > KNOWN)
-        if not some.any():
-            return 0.0
         variance, value = 1.0 / own[some], self.at[some, 1] / self.inverse[some, 2] / own[some]
-        log = _log_normal(value[:, None], SPREADS**2 + variance[:, None])[:, :, None] + np.log1p(-OUTLIERS)
-        out = _log_normal(value, OUTLIER_SD**2 + variance)[:, None, None] + np.log(OUTLIERS)
-        total = np.logaddexp(log, out).sum(axis=0).max(axis=1)
-        best = int(total.argmax())
-        return float(SPREADS[best]) if total[best] - total[0] >= WORTH else 0.0
+        log = _log_normal(value[:, None], SPREADS**2 + variance[:, None])[:, :, None] + np.log1p(-LEANERS)
+        others = _log_normal(value, LEANER_SD**2 + variance)[:, None, None] + np.log(LEANERS)
+        total = np.logaddexp(log, others).sum(axis=0)
+        total[1:] -= WORTH
+        spread, share = np.unravel_index(total.argmax(), total.shape)
+        return np.array([SPREADS[spread] ** 2, LEANER_SD**2, 1.0 - LEANERS[share], LEANERS[share]])
 
-    def _find_caution(self) -> Floats:
-        """Return 1 + τ² pull/variance of each ability, τ² the crowd's weighted median taste, 0 unless it is certain.
+    def _find_tastes(self) -> tuple[Floats, Floats]:
+        """Return 1 + τ² pull/variance of each ability, and how much tastes explain of each annotator's votes."""
+        gathered = self._gather_tastes(0.0)
+        taste = find_taste_variance(*gathered[:3])
+        gain = self._gather_tastes(taste)[4] if taste else gathered[4]
+        return 1.0 + taste * gathered[3] / self.inverse[:, 0], gain
 
-        A median, because a few annotators who favour a model have much excess too.
-        """
-        sums = np.zeros((4, len(self.at)))
-        cells = self.cells
+    def _gather_tastes(self, taste: float) -> Floats:
+        sums, cells = np.zeros((5, len(self.at))), self.cells
         map_parts(
             lambda part: add_tastes(
                 *part, self.rows.starts, cells.model_a, cells.model_b, self.d, self.side, self.decided, self.won,
-                self.at, self.inverse, cells.n_models, sums,
+                self.at, self.inverse, cells.n_models, taste, sums,
             ),
             self.rows.parts,
         )  # fmt: skip
-        excess, exposure, noise, pull = sums
-        taste = find_taste_variance(excess, exposure, noise)
-        caution: Floats = 1.0 + taste * pull / self.inverse[:, 0]
-        return caution
+        return sums
+
+    def _with_tastes(self, nodes: Floats) -> Floats:
+        """Return the log-likelihoods at the nodes where a share of the annotators has tastes, which flatten them."""
+        share, judged = 0.5, self.known & (self.caution > 1.0)
+        if not judged.any():
+            return nodes
+        for _ in range(ROUNDS):
+            share = float(expit(self.gain[judged] + np.log(share) - np.log1p(-share)).mean())
+            share = min(max(share, LEAST_SHARE), 1.0 - LEAST_SHARE)
+        top = nodes.max(axis=1, keepdims=True)
+        flat = (nodes - top) / self.caution[:, None] + top + self.gain[:, None]
+        return np.logaddexp(nodes + np.log1p(-share), flat + np.log(share))
 
     def _fill(self) -> Table:
         """Return the likelihoods at nodes that cover the votes' likelihood and the honest law, also mirrored."""
@@ -185,7 +196,7 @@ class Typing:
         map_parts(
             lambda part: fill(
                 *part, self.rows.starts, self.d, self.side, self.decided, self.won, cells.ties, self.at, self.slope,
-                self.precision, self.lean_sd > 0.0, low, step, size, np.exp(LOG_PROPENSITY), nodes, follower, tied,
+                low, step, size, self.leans, np.exp(LOG_PROPENSITY), nodes, follower, tied,
             ),
             self.rows.parts,
         )  # fmt: skip
@@ -193,19 +204,18 @@ class Typing:
         fixed, own_ties = np.zeros((2, number, len(TYPES)))
         own_ties[:] = np.nan
         left = sum_by(cells.annotator, np.where(self.side > 0.0, self.won, self.decided - self.won), number)
-        fixed[:, COIN] = _toss(left, decided, self.lean_sd)
+        fixed[:, COIN] = _toss(left, decided, self.leans)
         fixed[:, FOLLOWER] = np.where(self.at[:, 0] > 1.0, follower, -1e9)
         sides = bool(self.side.any())
         for which, good in ((LEFT, left), (RIGHT, decided - left)):
-            fixed[:, which] = good * np.log(1.0 - SLIP) + (decided - good) * np.log(SLIP) if sides else -1e9
+            fixed[:, which] = _slip(good, decided) if sides else -1e9
         fixed[:, EQUAL] = decided * np.log(0.5)
         for which, share in ((FOLLOWER, FOLLOWER_TIES), (EQUAL, ALWAYS_TIES)):
             own_ties[:, which] = ties * np.log(share) + decided * np.log(1.0 - share)
         if not ties.any():
             tied[:], own_ties[:, FOLLOWER] = 0.0, np.nan
-        nodes[np.isnan(nodes)] = -np.inf
         theta = low[:, None] + np.arange(MOST_NODES) * step[:, None]
-        return Table(theta, step, nodes / self.caution[:, None], fixed / self.caution[:, None], tied, own_ties)
+        return Table(theta, step, self._with_tastes(nodes), fixed, tied, own_ties)
 
     @cached_property
     def propensity(self) -> Floats:
@@ -227,7 +237,7 @@ class Typing:
             lean_se=np.sqrt(self.inverse[:, 2]) * blank,
             unit=unit,
             typical=unit * self.scale,
-            lean_sd=self.lean_sd,
+            lean_sd=float(np.sqrt(self.leans[0])) if len(self.leans) else 0.0,
             theta=self.table.theta,
             step=self.table.step,
             weight=self.posterior.nodes,
@@ -253,17 +263,26 @@ def find_taste_variance(excess: Floats, exposure: Floats, noise: Floats) -> floa
     return median if median > CERTAIN * se else 0.0
 
 
-def _toss(left: Floats, decided: Floats, lean_sd: float) -> Floats:
-    """Return log ∫ P(decided votes | θ = 0, λ) dN(λ; 0, lean_sd²), by Laplace's approximation."""
-    if lean_sd == 0.0:
+def _slip(good: Floats, decided: Floats) -> Floats:
+    """Return log ∫ P(so many good votes | slips) dBeta(slips; 1, 19)."""
+    log: Floats = np.asarray(betaln(good + 1.0 / SLIP - 1.0, decided - good + 1.0) - betaln(1.0 / SLIP - 1.0, 1.0))
+    return log
+
+
+def _toss(left: Floats, decided: Floats, leans: Floats) -> Floats:
+    """Return log ∫ P(decided votes | θ = 0, λ) dΛ(λ), by Laplace's approximation around the wide part's mode."""
+    if not len(leans):
         return decided * np.log(0.5)
-    lean, precision = np.zeros(len(left)), lean_sd**-2
+    lean = np.zeros(len(left))
     for _ in range(8):
         p = expit(lean)
-        lean += (left - decided * p - precision * lean) / (decided * p * (1.0 - p) + precision)
-    known = decided * expit(lean) * expit(-lean)
-    log: Floats = left * lean - decided * np.logaddexp(0.0, lean) - 0.5 * precision * lean**2
-    return log - 0.5 * np.log1p(known / precision)
+        lean += (left - decided * p - lean / LEANER_SD**2) / (decided * p * (1.0 - p) + LEANER_SD**-2)
+    known, pull = decided * expit(lean) * expit(-lean) + 1e-9, left - decided * expit(lean)
+    log: Floats = left * lean - decided * np.log1p(np.exp(lean)) + 0.5 * pull**2 / known
+    top = (lean + pull / known)[:, None]
+    parts = _log_normal(top, leans[:2] + 1.0 / known[:, None]) + np.log(leans[2:])
+    log += np.logaddexp(*parts.T) - 0.5 * np.log(known)
+    return log
 
 
 def _log_normal(away: Floats, variance: Floats) -> Floats:

@@ -51,16 +51,17 @@ def climb(
 
 @compiled
 def fill(
-    first: int, last: int, starts: Indices, d: Floats, side: Floats, n: Floats, s: Floats, ties: Floats,
-    at: Floats, slope: Floats, precision: float, leans: bool, low: Floats, step: Floats, size: Indices,
-    propensity: Floats, table: Floats, follower: Floats, tied: Floats,
+    first: int, last: int, starts: Indices, d: Floats, side: Floats, n: Floats, s: Floats, ties: Floats, at: Floats,
+    slope: Floats, low: Floats, step: Floats, size: Indices, leans: Floats, propensity: Floats, table: Floats,
+    follower: Floats, tied: Floats,
 ) -> None:  # fmt: skip
-    """Set table[k, q] = log ∫ P(decided votes | θ_q, λ) dN(λ), and the log-likelihoods of followers and of ties.
+    """Set table[k, q] = log ∫ P(decided votes | θ_q, λ) dΛ(λ), and the log-likelihoods of followers and of ties.
 
     On the line λ + slope (θ − mode) the odds are a geometric series in q: a cell takes two exponentials. From the line
     a Newton step leads to the maximum, around which λ is integrated by Laplace's approximation.
 
     n, s : decided votes, and those that the first model won
+    leans : variances of the two parts of the leans' law Λ, and their shares; empty where sides are not known
     tied : log-likelihood that the votes with the mode's odds are ties or not, shape (n_annotators, propensities)
     """
     product, total, pull, known = np.empty((4, MOST_NODES))
@@ -68,11 +69,10 @@ def fill(
     for k in range(first, last):
         m, factors, won, turned = size[k], 0, 0.0, 0.0
         line = at[k, 1] + slope[k] * (low[k] - at[k, 0])
-        product[:m], total[:m], pull[:m], known[:m] = 1.0, 0.0, 0.0, 0.0
+        product[:m], total[:m], pull[:m], known[:m] = 1.0, 0.0, 0.0, 1e-9
         of_ties[0], of_ties[1] = 1.0, 0.0
         for c in range(starts[k], starts[k + 1]):
-            way = d[c] + slope[k] * side[c]
-            x = low[k] * d[c] + line * side[c]
+            way, x = d[c] + slope[k] * side[c], low[k] * d[c] + line * side[c]
             e, ratio = math.exp(x), math.exp(step[k] * way)
             won += s[c] * x
             turned += s[c] * step[k] * way
@@ -82,7 +82,7 @@ def fill(
                     product[q] *= 1.0 + e
                 elif n[c] > 0.0:
                     total[q] += n[c] * math.log(1.0 + e)
-                if leans:
+                if len(leans) > 0:
                     p = e / (1.0 + e)
                     pull[q] += (s[c] - n[c] * p) * side[c]
                     known[q] += n[c] * p * (1.0 - p) * side[c] * side[c]
@@ -98,8 +98,7 @@ def fill(
                     of_ties[1, j] += n[c] * math.log(even * rest) + ties[c] * math.log(propensity[j] * rest)
             z = min(max(STRICT * d[c], -FURTHEST), FURTHEST)
             p = (1.0 - SLIP) / (1.0 + math.exp(-z)) + SLIP / 2.0
-            if n[c] > 0.0:
-                follower[k] += s[c] * math.log(p) + (n[c] - s[c]) * math.log(1.0 - p)
+            follower[k] += s[c] * math.log(p) + (n[c] - s[c]) * math.log(1.0 - p)
             factors += 1
             if factors == PRODUCT:
                 for q in range(m):
@@ -111,24 +110,33 @@ def fill(
                 factors = 0
         for q in range(m):
             table[k, q] = won + q * turned - total[q] - math.log(product[q])
-            if leans:
-                lean = line + slope[k] * q * step[k]
-                g = pull[q] - precision * lean
-                table[k, q] += 0.5 * (g * g / (known[q] + precision) - precision * lean * lean)
-                table[k, q] -= 0.5 * math.log(1.0 + known[q] / precision)
+            if len(leans):
+                lean = line + slope[k] * q * step[k] + pull[q] / known[q]
+                table[k, q] += 0.5 * pull[q] ** 2 / known[q] + log_lean(lean, known[q], leans)
         for j in range(kinds):
             tied[k, j] = of_ties[1, j] + math.log(of_ties[0, j])
 
 
 @compiled
+def log_lean(lean: float, known: float, leans: Floats) -> float:
+    """Return log ∫ L dΛ / L(lean), L normal around a lean with this information, Λ the crowd's two parts."""
+    total = 0.0
+    for part in range(2):
+        away = -0.5 * lean * lean / (leans[part] + 1.0 / known)
+        total += leans[2 + part] * math.exp(max(away, -300.0)) / math.sqrt(1.0 + leans[part] * known)
+    return math.log(total)
+
+
+@compiled
 def add_tastes(
     first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, d: Floats, side: Floats, n: Floats,
-    s: Floats, at: Floats, inverse: Floats, size: int, out: Floats,
+    s: Floats, at: Floats, inverse: Floats, size: int, taste: float, out: Floats,
 ) -> None:  # fmt: skip
-    """Set what the votes say of tastes, an own opinion u_i ~ N(0, τ²) of each model, rows of shape (4, n_annotators).
+    """Add what the votes say of tastes, an own opinion u_i ~ N(0, τ²) of each model, rows of shape (5, n_annotators).
 
-    Σ_i g_i² less its mean without tastes, g the gradient by u; the factor of τ² in it; its variance; and the factor of
-    τ² in the variance that tastes add to the ability. inverse: of the Hessian in (θ, λ), shape (n_annotators, 3).
+    Σ_i g_i² less its mean without tastes, g the gradient by u; the factor of τ² in it; its variance; the factor of τ²
+    in the variance that tastes add to the ability; and log ∫ L(u) dN(u; 0, taste)/L(0), models taken one by one.
+    inverse: of the Hessian in (θ, λ), shape (n_annotators, 3).
     """
     gradient, information, cross = np.zeros(size), np.zeros(size), np.zeros((size, 2))
     for k in range(first, last):
@@ -155,6 +163,8 @@ def add_tastes(
                 out[1, k] += information[i] ** 2
                 out[2, k] += 2.0 * information[i] ** 2
                 out[3, k] += moved * moved
+                wider = 1.0 + taste * information[i]
+                out[4, k] += 0.5 * (taste * gradient[i] ** 2 / wider - math.log(wider))
                 gradient[i] = information[i] = 0.0
                 cross[i] = 0.0
 
