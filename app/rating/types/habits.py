@@ -34,7 +34,7 @@ LARGEST, STEEPEST = 10.0, 2.0  # difference of scores, and slope of a lean: prod
 ROUNDS, LEAST_SHARE = 20, 0.05  # of the search for the share of annotators with tastes
 KNOWN = 1e-3  # information below which votes say nothing
 SPACING, REACH, LEAST_NODES, FURTHEST = 1.3, 4.2, 8, 3.0  # of the nodes, as in `app.rating.model.crowd`
-WIDEST = 0.6  # spread of honest abilities that the nodes reach over
+WIDEST, NARROW = 0.6, 0.3  # spread of honest abilities that the nodes reach over, and that they resolve
 ALWAYS_TIES, FOLLOWER_TIES = 0.99, 0.01  # share of ties of who always ties, and of a follower
 CERTAIN, OF_MEDIAN = 2.0, 1.2533  # standard errors from which tastes are used; those of a median, in a mean's
 
@@ -188,7 +188,7 @@ class Typing:
         wide, mode = REACH * np.sqrt(self.inverse[:, 0] * self.caution), np.clip(self.at[:, 0], -FURTHEST, FURTHEST)
         low = np.maximum(mode - wide, np.minimum(-1.0 - 3.0 * WIDEST, mode))
         high = np.minimum(mode + wide, np.maximum(1.0 + 3.0 * WIDEST, mode))
-        spacing = SPACING / np.sqrt(1.0 / WIDEST**2 + information / self.caution)
+        spacing = SPACING / np.sqrt(1.0 / NARROW**2 + information / self.caution)
         size = np.clip(np.ceil((high - low) / spacing).astype(np.int64), LEAST_NODES, MOST_NODES)
         step = (high - low) / (size - 1)
         nodes, follower = np.full((number, MOST_NODES), -np.inf), np.zeros(number)

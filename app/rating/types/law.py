@@ -64,15 +64,13 @@ class Law:
     @property
     def mean(self) -> float:
         """Mean honest ability."""
-        z = self.centre / self.spread
-        return self.centre + self.spread * float(np.exp(-0.5 * z * z - log_ndtr(z))) / float(np.sqrt(2.0 * np.pi))
+        return self.centre * float(np.exp(0.5 * self.spread**2))
 
     def log_density(self, theta: Floats) -> Floats:
         """Return the log density of |θ|."""
-        z = self.centre / self.spread
-        above = float(np.log(self.spread) + 0.5 * np.log(2.0 * np.pi) + log_ndtr(z))
-        log: Floats = -0.5 * (np.abs(theta) / self.spread - z) ** 2 - above
-        return log
+        y = np.log(np.maximum(np.abs(theta), 1e-9))
+        log: Floats = -0.5 * ((y - np.log(self.centre)) / self.spread) ** 2 - y
+        return log - float(np.log(self.spread) + 0.5 * np.log(2.0 * np.pi))
 
     def log_ties(self) -> Floats:
         """Return the log probability of each of `LOG_PROPENSITY`."""
@@ -139,16 +137,17 @@ def fit_law(table: Table, ties: float) -> Law:
 
 
 def _maximise(table: Table, found: Posterior, law: Law) -> Law:
-    theta, number = np.abs(table.theta), found.types.sum(axis=0) + ASSUMED
+    y, number = np.log(np.maximum(np.abs(table.theta), 1e-9)), found.types.sum(axis=0) + ASSUMED
     able = float(found.nodes.sum()) + SPREAD_VOTERS
-    centre = (float((found.nodes * theta).sum()) + SPREAD_VOTERS * law.centre) / able
-    square = float((found.nodes * (theta - centre) ** 2).sum())
-    spread = np.sqrt((square + SPREAD_VOTERS * (ASSUMED_SPREAD * centre) ** 2) / able)
+    centre = (float((found.nodes * y).sum()) + SPREAD_VOTERS * np.log(law.centre)) / able
+    square = float((found.nodes * (y - centre) ** 2).sum())
+    spread = np.sqrt((square + SPREAD_VOTERS * ASSUMED_SPREAD**2) / able)
+    centre = float(np.exp(centre))
     ready = found.types[:, HONEST] @ found.ties
     known = float(ready.sum()) + TIE_VOTERS
     ties = (float(ready @ LOG_PROPENSITY) + TIE_VOTERS * law.ties) / known
     away = (float(ready @ (LOG_PROPENSITY - ties) ** 2) + TIE_VOTERS * ASSUMED_TIES**2) / known
     return Law(
-        number / number.sum(), centre, float(np.clip(spread, LEAST_SPREAD * centre, MOST_SPREAD * centre)), ties,
+        number / number.sum(), centre, float(np.clip(spread, LEAST_SPREAD, MOST_SPREAD)), ties,
         float(np.sqrt(away)),
     )  # fmt: skip
