@@ -179,7 +179,8 @@ class Typing:
             share = min(max(share, LEAST_SHARE), 1.0 - LEAST_SHARE)
         top = nodes.max(axis=1, keepdims=True)
         flat = (nodes - top) / self.caution[:, None] + top + self.gain[:, None]
-        return np.logaddexp(nodes + np.log1p(-share), flat + np.log(share))
+        mixed: Floats = np.logaddexp(nodes + np.log1p(-share), flat + np.log(share))
+        return mixed
 
     def _fill(self) -> Table:
         """Return the likelihoods at nodes that cover the votes' likelihood and the honest law, also mirrored."""
@@ -265,24 +266,25 @@ def find_taste_variance(excess: Floats, exposure: Floats, noise: Floats) -> floa
 
 def _slip(good: Floats, decided: Floats) -> Floats:
     """Return log ∫ P(so many good votes | slips) dBeta(slips; 1, 19)."""
-    log: Floats = np.asarray(betaln(good + 1.0 / SLIP - 1.0, decided - good + 1.0) - betaln(1.0 / SLIP - 1.0, 1.0))
+    many = 1.0 / SLIP - 1.0
+    log: Floats = betaln(good + many, decided - good + 1.0) - betaln(many, 1.0)
     return log
 
 
 def _toss(left: Floats, decided: Floats, leans: Floats) -> Floats:
     """Return log ∫ P(decided votes | θ = 0, λ) dΛ(λ), by Laplace's approximation around the wide part's mode."""
     if not len(leans):
-        return decided * np.log(0.5)
+        return -np.log(2.0) * decided
     lean = np.zeros(len(left))
     for _ in range(8):
         p = expit(lean)
         lean += (left - decided * p - lean / LEANER_SD**2) / (decided * p * (1.0 - p) + LEANER_SD**-2)
     known, pull = decided * expit(lean) * expit(-lean) + 1e-9, left - decided * expit(lean)
-    log: Floats = left * lean - decided * np.log1p(np.exp(lean)) + 0.5 * pull**2 / known
+    log = left * lean - decided * np.log1p(np.exp(lean)) + 0.5 * pull**2 / known
     top = (lean + pull / known)[:, None]
     parts = _log_normal(top, leans[:2] + 1.0 / known[:, None]) + np.log(leans[2:])
-    log += np.logaddexp(*parts.T) - 0.5 * np.log(known)
-    return log
+    total: Floats = log + np.logaddexp(*parts.T) - 0.5 * np.log(known)
+    return total
 
 
 def _log_normal(away: Floats, variance: Floats) -> Floats:

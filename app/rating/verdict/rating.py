@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from app.rating.detection.evidence import Evidence
+from app.rating.types.evidence import Evidence
 from app.rating.fit.solution import Start
 from app.rating.settings import LoopSettings
 from app.rating.uncertainty.estimate import fit_with_errors

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.rating.arrays import Floats, Mask
-from app.rating.detection.evidence import Evidence, Weigher, weigh, weigher_by_rule
+from app.rating.types.evidence import Evidence, Weigher, weigh, weigher_by_rule
 from app.rating.errors import VotesError, counted
 from app.rating.fit.abilities import shadow_abilities
 from app.rating.fit.prior_spread import ASSUMED

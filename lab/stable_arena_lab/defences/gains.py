@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from app.rating.arrays import Floats, Mask
-from app.rating.detection.evidence import weigher_of_votes
+from app.rating.types.evidence import weigher_of_votes
 from app.rating.errors import RatingError
 from app.rating.settings import LoopSettings
 from app.rating.simulation.parallel import Progress, map_seeds

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from app.rating.detection.evidence import weigh, weigher_of_votes
+from app.rating.types.evidence import weigh, weigher_of_votes
 from app.rating.settings import EVIDENCE_TESTS, TASTE_TESTS, FlagRule, LoopSettings
 from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.verdict.flags import flag_by_ability
