@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 
 from app.rating.arrays import Floats, Ints
-from app.rating.types.evidence import weigh
 from app.rating.fit.elo import fit_elo
 from app.rating.settings import LoopSettings, VerdictRule
+from app.rating.types.evidence import weigh
 from app.rating.uncertainty.influence import find_influence
 from app.rating.verdict.categories import pool_categories
 from app.rating.verdict.confidence import measure_confidence

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.rating.arrays import Mask
-from app.rating.types.evidence import FEW_JUDGES, Evidence
 from app.rating.fit.style import HISTORY
 from app.rating.settings import TASTE_TESTS
+from app.rating.types.evidence import FEW_JUDGES, Evidence
 from app.rating.uncertainty.results import AnnotatorEstimates, ModelEstimates
 from app.rating.verdict.rows import habit_columns
 from app.rating.verdict.style import style_rows
@@ -127,8 +127,8 @@ def evidence_rows(
     """Return for every annotator the results of the tests, or None where there is nothing to say.
 
     rule: what flags the annotator, "ability" or a test, or null. held: whether only the release margin keeps the flag.
-    strength: log10 of the strongest test's ratio, 100 times the odds against honesty. tests: the same for every test that
-    speaks against the annotator. about: the model, or the side, that a test speaks of. judges: effective number of
+    strength: log10 of the strongest test's ratio, 100 times the odds against honesty. tests: the same for every test
+    that speaks against the annotator. about: the model, or the side, that a test speaks of. judges: effective number of
     judges behind the scores of the annotator's models, where it is so low that the ability does not flag.
     """
     rows: list[dict[str, Any] | None] = [None] * len(annotators.votes)

@@ -28,14 +28,14 @@ class Evidence:
 
     Attributes
     ----------
-    log_ratio : natural log of `EVEN_ODDS` times the posterior odds of a type: of the likeliest against honesty, of the
-        others against anything else, so that one type at most is likelier than not. −∞ for an annotator without a vote
-        between scored models
+    log_ratio : natural log of `EVEN_ODDS` times posterior odds: of favour and against those against honesty; of the
+        likeliest type those that the annotator is not honest, of other types those against anything else, so that one
+        type at most is likelier than not. −∞ for an annotator without a vote between scored models
     about : what the test found: index of the model (favour, against), or of the side (0 left, 1 right); −1 for none
     law : of the crowd
     habits : every annotator's ability, readiness to tie and lean to a side
     judges : effective number of judges behind the scores of each annotator's models, NaN without a vote
-    favouritism : who pushes or buries which model; None where no test was made
+    favouritism : who pushes or buries which model; None where that was not asked
     """
 
     log_ratio: dict[str, Floats]
@@ -170,16 +170,20 @@ def weigh(sided: SidedCells, R: Floats, *, tests: tuple[str, ...] = EVIDENCE_TES
     if sided.known:
         sides = odds[:, [LEFT, RIGHT]]
         found["side"] = np.logaddexp(*sides.T), sides.argmax(axis=1)
-    ratio = _diagnose(np.stack([log for log, _ in found.values()])) + np.log(EVEN_ODDS)
+    against = np.stack([log for log, _ in found.values()])
+    on_model = np.isin(list(found), TASTE_TESTS)[:, None]
+    ratio = np.where(on_model, against, _diagnose(against)) + np.log(EVEN_ODDS)
     ratio[:, ~typing.known] = -np.inf
     log = {test: one for test, one in zip(found, ratio, strict=True) if test in tests}
-    return Evidence(log, {test: found[test][1] for test in log}, typing.law, habits, judges, favouritism)
+    about, pushers = {test: found[test][1] for test in log}, favouritism if set(tests) & set(TASTE_TESTS) else None
+    return Evidence(log, about, typing.law, habits, judges, pushers)
 
 
 def _diagnose(log_odds: Floats) -> Floats:
     """Return log odds of types, given those against honesty, shape (n_types, n_annotators).
 
-    Types exclude each other. The likeliest has the odds that the annotator is not honest, others those of themselves.
+    Types exclude each other. The likeliest has the odds that the annotator is not honest, others those of themselves:
+    where a model that is pushed explains the votes best, nothing else has to.
     """
     top = np.maximum(log_odds.max(axis=0), 0.0)
     share = np.exp(log_odds - top)

@@ -140,7 +140,7 @@ class Typing:
         self.slope, self.precision = np.clip(-mixed / other, -STEEPEST, STEEPEST), precision
 
     def _find_leans(self) -> Floats:
-        """Return the likeliest law of leans over the crowd: variances and shares of those like the crowd, and others."""
+        """Return the likeliest law of leans: variances and shares of those like the crowd, and of others."""
         own = 1.0 / self.inverse[:, 2] - LEANER_SD**-2
         some = self.known & (own > KNOWN)
         variance, value = 1.0 / own[some], self.at[some, 1] / self.inverse[some, 2] / own[some]

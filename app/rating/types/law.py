@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import log_ndtr
 
 from app.rating.arrays import Floats, log_sum_exp
 

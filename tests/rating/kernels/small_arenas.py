@@ -13,7 +13,6 @@ from unittest.mock import patch
 import numpy as np
 
 from app.rating.arrays import Floats, Indices
-from app.rating.types.evidence import weigh
 from app.rating.errors import VotesError
 from app.rating.fit.abilities import profile_abilities
 from app.rating.fit.elo import fit_elo
@@ -23,6 +22,7 @@ from app.rating.fit.rows import CellRows, count_following
 from app.rating.model.covariance import find_covariance
 from app.rating.model.scores import fit_scores
 from app.rating.settings import LoopSettings, VerdictRule
+from app.rating.types.evidence import weigh
 from app.rating.uncertainty.influence import find_influence, leave_annotators_out
 from app.rating.verdict import fewest
 from app.rating.verdict.categories import pool_categories
