@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description 48136a0da6996b73: make docs.
+# Written by clients/python/generate.py from the OpenAPI description 6d79754784b4508a: make docs.
 
 from __future__ import annotations
 
@@ -341,7 +341,7 @@ class Policy(BaseModel):
     evidence_ratio: Annotated[
         float,
         Field(
-            description="Likelihood ratio against honesty from which a test on the votes flags; in the tests coin, favour and against 100 times the odds."
+            description="Ratio from which a test on the votes flags: 100 times the odds of a behaviour against honesty, so that 100 flags what is likelier than not."
         ),
     ] = 100.0
     evidence_tests: Annotated[list[str], Field(description="The tests that are run on the votes.")] = [
