@@ -7,15 +7,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from app.rating.arrays import AnyInts, Floats, Indices, Mask, sum_by
-from app.rating.fit.rows import CellRows
+from app.rating.arrays import AnyInts, Floats, Indices, Mask
 from app.rating.settings import EVEN_ODDS, EVIDENCE_RATIO, EVIDENCE_TESTS, TASTE_TESTS, LoopSettings
-from app.rating.threads import map_parts, one_blas_thread
+from app.rating.threads import one_blas_thread
 from app.rating.types.favouritism import Favouritism, find_favouritism
 from app.rating.types.habits import Habits, Typing
-from app.rating.types.kernels import add_votes
 from app.rating.types.law import COIN, CONTRARY, EQUAL, FOLLOWER, LEFT, RIGHT, Law
-from app.rating.votes.cells import Cells
 from app.rating.votes.indexed import IndexedVotes
 from app.rating.votes.sided_cells import SidedCells
 
@@ -156,7 +153,7 @@ def weigh(sided: SidedCells, R: Floats, *, tests: tuple[str, ...] = EVIDENCE_TES
     scored = np.isfinite(R)[sided.cells.model_a] & np.isfinite(R)[sided.cells.model_b]
     sided = sided.where(scored)
     cells, typing = sided.cells, Typing(sided, np.nan_to_num(R))
-    habits, judges = typing.habits(), count_judges(cells)
+    habits, judges = typing.habits(), typing.count_judges()
     if not tests:
         return Evidence({}, {}, typing.law, habits, judges, None)
     favouritism, odds = find_favouritism(typing), typing.posterior.log_odds
@@ -193,24 +190,3 @@ def _diagnose(log_odds: Floats) -> Floats:
     likeliest = log_odds.argmax(axis=0), np.arange(log_odds.shape[1])
     alone[likeliest] = np.log(share.sum(axis=0)) + top
     return alone
-
-
-def count_judges(cells: Cells) -> Floats:
-    """Return the effective number of judges of each annotator's models, the mean by vote, shape (n_annotators,).
-
-    That of a model is (Σ_k n_k)²/Σ_k n_k², n_k the votes of annotator k on it. NaN for annotators without votes.
-    """
-    rows = CellRows(cells)
-
-    def sum_part(part: tuple[int, int]) -> Floats:
-        sums = np.zeros((2, cells.n_models))
-        add_votes(*part, rows.starts, cells.model_a, cells.model_b, cells.n, sums)
-        return sums
-
-    first, *others = map_parts(sum_part, rows.parts)
-    votes, squares = sum(others, first)
-    judges = votes**2 / np.maximum(squares, 1e-300)
-    both = cells.n * (judges[cells.model_a] + judges[cells.model_b])
-    with np.errstate(invalid="ignore"):
-        mean: Floats = 0.5 * sum_by(cells.annotator, both, cells.n_annotators) / cells.votes_by_annotator()
-    return mean

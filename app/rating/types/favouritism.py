@@ -21,10 +21,10 @@ MODELS = 20.0  # of more models each is the less likely to be the one
 OPINION_SD = 200.0 / ELO_PER_NATURAL  # of an own opinion of a model around its score
 OPINIONATED = 0.1  # probability that an honest annotator has one of a given model
 SHIFT = np.linspace(-2.5, 2.5, 11) * OPINION_SD
-LOG_SHIFT = -0.5 * (SHIFT / OPINION_SD) ** 2
-LOG_SHIFT -= math.log(float(np.exp(LOG_SHIFT).sum()))
+LOG_SHIFT = np.exp(-0.5 * (SHIFT / OPINION_SD) ** 2)
+LOG_SHIFT = np.log(OPINIONATED * LOG_SHIFT / LOG_SHIFT.sum() + (1.0 - OPINIONATED) * (SHIFT == 0.0))
 ROUNDS, CONVERGED = 50, 1e-4
-LOOK = 1.0  # log-likelihood ratio of rough abilities from which the exact one is computed
+LOOK = 2.0  # log-likelihood ratio of rough abilities from which the exact one is computed
 LEAST = math.log(20.0)  # exact ratio from which an annotator may push a model, whatever others do
 EVEN = 0.5  # probability of a push from which an annotator belongs to the group, and the votes weigh less
 LEAST_TRUST = 1e-3
@@ -102,7 +102,7 @@ def find_favouritism(typing: Typing) -> Favouritism:
         return *compare_models(
             *part, typing.rows.starts, cells.model_a, cells.model_b, cells.wins_a, cells.ties, cells.wins_b, typing.d,
             typing.side, typing.at, typing.slope, propensity, typing.caution, law.mean, table.theta[:, 0], table.step,
-            table.nodes + log_prior, SHIFT * typing.scale, LOG_SHIFT, judges,
+            typing.size, table.nodes + log_prior, SHIFT * typing.scale, LOG_SHIFT, judges,
         ), judges  # fmt: skip
 
     found = map_parts(compare, typing.rows.parts)
@@ -152,9 +152,7 @@ def find_groups(model: Indices, likelihood: Floats, judges: Floats) -> Floats:
 
 
 @compiled
-def log_vote(
-    y: float, propensity: float, win: float, tie: float, loss: float,
-) -> float:  # fmt: skip
+def log_vote(y: float, propensity: float, win: float, tie: float, loss: float) -> float:
     """Return the log-likelihood of honest votes with half log odds y, slips included."""
     up = math.exp(min(max(y, -100.0), 100.0))
     rest, total = (1.0 - SLIP) / (up + propensity + 1.0 / up), 0.0
@@ -168,87 +166,93 @@ def log_vote(
 
 
 @compiled
-def log_sum(values: Floats, size: int) -> float:
-    """Return log Σ exp(value) of the first `size` values."""
-    top = max(float(values[:size].max()), -1e300)
-    return top + math.log(max(float(np.exp(values[:size] - top).sum()), 1e-300))
+def log_sum(values: Floats) -> float:
+    """Return log Σ exp(value)."""
+    top = max(float(values.max()), -1e300)
+    return top + math.log(max(float(np.exp(values - top).sum()), 1e-300))
+
+
+@compiled
+def take_off(
+    mine: Indices, d: Floats, side: Floats, win: Floats, loss: Floats, theta: Floats, lean: Floats, caution: float,
+    belief: Floats,
+) -> None:  # fmt: skip
+    """Subtract the log-likelihood of an annotator's decided votes in these cells from `belief` at the nodes."""
+    for c in mine:
+        for q in range(len(theta)):
+            x = theta[q] * d[c] + lean[q] * side[c]
+            belief[q] -= (win[c] * x - (win[c] + loss[c]) * math.log(1.0 + math.exp(x))) / caution
+
+
+@compiled
+def log_honest(
+    mine: Indices, ways: Floats, shift: float, d: Floats, side: Floats, win: Floats, tie: Floats, loss: Floats,
+    theta: Floats, lean: Floats, propensity: float, caution: float, belief: Floats,
+) -> float:  # fmt: skip
+    """Return the log-likelihood of an annotator's votes, honest in these cells with an opinion of a model.
+
+    ways : 1 where the model is the first of the cell, −1 where it is the second
+    belief : log-likelihood of the other votes at the nodes, and the law
+    """
+    log = belief.copy()
+    for i in range(len(mine)):
+        c = mine[i]
+        for q in range(len(theta)):
+            y = 0.5 * (theta[q] * (d[c] + ways[i] * shift) + lean[q] * side[c])
+            log[q] += log_vote(y, propensity, win[c], tie[c], loss[c]) / caution
+    return log_sum(log)
 
 
 @compiled
 def compare_models(
     first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, win: Floats, tie: Floats, loss: Floats,
     d: Floats, side: Floats, at: Floats, slope: Floats, propensity: Floats, caution: Floats, typical: float,
-    low: Floats, step: Floats, table: Floats, shift: Floats, log_shift: Floats, judges: Floats,
+    low: Floats, step: Floats, size: Indices, table: Floats, shift: Floats, log_shift: Floats, judges: Floats,
 ) -> tuple[Indices, Indices, Floats]:  # fmt: skip
     """Return annotator, model and log-likelihood ratios against "honest" of the rows that may push or bury.
 
-    table : log-likelihood of decided votes, divided by `caution`, plus the honest law's log density; −∞ at no node
+    table : log-likelihood of decided votes plus the honest law's log density; −∞ at no node
     judges : annotators with a vote on each model are added
     """
-    size, nodes = len(judges), table.shape[1]
-    room = min(2 * (starts[last] - starts[first]), (last - first) * size)
+    room = min(2 * (starts[last] - starts[first]), (last - first) * len(judges))
     annotator, model = np.empty((2, room), dtype=np.int64)
-    ratio = np.full((2, room), -np.inf)
-    seen, listed = np.zeros(size, dtype=np.bool_), np.empty(size, dtype=np.int64)
-    rough, forced = np.zeros((2, size)), np.zeros((2, size))
-    belief, honest, by_shift = np.empty(nodes), np.empty(nodes), np.empty(len(shift))
-    rows = 0
+    ratio, rows = np.full((2, room), -np.inf), 0
+    rough, forced, seen = np.zeros((2, len(judges))), np.zeros((2, len(judges))), np.zeros(len(judges), dtype=np.bool_)
     for k in range(first, last):
-        many = 0
+        theta = low[k] + np.arange(size[k]) * step[k]
+        lean = at[k, 1] + slope[k] * (theta - at[k, 0])
         for c in range(starts[k], starts[k + 1]):
-            for i in (model_a[c], model_b[c]):
-                if not seen[i]:
-                    seen[i], listed[many] = True, i
-                    many += 1
             good = win[c] * LOG_ALWAYS + (tie[c] + loss[c]) * LOG_SLIP
             bad = loss[c] * LOG_ALWAYS + (tie[c] + win[c]) * LOG_SLIP
-            forced[0, model_a[c]] += good
-            forced[1, model_a[c]] += bad
-            forced[0, model_b[c]] += bad
-            forced[1, model_b[c]] += good
-            for which in range(2):
-                theta = typical if which else at[k, 0]
-                log = log_vote(0.5 * (theta * d[c] + at[k, 1] * side[c]), propensity[k], win[c], tie[c], loss[c])
-                rough[which, model_a[c]] += log
-                rough[which, model_b[c]] += log
-        for place in range(many):
-            i = listed[place]
-            judges[i] += 1.0
-            seen[i] = False
-            bar = min(rough[0, i], rough[1, i]) + LOOK * caution[k]
-            if max(forced[0, i], forced[1, i]) > bar:
-                belief[:] = table[k]
-                honest[:] = table[k]
-                mine = [c for c in range(starts[k], starts[k + 1]) if i in (model_a[c], model_b[c])]
-                for c in mine:
-                    decided = win[c] + loss[c]
-                    for q in range(nodes):
-                        theta = low[k] + q * step[k]
-                        if belief[q] > -np.inf:
-                            x = theta * d[c] + (at[k, 1] + slope[k] * (theta - at[k, 0])) * side[c]
-                            own = win[c] * x - decided * math.log(1.0 + math.exp(x)) if decided > 0.0 else 0.0
-                            belief[q] -= own / caution[k]
-                            own -= log_vote(0.5 * x, propensity[k], win[c], tie[c], loss[c])
-                            honest[q] -= own / caution[k]
-                others, fair = log_sum(belief, nodes), log_sum(honest, nodes)
-                for way in range(2):
-                    ratio[way, rows] = others + forced[way, i] / caution[k] - fair
-                if max(ratio[0, rows], ratio[1, rows]) > LEAST:
-                    for t in range(len(shift)):
-                        honest[:] = belief
-                        for c in mine:
-                            moved = d[c] + (shift[t] if model_a[c] == i else -shift[t])
-                            for q in range(nodes):
-                                theta = low[k] + q * step[k]
-                                if belief[q] > -np.inf:
-                                    x = theta * moved + (at[k, 1] + slope[k] * (theta - at[k, 0])) * side[c]
-                                    log = log_vote(0.5 * x, propensity[k], win[c], tie[c], loss[c])
-                                    honest[q] += log / caution[k]
-                        by_shift[t] = log_shift[t] + log_sum(honest, nodes)
-                    own = math.log(OPINIONATED) + log_sum(by_shift, len(shift)) - math.log(1.0 - OPINIONATED) - fair
-                    ratio[:, rows] -= np.logaddexp(0.0, own)
-                if max(ratio[0, rows], ratio[1, rows]) > LOOK:
+            one, two = at[k, 0] * d[c] + at[k, 1] * side[c], typical * d[c] + at[k, 1] * side[c]
+            one = log_vote(0.5 * one, propensity[k], win[c], tie[c], loss[c])
+            two = log_vote(0.5 * two, propensity[k], win[c], tie[c], loss[c])
+            for i, up, down in ((model_a[c], good, bad), (model_b[c], bad, good)):
+                seen[i] = True
+                forced[0, i] += up
+                forced[1, i] += down
+                rough[0, i] += one
+                rough[1, i] += two
+        for place in range(2 * starts[k], 2 * starts[k + 1]):
+            i = model_b[place // 2] if place % 2 else model_a[place // 2]
+            if seen[i]:
+                judges[i] += 1.0
+                if max(forced[0, i], forced[1, i]) > min(rough[0, i], rough[1, i]) + LOOK * caution[k]:
+                    mine = np.array([c for c in range(starts[k], starts[k + 1]) if i in (model_a[c], model_b[c])])
+                    ways, belief = np.where(model_a[mine] == i, 1.0, -1.0), table[k, : size[k]].copy()
+                    take_off(mine, d, side, win, loss, theta, lean, caution[k], belief)
+                    pushed, log, looked = log_sum(belief) + forced[:, i] / caution[k], np.full(len(shift), -np.inf), 0
+                    for t in np.argsort(np.abs(shift)):  # no opinion first: opinions make honesty likelier
+                        if looked == 0 or pushed.max() - log_sum(log) > LEAST:
+                            honest = log_honest(
+                                mine, ways, shift[t], d, side, win, tie, loss, theta, lean, propensity[k], caution[k],
+                                belief,
+                            )  # fmt: skip
+                            log[t] = log_shift[t] + honest
+                            looked += 1
+                    ratio[:, rows] = pushed - log_sum(log)
                     annotator[rows], model[rows] = k, i
                     rows += 1
+            seen[i] = False
             rough[:, i] = forced[:, i] = 0.0
     return annotator[:rows].copy(), model[:rows].copy(), ratio[:, :rows].copy()

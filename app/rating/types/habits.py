@@ -9,7 +9,7 @@ from scipy.special import betaln, expit
 from app.rating.arrays import Floats, Mask, sum_by
 from app.rating.fit.rows import CellRows
 from app.rating.threads import map_parts
-from app.rating.types.kernels import MOST_NODES, SLIP, add_tastes, climb, fill
+from app.rating.types.kernels import MOST_NODES, SLIP, add_tastes, climb, fill_nodes, fill_others
 from app.rating.types.law import (
     COIN,
     EQUAL,
@@ -36,6 +36,7 @@ KNOWN = 1e-3  # information below which votes say nothing
 SPACING, REACH, LEAST_NODES, FURTHEST = 1.3, 4.2, 8, 3.0  # of the nodes, as in `app.rating.model.crowd`
 WIDEST, NARROW = 0.6, 0.3  # spread of honest abilities that the nodes reach over, and that they resolve
 ALWAYS_TIES, FOLLOWER_TIES = 0.99, 0.01  # share of ties of who always ties, and of a follower
+TINY = 1e-300
 CERTAIN, OF_MEDIAN = 2.0, 1.2533  # standard errors from which tastes are used; those of a median, in a mean's
 
 
@@ -159,14 +160,19 @@ class Typing:
         return 1.0 + taste * gathered[3] / self.inverse[:, 0], gain
 
     def _gather_tastes(self, taste: float) -> Floats:
+        """Return the sums of `add_tastes`, and set `judges`, the effective number of each model's."""
         sums, cells = np.zeros((5, len(self.at))), self.cells
-        map_parts(
-            lambda part: add_tastes(
+
+        def gather(part: tuple[int, int]) -> Floats:
+            judges = np.zeros((2, cells.n_models))
+            add_tastes(
                 *part, self.rows.starts, cells.model_a, cells.model_b, self.d, self.side, self.decided, self.won,
-                self.at, self.inverse, cells.n_models, taste, sums,
-            ),
-            self.rows.parts,
-        )  # fmt: skip
+                self.at, self.inverse, taste, judges, sums,
+            )  # fmt: skip
+            return judges
+
+        votes, squares = np.sum(map_parts(gather, self.rows.parts), axis=0)
+        self.judges: Floats = votes**2 / np.maximum(squares, TINY)
         return sums
 
     def _with_tastes(self, nodes: Floats) -> Floats:
@@ -190,14 +196,21 @@ class Typing:
         low = np.maximum(mode - wide, np.minimum(-1.0 - 3.0 * WIDEST, mode))
         high = np.minimum(mode + wide, np.maximum(1.0 + 3.0 * WIDEST, mode))
         spacing = SPACING / np.sqrt(1.0 / NARROW**2 + information / self.caution)
-        size = np.clip(np.ceil((high - low) / spacing).astype(np.int64), LEAST_NODES, MOST_NODES)
+        size = self.size = np.clip(np.ceil((high - low) / spacing).astype(np.int64), LEAST_NODES, MOST_NODES)
         step = (high - low) / (size - 1)
         nodes, follower = np.full((number, MOST_NODES), -np.inf), np.zeros(number)
         tied = np.zeros((number, len(LOG_PROPENSITY)))
         map_parts(
-            lambda part: fill(
-                *part, self.rows.starts, self.d, self.side, self.decided, self.won, cells.ties, self.at, self.slope,
-                low, step, size, self.leans, np.exp(LOG_PROPENSITY), nodes, follower, tied,
+            lambda part: fill_nodes(
+                *part, self.rows.starts, self.d, self.side, self.decided, self.won, self.at, self.slope, low, step,
+                size, self.leans, nodes,
+            ),
+            self.rows.parts,
+        )  # fmt: skip
+        map_parts(
+            lambda part: fill_others(
+                *part, self.rows.starts, self.d, self.side, self.decided, self.won, cells.ties, self.at,
+                np.exp(LOG_PROPENSITY) if cells.ties.any() else np.empty(0), follower, tied,
             ),
             self.rows.parts,
         )  # fmt: skip
@@ -214,7 +227,7 @@ class Typing:
         for which, share in ((FOLLOWER, FOLLOWER_TIES), (EQUAL, ALWAYS_TIES)):
             own_ties[:, which] = ties * np.log(share) + decided * np.log(1.0 - share)
         if not ties.any():
-            tied[:], own_ties[:, FOLLOWER] = 0.0, np.nan
+            own_ties[:, FOLLOWER] = np.nan
         theta = low[:, None] + np.arange(MOST_NODES) * step[:, None]
         return Table(theta, step, self._with_tastes(nodes), fixed, tied, own_ties)
 
@@ -222,6 +235,17 @@ class Typing:
     def propensity(self) -> Floats:
         """Posterior mean of log ν, for an honest annotator."""
         mean: Floats = self.posterior.ties @ LOG_PROPENSITY
+        return mean
+
+    def count_judges(self) -> Floats:
+        """Return the effective number of judges of each annotator's models, the mean by vote; NaN without a vote.
+
+        That of a model is (Σ_k n_k)²/Σ_k n_k², n_k the decided votes of annotator k on it.
+        """
+        cells, size = self.cells, self.cells.n_annotators
+        both = cells.n * (self.judges[cells.model_a] + self.judges[cells.model_b])
+        votes = np.where(self.known, cells.votes_by_annotator(), np.nan)
+        mean: Floats = 0.5 * sum_by(cells.annotator, both, size) / votes
         return mean
 
     def habits(self) -> Habits:
@@ -267,14 +291,15 @@ def find_taste_variance(excess: Floats, exposure: Floats, noise: Floats) -> floa
 def _slip(good: Floats, decided: Floats) -> Floats:
     """Return log ∫ P(so many good votes | slips) dBeta(slips; 1, 19)."""
     many = 1.0 / SLIP - 1.0
-    log: Floats = betaln(good + many, decided - good + 1.0) - betaln(many, 1.0)
+    log: Floats = np.subtract(betaln(good + many, decided - good + 1.0), betaln(many, 1.0))
     return log
 
 
 def _toss(left: Floats, decided: Floats, leans: Floats) -> Floats:
     """Return log ∫ P(decided votes | θ = 0, λ) dΛ(λ), by Laplace's approximation around the wide part's mode."""
     if not len(leans):
-        return -np.log(2.0) * decided
+        even: Floats = -np.log(2.0) * decided
+        return even
     lean = np.zeros(len(left))
     for _ in range(8):
         p = expit(lean)

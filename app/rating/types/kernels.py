@@ -50,71 +50,80 @@ def climb(
 
 
 @compiled
-def fill(
-    first: int, last: int, starts: Indices, d: Floats, side: Floats, n: Floats, s: Floats, ties: Floats, at: Floats,
-    slope: Floats, low: Floats, step: Floats, size: Indices, leans: Floats, propensity: Floats, table: Floats,
-    follower: Floats, tied: Floats,
+def fill_nodes(
+    first: int, last: int, starts: Indices, d: Floats, side: Floats, n: Floats, s: Floats, at: Floats, slope: Floats,
+    low: Floats, step: Floats, size: Indices, leans: Floats, table: Floats,
 ) -> None:  # fmt: skip
-    """Set table[k, q] = log ∫ P(decided votes | θ_q, λ) dΛ(λ), and the log-likelihoods of followers and of ties.
+    """Set table[k, q] = log ∫ P(decided votes | θ_q, λ) dΛ(λ).
 
     On the line λ + slope (θ − mode) the odds are a geometric series in q: a cell takes two exponentials. From the line
     a Newton step leads to the maximum, around which λ is integrated by Laplace's approximation.
 
-    n, s : decided votes, and those that the first model won
     leans : variances of the two parts of the leans' law Λ, and their shares; empty where sides are not known
-    tied : log-likelihood that the votes with the mode's odds are ties or not, shape (n_annotators, propensities)
     """
     product, total, pull, known = np.empty((4, MOST_NODES))
-    of_ties, kinds = np.empty((2, len(propensity))), len(propensity)
     for k in range(first, last):
         m, factors, won, turned = size[k], 0, 0.0, 0.0
         line = at[k, 1] + slope[k] * (low[k] - at[k, 0])
         product[:m], total[:m], pull[:m], known[:m] = 1.0, 0.0, 0.0, 1e-9
-        of_ties[0], of_ties[1] = 1.0, 0.0
         for c in range(starts[k], starts[k + 1]):
             way, x = d[c] + slope[k] * side[c], low[k] * d[c] + line * side[c]
             e, ratio = math.exp(x), math.exp(step[k] * way)
             won += s[c] * x
             turned += s[c] * step[k] * way
             single = n[c] == 1.0
+            factors += single
             for q in range(m):
                 if single:
                     product[q] *= 1.0 + e
-                elif n[c] > 0.0:
+                else:
                     total[q] += n[c] * math.log(1.0 + e)
                 if len(leans) > 0:
                     p = e / (1.0 + e)
                     pull[q] += (s[c] - n[c] * p) * side[c]
                     known[q] += n[c] * p * (1.0 - p) * side[c] * side[c]
                 e *= ratio
+            if factors == PRODUCT:
+                total[:m] += np.log(product[:m])
+                product[:m], factors = 1.0, 0
+        for q in range(m):
+            table[k, q] = won + q * turned - total[q] - math.log(product[q])
+            if len(leans) > 0:
+                lean = line + slope[k] * q * step[k] + pull[q] / known[q]
+                table[k, q] += 0.5 * pull[q] ** 2 / known[q] + log_lean(lean, known[q], leans)
+
+
+@compiled
+def fill_others(
+    first: int, last: int, starts: Indices, d: Floats, side: Floats, n: Floats, s: Floats, ties: Floats, at: Floats,
+    propensity: Floats, follower: Floats, tied: Floats,
+) -> None:  # fmt: skip
+    """Set `follower` to log P(decided votes) of one, and `tied` to that of votes being ties or not at each propensity.
+
+    tied : with the odds of the annotators' modes, shape (n_annotators, propensities)
+    """
+    log, product = np.log(propensity), np.ones(len(propensity))
+    for k in range(first, last):
+        factors, called, away = 0, 0.0, 0.0
+        for c in range(starts[k], starts[k + 1]):
             y = 0.5 * min(max(at[k, 0] * d[c] + at[k, 1] * side[c], -FURTHEST), FURTHEST)
-            up = math.exp(y)
-            even, one = up + 1.0 / up, n[c] + ties[c] == max(n[c], ties[c]) == 1.0
-            for j in range(kinds):
-                rest = 1.0 / (even + propensity[j])
-                if one:
-                    of_ties[0, j] *= even * rest if single else propensity[j] * rest
-                else:
-                    of_ties[1, j] += n[c] * math.log(even * rest) + ties[c] * math.log(propensity[j] * rest)
+            even = math.exp(y) + math.exp(-y)
+            if n[c] + ties[c] == 1.0:
+                for j in range(len(propensity)):
+                    product[j] *= 1.0 + propensity[j] / even
+                factors += 1
+            else:
+                tied[k] -= (n[c] + ties[c]) * np.log(1.0 + propensity / even)
+            called += ties[c]
+            away += ties[c] * math.log(even)
+            if factors == PRODUCT:
+                tied[k] -= np.log(product)
+                product[:], factors = 1.0, 0
             z = min(max(STRICT * d[c], -FURTHEST), FURTHEST)
             p = (1.0 - SLIP) / (1.0 + math.exp(-z)) + SLIP / 2.0
             follower[k] += s[c] * math.log(p) + (n[c] - s[c]) * math.log(1.0 - p)
-            factors += 1
-            if factors == PRODUCT:
-                for q in range(m):
-                    total[q] += math.log(product[q])
-                    product[q] = 1.0
-                for j in range(kinds):
-                    of_ties[1, j] += math.log(of_ties[0, j])
-                    of_ties[0, j] = 1.0
-                factors = 0
-        for q in range(m):
-            table[k, q] = won + q * turned - total[q] - math.log(product[q])
-            if len(leans):
-                lean = line + slope[k] * q * step[k] + pull[q] / known[q]
-                table[k, q] += 0.5 * pull[q] ** 2 / known[q] + log_lean(lean, known[q], leans)
-        for j in range(kinds):
-            tied[k, j] = of_ties[1, j] + math.log(of_ties[0, j])
+        tied[k] += called * log - away - np.log(product)
+        product[:] = 1.0
 
 
 @compiled
@@ -130,15 +139,17 @@ def log_lean(lean: float, known: float, leans: Floats) -> float:
 @compiled
 def add_tastes(
     first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, d: Floats, side: Floats, n: Floats,
-    s: Floats, at: Floats, inverse: Floats, size: int, taste: float, out: Floats,
+    s: Floats, at: Floats, inverse: Floats, taste: float, judges: Floats, out: Floats,
 ) -> None:  # fmt: skip
     """Add what the votes say of tastes, an own opinion u_i ~ N(0, τ²) of each model, rows of shape (5, n_annotators).
 
     Σ_i g_i² less its mean without tastes, g the gradient by u; the factor of τ² in it; its variance; the factor of τ²
     in the variance that tastes add to the ability; and log ∫ L(u) dN(u; 0, taste)/L(0), models taken one by one.
-    inverse: of the Hessian in (θ, λ), shape (n_annotators, 3).
+    inverse: of the Hessian in (θ, λ), shape (n_annotators, 3). judges: gets the decided votes of annotators on each
+    model, and their squares, shape (2, n_models).
     """
-    gradient, information, cross = np.zeros(size), np.zeros(size), np.zeros((size, 2))
+    size = judges.shape[1]
+    gradient, information, votes, cross = np.zeros(size), np.zeros(size), np.zeros(size), np.zeros((size, 2))
     for k in range(first, last):
         for c in range(starts[k], starts[k + 1]):
             a, b = model_a[c], model_b[c]
@@ -149,6 +160,8 @@ def add_tastes(
             gradient[b] -= left
             information[a] += v
             information[b] += v
+            votes[a] += n[c]
+            votes[b] += n[c]
             cross[a, 0] += v * d[c]
             cross[b, 0] -= v * d[c]
             cross[a, 1] += v * side[c]
@@ -165,19 +178,7 @@ def add_tastes(
                 out[3, k] += moved * moved
                 wider = 1.0 + taste * information[i]
                 out[4, k] += 0.5 * (taste * gradient[i] ** 2 / wider - math.log(wider))
-                gradient[i] = information[i] = 0.0
+                judges[0, i] += votes[i]
+                judges[1, i] += votes[i] ** 2
+                gradient[i] = information[i] = votes[i] = 0.0
                 cross[i] = 0.0
-
-
-@compiled
-def add_votes(first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, sums: Floats) -> None:
-    """Add each annotator's votes on each model to sums[0], and their squares to sums[1]."""
-    own = np.zeros(sums.shape[1])
-    for k in range(first, last):
-        for c in range(starts[k], starts[k + 1]):
-            for i in (model_a[c], model_b[c]):
-                sums[0, i] += n[c]
-                sums[1, i] += n[c] * (2.0 * own[i] + n[c])
-                own[i] += n[c]
-        for c in range(starts[k], starts[k + 1]):
-            own[model_a[c]] = own[model_b[c]] = 0.0

@@ -83,11 +83,12 @@ def resample(model: HonestModel, nature: Variation, seed: int) -> Votes:
     """Draw new honest outcomes for all votes: a parametric bootstrap.
 
     Battles and scores are the real ones. Abilities are drawn from the distribution of honest annotators; every
-    annotator keeps the estimated tie propensity.
+    annotator keeps the estimated tie propensity, as far as honest ones have it.
     """
     generator = np.random.default_rng(seed)
     votes, law, habits, R = model.votes, model.evidence.law, model.evidence.habits, model.R
     people, models = votes.n_annotators, votes.n_models
+    ready = np.minimum(habits.tie_log, law.ties + 2.0 * law.ties_spread)  # who always ties is not honest
     typical = habits.typical / habits.unit * law.centre
     ability = typical * np.exp(law.spread * generator.standard_normal(people))
     seen = R + NATURAL_PER_ELO * nature.taste * generator.standard_normal((people, models))
@@ -99,7 +100,7 @@ def resample(model: HonestModel, nature: Variation, seed: int) -> Votes:
     lean = NATURAL_PER_ELO * nature.side * generator.standard_normal(people)
     k = votes.annotator
     d = seen[k, votes.left] - seen[k, votes.right] + of_pair[votes.left, votes.right] + lean[k]
-    up, tie = np.exp(0.5 * ability[k] * d), np.exp(habits.tie_log)[k]
+    up, tie = np.exp(0.5 * ability[k] * d), np.exp(ready)[k]
     draw = generator.random(len(k)) * (up + tie + 1.0 / up)
     return replace(votes, outcome=np.where(draw < up, 1.0, np.where(draw < up + tie, 0.5, 0.0)))
 
