@@ -8,9 +8,9 @@ Rooms, each of which imports only from the ones before it:
 - `votes`: votes, cells (votes by annotator and pair), the comparison graph
 - `fit`: the likelihood and its arrow; am-ELO by sequential quadratic programming, m-ELO by Newton, Elo; the strategy of
   a fit, with what is tried where votes have no maximum; bias correction; abilities at fixed scores
-- `model`: one model of votes, with abilities integrated out, which is to replace `fit`, `uncertainty` and `detection`
+- `model`: one model of votes, with abilities integrated out, which is to replace `fit` and `uncertainty`
 - `uncertainty`: covariance, intervals, ranks, bounds, notices, influence of annotators: an `Estimate` and what reads it
-- `detection`: evidence against annotators
+- `types`: which type of annotator each one is
 - `verdict`: one round of the Stable Arena loop and who it flags; whether the order is decided, and how few votes decide
   it; categories of the votes; Elo over orders
 - `sampling`: which pair the next battle shows

@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 
 from app.rating.arrays import Floats, Ints
-from app.rating.detection.evidence import weigh
 from app.rating.fit.elo import fit_elo
 from app.rating.settings import LoopSettings, VerdictRule
+from app.rating.types.evidence import weigh
 from app.rating.uncertainty.influence import find_influence
 from app.rating.verdict.categories import pool_categories
 from app.rating.verdict.confidence import measure_confidence
@@ -55,7 +55,6 @@ def _steps() -> Iterator[str]:
     control_style(result, votes, Features(("length", "lists"), measured))
     yield "evidence"
     weigh(SidedCells.unknown(_draw_tastes()), np.linspace(2.0, -2.0, 8))
-    weigh(SidedCells.unknown(_draw_opposed()), np.linspace(2.0, -2.0, 8))
     yield "categories"
     pool_categories(result, [cells.where(cells.model_a % 2 == side) for side in range(2)])
     yield "confidence"
@@ -73,13 +72,6 @@ def _draw_tastes() -> Cells:
     liked = annotator % 8
     outcome = np.where(model_a == liked, 1.0, np.where(model_b == liked, 0.0, 0.5 + 0.5 * np.sign(model_b - model_a)))
     return aggregate(annotator, model_a, model_b, outcome, n_annotators=30, n_models=8)
-
-
-def _draw_opposed() -> Cells:
-    """Draw votes of six annotators, too few to trust the scores; one of them votes against the ranking."""
-    annotator, model_a, model_b, _ = _draw_votes(6, 8, 200)
-    follows = (model_a < model_b) != (annotator == 0)
-    return aggregate(annotator, model_a, model_b, follows.astype(np.float64), n_annotators=6, n_models=8)
 
 
 def _draw_sparse() -> Cells:

@@ -20,10 +20,8 @@ EVIDENCE_TESTS = ("coin", "equal", "follower", "favour", "against", "side")
 """The tests on annotators' votes; docs/laboratory-attacks.md has their error rates."""
 TASTE_TESTS = ("favour", "against")
 """The tests about a model. They flag and never exclude: an opinion of a model is for a reviewer to judge."""
-ODDS_TESTS = ("coin", *TASTE_TESTS)
-"""The tests whose ratio is `EVEN_ODDS` times the odds, which count how many such annotators the crowd has."""
 EVEN_ODDS = 100.0
-"""The ratio of a test where a behaviour is as likely as not: as if one annotator in 100 had it."""
+"""The ratio of a test where a behaviour is as likely as not: a ratio is so many times the odds."""
 EVIDENCE_RATIO = 100.0
 
 
@@ -105,8 +103,8 @@ class LoopSettings:
     )
     evidence_ratio: float = define(
         EVIDENCE_RATIO,
-        "Likelihood ratio against honesty from which a test on the votes flags; in the tests coin, favour and against "
-        "100 times the odds.",
+        "Ratio from which a test on the votes flags: 100 times the odds of a behaviour against honesty, so that 100 "
+        "flags what is likelier than not.",
         gt=1,
         stored={"le": 1e12},
     )

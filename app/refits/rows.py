@@ -10,17 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.rating.arrays import Mask
-from app.rating.detection.evidence import Evidence
-from app.rating.detection.score_errors import FEW_JUDGES
 from app.rating.fit.style import HISTORY
 from app.rating.settings import TASTE_TESTS
+from app.rating.types.evidence import FEW_JUDGES, Evidence
 from app.rating.uncertainty.results import AnnotatorEstimates, ModelEstimates
 from app.rating.verdict.rows import habit_columns
 from app.rating.verdict.style import style_rows
 from app.refits.fit.interface import FitInput, FitOutput, Ids, MatchupTable
 
 WORTH_KEEPING = 1.0
-"""log10 of a test's likelihood ratio from which evidence on an annotator who is not flagged is kept: ten to one."""
+"""log10 of a test's ratio from which evidence on an annotator who is not flagged is kept: ten to one."""
 EVEN = 0.5
 """P(a ≤ ε) of an ability that is shown at ε."""
 LEAN_QUANTILE = 1.96
@@ -128,8 +127,8 @@ def evidence_rows(
     """Return for every annotator the results of the tests, or None where there is nothing to say.
 
     rule: what flags the annotator, "ability" or a test, or null. held: whether only the release margin keeps the flag.
-    strength: log10 of the strongest test's likelihood ratio against honesty. tests: the same for every test that
-    speaks against the annotator. about: the model, or the side, that a test speaks of. judges: effective number of
+    strength: log10 of the strongest test's ratio, 100 times the odds against honesty. tests: the same for every test
+    that speaks against the annotator. about: the model, or the side, that a test speaks of. judges: effective number of
     judges behind the scores of the annotator's models, where it is so low that the ability does not flag.
     """
     rows: list[dict[str, Any] | None] = [None] * len(annotators.votes)

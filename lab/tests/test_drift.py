@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
-from app.rating.detection.drift import ABILITIES
+from app.rating.types.drift import ABILITIES
 from stable_arena_lab.defences.drift import BEHAVIOURS, LEVELS, Watch, draw_annotator, watch_all
 
 TYPICAL, CONTRARY = (int(np.argmin(np.abs(ABILITIES - ability))) for ability in (1.0, -1.0))

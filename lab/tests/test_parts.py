@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from app.rating.arrays import Mask
-from app.rating.detection import evidence, habits
 from app.rating.settings import EVIDENCE_TESTS, TASTE_TESTS
+from app.rating.types import evidence, habits
 from stable_arena_lab.attacks.arena import Setup, Votes
 from stable_arena_lab.defences.gains import FLAGGED, SERVICE, Contest, rate
 from stable_arena_lab.defences.habits import MODELS, Crowd, draw

@@ -197,9 +197,7 @@ def test_every_test_has_words() -> None:
         "The odds are 16 to 1 that this is an annotator who always votes for gpt and otherwise honestly."
     )
     alike = describe_findings({"rule": "equal", "tests": {"equal": 3.2}})
-    assert alike.findings[0].words == (
-        "The votes are 1,585 times likelier from an annotator who always calls a tie than from an honest annotator."
-    )
+    assert alike.findings[0].words == ("The odds are 16 to 1 that this is an annotator who always calls a tie.")
     assert [one.test for one in strong_findings(found)] == ["favour"]
     assert describe_findings(None).findings == []
     assert (format_ratio(0.4), format_ratio(9.1)) == ("2.5 times", "10^9 times")

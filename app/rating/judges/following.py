@@ -7,7 +7,6 @@ from typing import Self
 import numpy as np
 
 from app.rating.arrays import Floats, Mask
-from app.rating.detection.habits import ABILITY, LEAN
 from app.rating.fit.bias import WIDE
 from app.rating.fit.features import features_of
 from app.rating.fit.lean_spread import KNOWN
@@ -19,6 +18,7 @@ from app.rating.judges.own_votes import OwnVotes
 from app.rating.judges.people import PeoplesScores
 from app.rating.uncertainty.covariance import NORMAL, TINY
 
+ABILITY, LEAN = 0, 1  # places among a judge's own terms
 ROUNDS = 4  # of the abilities that flatten uncertain differences: the last moves them by less than .1 %
 FITTED = 2.0  # ability and lean, of the models' degrees of freedom
 TASTE_ROUNDS = 2  # tastes flatten the odds as uncertain scores do: the second knows them

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from app.rating.arrays import Floats, Mask
-from app.rating.detection.evidence import Evidence, Weigher
 from app.rating.settings import EVIDENCE_TESTS, TASTE_TESTS, LoopSettings
+from app.rating.types.evidence import Evidence, Weigher
 from app.rating.uncertainty.results import Estimate
 from app.rating.votes.cells import Cells
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from app.rating.detection.evidence import Evidence
 from app.rating.fit.solution import Start
 from app.rating.settings import LoopSettings
+from app.rating.types.evidence import Evidence
 from app.rating.uncertainty.estimate import fit_with_errors
 from app.rating.uncertainty.models import make_model_estimates
 from app.rating.uncertainty.notices import find_notices

@@ -4,7 +4,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.rating.arrays import Floats, Mask
-from app.rating.detection.evidence import Evidence, Weigher, weigh, weigher_by_rule
 from app.rating.errors import VotesError, counted
 from app.rating.fit.abilities import shadow_abilities
 from app.rating.fit.prior_spread import ASSUMED
@@ -12,6 +11,7 @@ from app.rating.fit.solution import Start
 from app.rating.model.abilities import find_abilities
 from app.rating.settings import LoopSettings, check_settings
 from app.rating.threads import one_blas_thread
+from app.rating.types.evidence import Evidence, Weigher, weigh, weigher_by_rule
 from app.rating.uncertainty.estimate import add_errors, count_annotators, fit_without_errors
 from app.rating.uncertainty.results import AnnotatorEstimates, Estimate, RatingNotice
 from app.rating.verdict.flags import Flags, Judge

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from app.rating.arrays import Floats
-from app.rating.detection.evidence import Evidence
 from app.rating.errors import VotesError
 from app.rating.fit.elo import EloResult, fit_elo
 from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.fit.unit import papers_gauge
+from app.rating.types.evidence import Evidence
 from app.rating.uncertainty.ranks import rank_by
 from app.rating.uncertainty.results import RatingNotice
 from app.rating.verdict.rating import Rating
@@ -143,7 +143,7 @@ def habit_columns(evidence: Evidence | None, n_annotators: int) -> dict[str, Flo
     habits = evidence.habits
     tie_se = np.where(np.isfinite(habits.tie_log), habits.tie_se, np.nan)
     points = ELO_PER_NATURAL / habits.typical
-    leans = (points * habits.lean, points * habits.lean_se) if habits.leans.sd else (none, none)
+    leans = (points * habits.lean, points * habits.lean_se) if habits.lean_sd else (none, none)
     columns = (habits.ability, habits.ability_se, habits.tie_log, tie_se, *leans)
     return dict(zip(names, columns, strict=True))
 

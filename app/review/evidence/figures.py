@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from app.rating.arrays import sum_by
-from app.rating.detection.drift import ABILITIES, find_drift
+from app.rating.types.drift import ABILITIES, find_drift
 from app.review.evidence.annotator_votes import AnnotatorVotes
 from app.review.evidence.expectations import Expected, Floats, expect
 from app.review.evidence.schemas import Agreement, Comparison, Drift, ModelFigures, Sides, Ties

@@ -7,7 +7,7 @@ from typing import Any
 
 from app.annotators.schemas import Annotator, FoundAnnotator
 from app.rating.errors import counted
-from app.rating.settings import EVEN_ODDS, EVIDENCE_RATIO, ODDS_TESTS
+from app.rating.settings import EVEN_ODDS, EVIDENCE_RATIO
 from app.rating.verdict.flags import CERTAIN
 from app.review.evidence.schemas import Finding, Findings, JudgedAbility
 from app.wording import MINUS, points
@@ -76,9 +76,7 @@ def describe_findings(evidence: Mapping[str, Any] | None) -> Findings:
 
 def _finding(test: str, ratio: float, about: str | None) -> Finding:
     behaviour = BEHAVIOURS.get(test, f"an annotator with the behaviour {test}").format(about=about or "one model")
-    words = f"The votes are {format_ratio(ratio)} likelier from {behaviour} than from an honest annotator."
-    if test in ODDS_TESTS:
-        words = f"The odds are {format_odds(ratio - math.log10(EVEN_ODDS))} that this is {behaviour}."
+    words = f"The odds are {format_odds(ratio - math.log10(EVEN_ODDS))} that this is {behaviour}."
     return Finding(test=test, log10_ratio=ratio, about=about, words=words)
 
 

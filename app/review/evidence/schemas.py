@@ -27,7 +27,7 @@ class Finding(FrozenModel):
 
     test: str
     log10_ratio: float = Field(
-        description="Logarithm to base 10 of the likelihood ratio; of coin, favour and against of 100 times the odds."
+        description="Logarithm to base 10 of 100 times the odds against honesty."
     )
     about: str | None = Field(description="The model or the side that the test is about.")
     words: str

@@ -7,10 +7,10 @@ from functools import partial
 import numpy as np
 
 from app.rating.arrays import Floats
-from app.rating.detection.null_model import NullModel
 from app.rating.settings import EVIDENCE_TESTS, LoopSettings
 from app.rating.simulation.parallel import Progress, map_seeds
 from app.rating.simulation.worlds import NATURAL_PER_ELO
+from app.rating.types.evidence import Evidence
 from stable_arena_lab.attacks.arena import Votes
 from stable_arena_lab.defences.review_trial import ReviewTrial
 from stable_arena_lab.spread import mean_or_none, sd_or_none
@@ -65,37 +65,32 @@ class HonestModel:
     Attributes
     ----------
     R : natural units, 0 for models without a score
+    evidence : its law of honest abilities, and every annotator's readiness to tie
     """
 
     votes: Votes
     R: Floats
-    null_model: NullModel
+    evidence: Evidence
 
 
 def fit_honest_model(votes: Votes, settings: LoopSettings) -> HonestModel:
-    """Fit the model from which `resample` draws.
-
-    Raises
-    ------
-    ValueError
-        The settings have no test, so no behaviour of honest annotators is fitted.
-    """
+    """Fit the model from which `resample` draws."""
     review = ReviewTrial(votes, settings)
-    if (null_model := review.evidence.null_model) is None:
-        raise ValueError("the settings have no evidence test")
-    return HonestModel(votes, np.nan_to_num(review.R), null_model)
+    return HonestModel(votes, np.nan_to_num(review.R), review.evidence)
 
 
 def resample(model: HonestModel, nature: Variation, seed: int) -> Votes:
     """Draw new honest outcomes for all votes: a parametric bootstrap.
 
     Battles and scores are the real ones. Abilities are drawn from the distribution of honest annotators; every
-    annotator keeps the estimated tie propensity.
+    annotator keeps the estimated tie propensity, as far as honest ones have it.
     """
     generator = np.random.default_rng(seed)
-    votes, null_model, R = model.votes, model.null_model, model.R
+    votes, law, habits, R = model.votes, model.evidence.law, model.evidence.habits, model.R
     people, models = votes.n_annotators, votes.n_models
-    ability = null_model.typical * np.exp(null_model.spread * generator.standard_normal(people))
+    ready = np.minimum(habits.tie_log, law.ties + 2.0 * law.ties_spread)  # who always ties is not honest
+    typical = habits.typical / habits.unit * law.centre
+    ability = typical * np.exp(law.spread * generator.standard_normal(people))
     seen = R + NATURAL_PER_ELO * nature.taste * generator.standard_normal((people, models))
     families = generator.permutation(models) // FAMILY
     liked = generator.standard_normal((people, int(families.max()) + 1))[:, families]
@@ -105,7 +100,7 @@ def resample(model: HonestModel, nature: Variation, seed: int) -> Votes:
     lean = NATURAL_PER_ELO * nature.side * generator.standard_normal(people)
     k = votes.annotator
     d = seen[k, votes.left] - seen[k, votes.right] + of_pair[votes.left, votes.right] + lean[k]
-    up, tie = np.exp(0.5 * ability[k] * d), null_model.tie_propensity[k]
+    up, tie = np.exp(0.5 * ability[k] * d), np.exp(ready)[k]
     draw = generator.random(len(k)) * (up + tie + 1.0 / up)
     return replace(votes, outcome=np.where(draw < up, 1.0, np.where(draw < up + tie, 0.5, 0.0)))
 

@@ -7,10 +7,10 @@ from functools import partial
 import numpy as np
 
 from app.rating.arrays import Floats, Mask
-from app.rating.detection.evidence import weigher_of_votes
 from app.rating.errors import RatingError
 from app.rating.settings import LoopSettings
 from app.rating.simulation.parallel import Progress, map_seeds
+from app.rating.types.evidence import weigher_of_votes
 from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import run_round
 from stable_arena_lab.attacks.arena import Arena, Setup, Votes, count_attackers, draw_arena, draw_crowd

@@ -7,10 +7,10 @@ from functools import partial
 import numpy as np
 
 from app.rating.arrays import Floats, Indices, Mask
-from app.rating.detection.evidence import weigher_of_votes
 from app.rating.settings import LoopSettings
 from app.rating.simulation.parallel import Progress, map_seeds
 from app.rating.simulation.worlds import NATURAL_PER_ELO, draw_pairs
+from app.rating.types.evidence import weigher_of_votes
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import aggregate
 from stable_arena_lab.defences.gains import FLAGGED

@@ -13,9 +13,6 @@ from unittest.mock import patch
 import numpy as np
 
 from app.rating.arrays import Floats, Indices
-from app.rating.detection.evidence import weigh
-from app.rating.detection.habits import NEAR
-from app.rating.detection.opinions import climb
 from app.rating.errors import VotesError
 from app.rating.fit.abilities import profile_abilities
 from app.rating.fit.elo import fit_elo
@@ -25,6 +22,7 @@ from app.rating.fit.rows import CellRows, count_following
 from app.rating.model.covariance import find_covariance
 from app.rating.model.scores import fit_scores
 from app.rating.settings import LoopSettings, VerdictRule
+from app.rating.types.evidence import weigh
 from app.rating.uncertainty.influence import find_influence, leave_annotators_out
 from app.rating.verdict import fewest
 from app.rating.verdict.categories import pool_categories
@@ -42,6 +40,7 @@ from tests.rating.kernels.votes import Votes, ranking
 from tests.rating.model.crowds import draw
 
 SETTINGS = LoopSettings(min_votes=0)
+NEAR = 1e-3  # length of the last step of a search
 Numbers = list[object]
 CASES: dict[str, Callable[[], Numbers]] = {}
 
@@ -175,7 +174,7 @@ def evidence_of(sided: SidedCells, R: Floats) -> Numbers:
 
 @case
 def evidence() -> Numbers:
-    """Annotators who contradict the scores, so that these are in doubt."""
+    """Annotators who contradict the scores."""
     return evidence_of(Votes(12, 5, 60, opposed=4).sided(), ranking(5))
 
 
@@ -222,21 +221,6 @@ def evidence_of_tastes() -> Numbers:
     """Annotators with opinions of their own, with and without ties."""
     numbers = [evidence_of(of_tastes(ties=ties).sided(), ranking(5)) for ties in (True, False)]
     return [number for each in numbers for number in each]
-
-
-@case
-def opinions_of_many_models() -> Numbers:
-    """A chain of models, whose steps need many turns, and scores so far apart that the search is given up."""
-    size = 60
-    a, b, n = np.arange(size - 1), np.arange(1, size), np.full(size - 1, 50.0)
-    found: Numbers = []
-    for d, sd in ((np.full(size - 1, 0.3), 40.0), (np.full(size - 1, 300.0), 1e3)):
-        u = np.zeros(size)
-        found.append(
-            climb(a, b, d, 0.3 * n, 0.1 * n, 0.6 * n, 0.0 * n, 1.0, sd, -0.3, -0.3, 1.0, u, np.empty((5, size)))
-        )
-        found.append(u)
-    return found
 
 
 @case

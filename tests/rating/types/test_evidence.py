@@ -5,11 +5,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from app.rating.detection.evidence import Evidence, weigh, weigher_of_votes
-from app.rating.detection.mixture import BEHAVIOURS
-from app.rating.detection.null_model import fit_null_model
 from app.rating.settings import EVIDENCE_TESTS, LoopSettings
 from app.rating.simulation.worlds import NATURAL_PER_ELO
+from app.rating.types.evidence import Evidence, weigh, weigher_of_votes
+from app.rating.types.law import COIN
 from app.rating.votes.cells import aggregate
 from app.rating.votes.sided_cells import SidedCells
 from stable_arena_lab.attacks.arena import Arena, Setup, Votes, draw_arena
@@ -48,7 +47,7 @@ def attacked() -> Callable[[str], tuple[Arena, Evidence]]:
 
 @pytest.mark.parametrize("variety", HONEST)
 def test_the_honest_are_left_alone(variety: str) -> None:
-    """At a ratio of 100 the eight tests may flag eight in a hundred together; measured rates are far below."""
+    """An honest annotator is flagged where honesty is less likely than not: measured rates are about .2 %."""
     wronged = []
     for seed in range(2):
         for votes_each in (51, 200):
@@ -122,20 +121,10 @@ def test_followers_are_found_even_without_a_target() -> None:
 
 def test_the_crowd_is_recovered_through_its_attackers() -> None:
     arena = draw_arena(4, "coin", Setup(n_annotators=200, votes_each=200, share=0.2))
-    crowd = fit_null_model(arena.votes.cells(), NATURAL_PER_ELO * (arena.score - 1000.0))
-    assert crowd.share[BEHAVIOURS.index("coin")] == pytest.approx(0.2, abs=0.03)
-    assert crowd.spread == pytest.approx(0.3, abs=0.06)
-    assert np.exp(crowd.log_weight).sum() == pytest.approx(1.0)
-
-
-def test_a_ratio_is_one_on_average_for_the_honest() -> None:
-    """What makes it an e-value: E[ratio] ≤ 1 for the honest, so one in a hundred at most reach 100 in a given test."""
-    ratios = []
-    for seed in range(12):  # a ratio of thousands, from one of 2,400 annotators, moves the mean by one
-        evidence = hearing(draw_arena(seed, "none", Setup(n_annotators=200, votes_each=30))).evidence
-        ratios.append(np.exp([evidence.log_ratio[test] for test in EVIDENCE_TESTS]))
-    means = np.concatenate(ratios, axis=1).mean(axis=1)
-    assert (means < 3.0).all()
+    law = weigh(SidedCells.unknown(arena.votes.cells()), NATURAL_PER_ELO * (arena.score - 1000.0)).law
+    assert law.share[COIN] == pytest.approx(0.2, abs=0.03)
+    assert law.spread == pytest.approx(0.3, abs=0.06)
+    assert np.exp(law.log_ties()).sum() == pytest.approx(1.0)
 
 
 def test_the_votes_one_by_one_tell_the_sides() -> None:
@@ -175,11 +164,11 @@ def test_somebody_without_a_scored_vote_has_no_evidence() -> None:
     assert not evidence.flagged()[3]
 
 
-def test_a_null_model_without_annotators_keeps_its_prior() -> None:
+def test_a_crowd_without_votes_keeps_its_prior() -> None:
     """Where no model has a score there is no vote to look at."""
     none = np.empty(0, dtype=np.int32)
     nothing = aggregate(none, none, none, np.empty(0), n_annotators=2, n_models=3)
-    crowd = fit_null_model(nothing, np.full(3, np.nan))
-    assert np.isfinite(crowd.log_weight).all()
-    assert crowd.typical == 1.0
-    assert np.isfinite(crowd.ratio("coin")).all()
+    found = weigh(SidedCells.unknown(nothing), np.full(3, np.nan))
+    assert (found.law.centre, found.law.spread) == (1.0, 0.3)
+    assert np.isnan(found.probability_low(0.2)).all()
+    assert not found.flagged().any()

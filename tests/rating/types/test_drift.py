@@ -4,7 +4,7 @@ from scipy.integrate import trapezoid
 from scipy.special import expit
 
 from app.rating.arrays import Floats
-from app.rating.detection.drift import ABILITIES, find_drift
+from app.rating.types.drift import ABILITIES, find_drift
 
 
 def draw(seed: int, abilities: Floats) -> Floats:

@@ -1,0 +1,192 @@
+"""What speaks against each annotator: the posterior odds of the types against honesty."""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.rating.arrays import AnyInts, Floats, Indices, Mask
+from app.rating.settings import EVEN_ODDS, EVIDENCE_RATIO, EVIDENCE_TESTS, TASTE_TESTS, LoopSettings
+from app.rating.threads import one_blas_thread
+from app.rating.types.favouritism import Favouritism, find_favouritism
+from app.rating.types.habits import Habits, Typing
+from app.rating.types.law import COIN, CONTRARY, EQUAL, FOLLOWER, LEFT, RIGHT, Law
+from app.rating.votes.indexed import IndexedVotes
+from app.rating.votes.sided_cells import SidedCells
+
+FEW_JUDGES = 20.0  # effective number of judges of an annotator's models from which their scores are not in doubt
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What speaks against each annotator, arrays of shape (n_annotators,) by test.
+
+    Attributes
+    ----------
+    log_ratio : natural log of `EVEN_ODDS` times posterior odds: of favour and against those against honesty; of the
+        likeliest type those that the annotator is not honest, of other types those against anything else, so that one
+        type at most is likelier than not. −∞ for an annotator without a vote between scored models
+    about : what the test found: index of the model (favour, against), or of the side (0 left, 1 right); −1 for none
+    law : of the crowd
+    habits : every annotator's ability, readiness to tie and lean to a side
+    judges : effective number of judges behind the scores of each annotator's models, NaN without a vote
+    favouritism : who pushes or buries which model; None where that was not asked
+    """
+
+    log_ratio: dict[str, Floats]
+    about: dict[str, Indices]
+    law: Law
+    habits: Habits
+    judges: Floats
+    favouritism: Favouritism | None
+
+    def probability_low(self, threshold: float) -> Floats:
+        """Return P(ability ≤ threshold) by the full posterior; NaN for annotators without a vote."""
+        return self.habits.probability_low(threshold)
+
+    @property
+    def supported(self) -> Mask:
+        """The annotators whose models have so many judges that their scores are beyond doubt."""
+        return np.nan_to_num(self.judges) >= FEW_JUDGES
+
+    def flagged(self, tests: tuple[str, ...] | None = None, least: float = EVIDENCE_RATIO) -> Mask:
+        """Mark annotators with a ratio of `least` or more in one of the tests (default all)."""
+        chosen = self.log_ratio if tests is None else self._of(tests)
+        marked = np.zeros(len(self.habits.ability), dtype=bool)
+        for ratio in chosen.values():
+            marked |= ratio >= np.log(least)
+        return marked
+
+    def _of(self, tests: tuple[str, ...]) -> dict[str, Floats]:
+        """Return the log ratios of these tests, apart from tests that were not made."""
+        return {test: self.log_ratio[test] for test in tests if test in self.log_ratio}
+
+    def strongest(self, tests: tuple[str, ...] | None = None) -> tuple[NDArray[np.str_], Floats]:
+        """Return each annotator's strongest test, of these (default all), and its log ratio."""
+        chosen = self.log_ratio if tests is None else self._of(tests)
+        names = np.array(list(chosen))
+        table = np.stack(list(chosen.values()))
+        best = np.argmax(table, axis=0)
+        return names[best], table[best, np.arange(table.shape[1])]
+
+
+class Weigher(Protocol):
+    """Weighs the evidence in votes that it knows."""
+
+    def __call__(self, R: Floats, whose: Mask, *, tested: bool = True) -> Evidence:
+        """Return the evidence.
+
+        Parameters
+        ----------
+        R : natural units, NaN for models without a score, shape (n_models,)
+        whose : the annotators to judge, shape (n_annotators,)
+        tested : False estimates habits alone, and makes no test
+        """
+        ...
+
+
+def weigher_of_votes(
+    annotator: AnyInts,
+    left: AnyInts,
+    right: AnyInts,
+    outcome: Floats,
+    *,
+    n_annotators: int,
+    n_models: int,
+    weight: Floats | None = None,
+    tests: tuple[str, ...] = EVIDENCE_TESTS,
+) -> Weigher:
+    """Return a function that weighs the evidence in these votes with the sides on which models were shown.
+
+    Parameters
+    ----------
+    annotator, left, right, outcome : the votes one by one, shape (n_votes,); outcome is W for the model on the left
+    weight : how many votes a row stands for, shape (n_votes,); default one
+    """
+
+    @cache
+    def collapse() -> SidedCells:  # when first asked: a fit may fail before
+        sizes = {"n_annotators": n_annotators, "n_models": n_models}
+        return SidedCells.of_votes(annotator, left, right, outcome, weight=weight, **sizes)
+
+    def weigh_with_sides(R: Floats, whose: Mask, *, tested: bool = True) -> Evidence:
+        sided = collapse()
+        return weigh(sided.where(whose[sided.cells.annotator]), R, tests=tests if tested else ())
+
+    return weigh_with_sides
+
+
+def weigher_by_rule(votes: IndexedVotes, settings: LoopSettings) -> Weigher | None:
+    """Return what weighs the evidence with the sides; None where evidence is not the rule."""
+    if settings.flag_rule != "evidence" or settings.method != "am-elo":
+        return None
+    return weigher_of_votes(
+        votes.annotator, votes.model_a, votes.model_b, votes.outcome,
+        n_annotators=len(votes.annotators), n_models=len(votes.models), weight=votes.weight,
+        tests=settings.evidence_tests,
+    )  # fmt: skip
+
+
+@one_blas_thread()
+def weigh(sided: SidedCells, R: Floats, *, tests: tuple[str, ...] = EVIDENCE_TESTS) -> Evidence:
+    """Compute the posterior odds of each type of annotator, by the votes and the crowd's law.
+
+    Honest: the ability follows the crowd's law around its mean, the lean to a side and the readiness to tie the
+    crowd's. Coin: no ability; contrary: a negative one; side: always the same side but for a slip in twenty. These are
+    told from decided votes alone. Follower: steeper than any person, hardly a tie. Equal: ties far beyond the crowd's.
+    Favour, against: always for, or against, one model but for slips, honest about the others. Where annotators have
+    tastes, own opinions of models, log-likelihoods are divided by the factor that these put on the ability's variance.
+
+    Parameters
+    ----------
+    sided : votes of the annotators to test; cells with a model without a score are left out
+    R : natural units, NaN for models without a score, shape (n_models,)
+    tests : the tests to make, of `EVIDENCE_TESTS`; none: only habits. A test's odds do not depend on the others asked
+
+    Returns
+    -------
+    Evidence
+        Without "side" where sides are not known.
+    """
+    scored = np.isfinite(R)[sided.cells.model_a] & np.isfinite(R)[sided.cells.model_b]
+    sided = sided.where(scored)
+    cells, typing = sided.cells, Typing(sided, np.nan_to_num(R))
+    habits, judges = typing.habits(), typing.count_judges()
+    if not tests:
+        return Evidence({}, {}, typing.law, habits, judges, None)
+    favouritism, odds = find_favouritism(typing), typing.posterior.log_odds
+    none, size = np.full(cells.n_annotators, -1, dtype=np.int64), cells.n_annotators
+    found = {
+        "coin": (np.logaddexp(odds[:, COIN], odds[:, CONTRARY]), none),
+        "equal": (odds[:, EQUAL], none),
+        "follower": (odds[:, FOLLOWER], none),
+        **{test: favouritism.strongest(kind, size) for kind, test in enumerate(TASTE_TESTS)},
+    }
+    if sided.known:
+        sides = odds[:, [LEFT, RIGHT]]
+        found["side"] = np.logaddexp(*sides.T), sides.argmax(axis=1)
+    against = np.stack([log for log, _ in found.values()])
+    on_model = np.isin(list(found), TASTE_TESTS)[:, None]
+    ratio = np.where(on_model, against, _diagnose(against)) + np.log(EVEN_ODDS)
+    ratio[:, ~typing.known] = -np.inf
+    log = {test: one for test, one in zip(found, ratio, strict=True) if test in tests}
+    about, pushers = {test: found[test][1] for test in log}, favouritism if set(tests) & set(TASTE_TESTS) else None
+    return Evidence(log, about, typing.law, habits, judges, pushers)
+
+
+def _diagnose(log_odds: Floats) -> Floats:
+    """Return log odds of types, given those against honesty, shape (n_types, n_annotators).
+
+    Types exclude each other. The likeliest has the odds that the annotator is not honest, others those of themselves:
+    where a model that is pushed explains the votes best, nothing else has to.
+    """
+    top = np.maximum(log_odds.max(axis=0), 0.0)
+    share = np.exp(log_odds - top)
+    rest = np.exp(-top) + share.sum(axis=0) - share
+    with np.errstate(divide="ignore"):
+        alone: Floats = np.log(share) - np.log(np.maximum(rest, 1e-300))
+    likeliest = log_odds.argmax(axis=0), np.arange(log_odds.shape[1])
+    alone[likeliest] = np.log(share.sum(axis=0)) + top
+    return alone

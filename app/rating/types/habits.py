@@ -1,0 +1,317 @@
+"""Every annotator's ability, readiness to tie and lean to a side at fixed scores, and the crowd's law of them."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.special import betaln, expit
+
+from app.rating.arrays import Floats, Mask, sum_by
+from app.rating.fit.rows import CellRows
+from app.rating.threads import map_parts
+from app.rating.types.kernels import MOST_NODES, SLIP, add_tastes, climb, fill_nodes, fill_others
+from app.rating.types.law import (
+    COIN,
+    EQUAL,
+    FOLLOWER,
+    LEFT,
+    LOG_PROPENSITY,
+    RIGHT,
+    TYPES,
+    Law,
+    Posterior,
+    Table,
+    fit_law,
+    weigh_types,
+)
+from app.rating.votes.sided_cells import SidedCells
+
+LEAST_UNIT = 0.1  # the fit refuses crowds with a lower typical ability
+SPREADS = np.concatenate([[0.0], np.geomspace(0.03, 3.0, 24)])  # of leans over the crowd, log odds
+LEANERS, LEANER_SD = np.array([0.02, 0.1, 0.3]), 1.5  # share of annotators who lean more, and how much
+WORTH = 3.0  # log-likelihood that the crowd's leans must gain to be used
+LARGEST, STEEPEST = 10.0, 2.0  # difference of scores, and slope of a lean: products of odds stay finite
+ROUNDS, LEAST_SHARE = 20, 0.05  # of the search for the share of annotators with tastes
+KNOWN = 1e-3  # information below which votes say nothing
+SPACING, REACH, LEAST_NODES, FURTHEST = 1.3, 4.2, 8, 3.0  # of the nodes, as in `app.rating.model.crowd`
+WIDEST, NARROW = 0.6, 0.3  # spread of honest abilities that the nodes reach over, and that they resolve
+ALWAYS_TIES, FOLLOWER_TIES = 0.99, 0.01  # share of ties of who always ties, and of a follower
+TINY = 1e-300
+CERTAIN, OF_MEDIAN = 2.0, 1.2533  # standard errors from which tastes are used; those of a median, in a mean's
+
+
+@dataclass(frozen=True)
+class Habits:
+    """Arrays of shape (n_annotators,), NaN for annotators without a vote between scored models.
+
+    Attributes
+    ----------
+    ability, ability_se : by the votes themselves, under the wide prior N(1, 1), tastes included, in units of `unit`
+    tie_log, tie_se : log of the tie propensity ν, and its standard error; −∞ and 0 where the crowd has no tie
+    lean, lean_se : log odds of decided votes that the side adds, positive for the left; 0 where leans are not used
+    unit : ability that is 1, in terms of `theta`: the mean honest annotator's until `in_units_of`
+    typical : the unit in terms of the scores
+    lean_sd : of the crowd's leans; 0 where they are not used
+    theta, step, weight : nodes of each ability, their distance, and their posterior with the types', (…, nodes)
+    without : probability of the types without an ability whose votes say nothing: coin, one side, always a tie
+    """
+
+    ability: Floats
+    ability_se: Floats
+    tie_log: Floats
+    tie_se: Floats
+    lean: Floats
+    lean_se: Floats
+    unit: float
+    typical: float
+    lean_sd: float
+    theta: Floats
+    step: Floats
+    weight: Floats
+    without: Floats
+
+    def in_units_of(self, counts: Mask) -> "Habits":
+        """Return the habits in units of the mean of these annotators, `counts` of shape (n_annotators,)."""
+        known = counts & np.isfinite(self.ability)
+        mean = max(float(self.ability[known].mean()), LEAST_UNIT) if known.any() else 1.0
+        return replace(
+            self, ability=self.ability / mean, ability_se=self.ability_se / mean, unit=self.unit * mean,
+            typical=self.typical * mean,
+        )  # fmt: skip
+
+    def probability_low(self, threshold: float) -> Floats:
+        """Return P(θ ≤ threshold), types without an ability at 0 but for followers; NaN without a vote."""
+        away = (threshold * self.unit - self.theta) / self.step[:, None] + 0.5
+        low: Floats = (self.weight * np.clip(away, 0.0, 1.0)).sum(axis=1)
+        return np.where(np.isnan(self.ability), np.nan, low + self.without * (threshold >= 0.0))
+
+
+class Typing:
+    """The annotators' votes at fixed scores: their modes, the law that the crowd follows, and the posteriors.
+
+    Parameters
+    ----------
+    sided : votes between scored models
+    R : natural units, shape (n_models,); only models in the cells are read
+
+    Attributes
+    ----------
+    scale : factor that makes the median ability 1, decided votes being steeper than votes with ties as half
+    d, decided, won : of each cell: scaled difference of scores, decided votes, those that the first model won
+    at, inverse : modes (θ, λ) under the wide prior, and θθ, θλ and λλ of the inverse Hessian there
+    slope : dλ/dθ of the likeliest lean
+    leans : variances and shares of the two parts of their law, the crowd's and a wide one; empty without sides
+    caution, gain : because of tastes: factor on the variance of each ability, and log-likelihood that they add at the
+        mode; 1 and 0 where the crowd has none
+    """
+
+    def __init__(self, sided: SidedCells, R: Floats) -> None:
+        cells = self.cells = sided.cells
+        self.rows, self.side, self.known = CellRows(cells), sided.side, np.diff(cells.starts) > 0
+        self.decided, self.won, self.scale = cells.n - cells.ties, cells.wins_a, 1.0
+        self.d = np.clip(R[cells.model_a] - R[cells.model_b], -LARGEST, LARGEST)
+        self.at = np.tile([1.0, 0.0], (cells.n_annotators, 1))
+        self._climb(0.0)
+        judged = self.known & (self.inverse[:, 0] < 1.0)  # with a decided vote
+        self.scale = max(float(np.median(self.at[judged, 0])), LEAST_UNIT) if judged.any() else 1.0
+        self.d, self.at[:, 0] = np.clip(self.d * self.scale, -LARGEST, LARGEST), self.at[:, 0] / self.scale
+        self._climb(LEANER_SD * sided.known)
+        self.leans = self._find_leans() if sided.known else np.empty(0)
+        self.caution, self.gain = self._find_tastes()
+        self.table = self._fill()
+        of_ties = float(cells.ties.sum())
+        known = Table(*(getattr(self.table, name)[self.known] for name in self.table.__dataclass_fields__))
+        share = min(max(of_ties / max(cells.n_votes, 1.0), 0.003), 0.9)
+        self.law: Law = fit_law(known, float(np.log(2.0 * share / (1.0 - share))))
+        self.posterior: Posterior = weigh_types(self.table, self.law)
+
+    def _climb(self, lean_sd: float) -> None:
+        precision, information = 1.0 / max(lean_sd, 1e-6) ** 2, np.zeros((len(self.at), 3))
+        leans = lean_sd > 0.0
+        map_parts(
+            lambda part: climb(
+                *part, self.rows.starts, self.d, self.side, self.decided, self.won, leans, precision, self.at,
+                information,
+            ),
+            self.rows.parts,
+        )  # fmt: skip
+        own, mixed, other = information[:, 0] + 1.0, information[:, 1] * leans, information[:, 2] + precision
+        size = own * other - mixed**2
+        self.inverse = np.column_stack([other / size, -mixed / size, own / size * leans])
+        self.slope, self.precision = np.clip(-mixed / other, -STEEPEST, STEEPEST), precision
+
+    def _find_leans(self) -> Floats:
+        """Return the likeliest law of leans: variances and shares of those like the crowd, and of others."""
+        own = 1.0 / self.inverse[:, 2] - LEANER_SD**-2
+        some = self.known & (own > KNOWN)
+        variance, value = 1.0 / own[some], self.at[some, 1] / self.inverse[some, 2] / own[some]
+        log = _log_normal(value[:, None], SPREADS**2 + variance[:, None])[:, :, None] + np.log1p(-LEANERS)
+        others = _log_normal(value, LEANER_SD**2 + variance)[:, None, None] + np.log(LEANERS)
+        total = np.logaddexp(log, others).sum(axis=0)
+        total[1:] -= WORTH
+        spread, share = np.unravel_index(total.argmax(), total.shape)
+        return np.array([SPREADS[spread] ** 2, LEANER_SD**2, 1.0 - LEANERS[share], LEANERS[share]])
+
+    def _find_tastes(self) -> tuple[Floats, Floats]:
+        """Return 1 + τ² pull/variance of each ability, and how much tastes explain of each annotator's votes."""
+        gathered = self._gather_tastes(0.0)
+        taste = find_taste_variance(*gathered[:3])
+        gain = self._gather_tastes(taste)[4] if taste else gathered[4]
+        return 1.0 + taste * gathered[3] / self.inverse[:, 0], gain
+
+    def _gather_tastes(self, taste: float) -> Floats:
+        """Return the sums of `add_tastes`, and set `judges`, the effective number of each model's."""
+        sums, cells = np.zeros((5, len(self.at))), self.cells
+
+        def gather(part: tuple[int, int]) -> Floats:
+            judges = np.zeros((2, cells.n_models))
+            add_tastes(
+                *part, self.rows.starts, cells.model_a, cells.model_b, self.d, self.side, self.decided, self.won,
+                self.at, self.inverse, taste, judges, sums,
+            )  # fmt: skip
+            return judges
+
+        votes, squares = np.sum(map_parts(gather, self.rows.parts), axis=0)
+        self.judges: Floats = votes**2 / np.maximum(squares, TINY)
+        return sums
+
+    def _with_tastes(self, nodes: Floats) -> Floats:
+        """Return the log-likelihoods at the nodes where a share of the annotators has tastes, which flatten them."""
+        share, judged = 0.5, self.known & (self.caution > 1.0)
+        if not judged.any():
+            return nodes
+        for _ in range(ROUNDS):
+            share = float(expit(self.gain[judged] + np.log(share) - np.log1p(-share)).mean())
+            share = min(max(share, LEAST_SHARE), 1.0 - LEAST_SHARE)
+        top = nodes.max(axis=1, keepdims=True)
+        flat = (nodes - top) / self.caution[:, None] + top + self.gain[:, None]
+        mixed: Floats = np.logaddexp(nodes + np.log1p(-share), flat + np.log(share))
+        return mixed
+
+    def _fill(self) -> Table:
+        """Return the likelihoods at nodes that cover the votes' likelihood and the honest law, also mirrored."""
+        cells, number = self.cells, self.cells.n_annotators
+        information = 1.0 / self.inverse[:, 0] - 1.0
+        wide, mode = REACH * np.sqrt(self.inverse[:, 0] * self.caution), np.clip(self.at[:, 0], -FURTHEST, FURTHEST)
+        low = np.maximum(mode - wide, np.minimum(-1.0 - 3.0 * WIDEST, mode))
+        high = np.minimum(mode + wide, np.maximum(1.0 + 3.0 * WIDEST, mode))
+        spacing = SPACING / np.sqrt(1.0 / NARROW**2 + information / self.caution)
+        size = self.size = np.clip(np.ceil((high - low) / spacing).astype(np.int64), LEAST_NODES, MOST_NODES)
+        step = (high - low) / (size - 1)
+        nodes, follower = np.full((number, MOST_NODES), -np.inf), np.zeros(number)
+        tied = np.zeros((number, len(LOG_PROPENSITY)))
+        map_parts(
+            lambda part: fill_nodes(
+                *part, self.rows.starts, self.d, self.side, self.decided, self.won, self.at, self.slope, low, step,
+                size, self.leans, nodes,
+            ),
+            self.rows.parts,
+        )  # fmt: skip
+        map_parts(
+            lambda part: fill_others(
+                *part, self.rows.starts, self.d, self.side, self.decided, self.won, cells.ties, self.at,
+                np.exp(LOG_PROPENSITY) if cells.ties.any() else np.empty(0), follower, tied,
+            ),
+            self.rows.parts,
+        )  # fmt: skip
+        ties, decided = (sum_by(cells.annotator, one, number) for one in (cells.ties, self.decided))
+        fixed, own_ties = np.zeros((2, number, len(TYPES)))
+        own_ties[:] = np.nan
+        left = sum_by(cells.annotator, np.where(self.side > 0.0, self.won, self.decided - self.won), number)
+        fixed[:, COIN] = _toss(left, decided, self.leans)
+        fixed[:, FOLLOWER] = np.where(self.at[:, 0] > 1.0, follower, -1e9)
+        sides = bool(self.side.any())
+        for which, good in ((LEFT, left), (RIGHT, decided - left)):
+            fixed[:, which] = _slip(good, decided) if sides else -1e9
+        fixed[:, EQUAL] = decided * np.log(0.5)
+        for which, share in ((FOLLOWER, FOLLOWER_TIES), (EQUAL, ALWAYS_TIES)):
+            own_ties[:, which] = ties * np.log(share) + decided * np.log(1.0 - share)
+        if not ties.any():
+            own_ties[:, FOLLOWER] = np.nan
+        theta = low[:, None] + np.arange(MOST_NODES) * step[:, None]
+        return Table(theta, step, self._with_tastes(nodes), fixed, tied, own_ties)
+
+    @cached_property
+    def propensity(self) -> Floats:
+        """Posterior mean of log ν, for an honest annotator."""
+        mean: Floats = self.posterior.ties @ LOG_PROPENSITY
+        return mean
+
+    def count_judges(self) -> Floats:
+        """Return the effective number of judges of each annotator's models, the mean by vote; NaN without a vote.
+
+        That of a model is (Σ_k n_k)²/Σ_k n_k², n_k the decided votes of annotator k on it.
+        """
+        cells, size = self.cells, self.cells.n_annotators
+        both = cells.n * (self.judges[cells.model_a] + self.judges[cells.model_b])
+        votes = np.where(self.known, cells.votes_by_annotator(), np.nan)
+        mean: Floats = 0.5 * sum_by(cells.annotator, both, size) / votes
+        return mean
+
+    def habits(self) -> Habits:
+        """Return what is read off the posteriors."""
+        blank, ties, unit = np.where(self.known, 1.0, np.nan), bool(self.cells.ties.any()), self.law.mean
+        tie_se = np.sqrt(np.maximum(self.posterior.ties @ LOG_PROPENSITY**2 - self.propensity**2, 0.0))
+        types = self.posterior.types
+        return Habits(
+            ability=self.at[:, 0] / unit * blank,
+            ability_se=np.sqrt(self.inverse[:, 0] * self.caution) / unit * blank,
+            tie_log=(self.propensity if ties else np.full(len(blank), -np.inf)) * blank,
+            tie_se=tie_se * ties * blank,
+            lean=self.at[:, 1] * blank,
+            lean_se=np.sqrt(self.inverse[:, 2]) * blank,
+            unit=unit,
+            typical=unit * self.scale,
+            lean_sd=float(np.sqrt(self.leans[0])) if len(self.leans) else 0.0,
+            theta=self.table.theta,
+            step=self.table.step,
+            weight=self.posterior.nodes,
+            without=types[:, COIN] + types[:, LEFT] + types[:, RIGHT] + types[:, EQUAL],
+        )
+
+
+def find_taste_variance(excess: Floats, exposure: Floats, noise: Floats) -> float:
+    """Return the weighted median of excess/exposure, 0 where it is not two standard errors above 0.
+
+    The weights are 1/√(error² + the median error²), so that no annotator has more than 1.4 times the weight of the
+    median one, however many votes. Parameters are those of `add_tastes`, shape (n_annotators,) each.
+    """
+    some = exposure > KNOWN
+    if not some.any():
+        return 0.0
+    ratio, error = excess[some] / exposure[some], np.sqrt(noise[some]) / exposure[some]
+    weight = 1.0 / np.sqrt(error**2 + np.median(error) ** 2)
+    order = np.argsort(ratio, kind="stable")
+    place = int(np.searchsorted(np.cumsum(weight[order]), weight.sum() / 2.0))
+    median = float(ratio[order][min(place, len(order) - 1)])
+    se = OF_MEDIAN * float(np.sqrt(weight**2 @ error**2)) / float(weight.sum())
+    return median if median > CERTAIN * se else 0.0
+
+
+def _slip(good: Floats, decided: Floats) -> Floats:
+    """Return log ∫ P(so many good votes | slips) dBeta(slips; 1, 19)."""
+    many = 1.0 / SLIP - 1.0
+    log: Floats = np.subtract(betaln(good + many, decided - good + 1.0), betaln(many, 1.0))
+    return log
+
+
+def _toss(left: Floats, decided: Floats, leans: Floats) -> Floats:
+    """Return log ∫ P(decided votes | θ = 0, λ) dΛ(λ), by Laplace's approximation around the wide part's mode."""
+    if not len(leans):
+        even: Floats = -np.log(2.0) * decided
+        return even
+    lean = np.zeros(len(left))
+    for _ in range(8):
+        p = expit(lean)
+        lean += (left - decided * p - lean / LEANER_SD**2) / (decided * p * (1.0 - p) + LEANER_SD**-2)
+    known, pull = decided * expit(lean) * expit(-lean) + 1e-9, left - decided * expit(lean)
+    log = left * lean - decided * np.log1p(np.exp(lean)) + 0.5 * pull**2 / known
+    top = (lean + pull / known)[:, None]
+    parts = _log_normal(top, leans[:2] + 1.0 / known[:, None]) + np.log(leans[2:])
+    total: Floats = log + np.logaddexp(*parts.T) - 0.5 * np.log(known)
+    return total
+
+
+def _log_normal(away: Floats, variance: Floats) -> Floats:
+    log: Floats = -0.5 * (away**2 / variance + np.log(variance))
+    return log

@@ -1,0 +1,152 @@
+"""The crowd's law of types, abilities and ties, fitted to a table of every annotator's likelihoods."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.rating.arrays import Floats, log_sum_exp
+
+TYPES = ("honest", "coin", "contrary", "follower", "left", "right", "equal")
+HONEST, COIN, CONTRARY, FOLLOWER, LEFT, RIGHT, EQUAL = range(len(TYPES))
+ASSUMED = np.array([20.0, 0.4, 0.2, 0.1, 0.05, 0.05, 0.05])  # annotators of each type before any vote is seen
+ASSUMED_SPREAD, SPREAD_VOTERS = 0.3, 4.0  # of honest abilities before, and how many annotators it counts as
+LEAST_SPREAD, MOST_SPREAD = 0.05, 0.6  # of the mean: a wider law would take coins for honest annotators
+TIE_SHARE = np.array([0.003, 0.02, 0.06, 0.12, 0.2, 0.3, 0.42, 0.55, 0.7, 0.85, 0.93, 0.97])  # between equals
+LOG_PROPENSITY: Floats = np.log(2.0 * TIE_SHARE / (1.0 - TIE_SHARE))
+ASSUMED_TIES, TIE_VOTERS, UNUSUAL = 0.8, 4.0, 1e-3  # spread of log ν; share of annotators with any
+ENOUGH = 2_000  # annotators that determine the law; of more an even selection counts
+ROUNDS, SETTLED = 200, 1e-4
+
+
+@dataclass(frozen=True)
+class Table:
+    """Log-likelihoods of annotators' votes; arrays with n_annotators rows.
+
+    Attributes
+    ----------
+    theta, step : abilities of the nodes, shape (n_annotators, nodes), and their distance
+    nodes : of decided votes at the nodes, of the same shape, −∞ where there is no node
+    fixed : of decided votes for each type, 0 for those with nodes, shape (n_annotators, types)
+    tied : that votes are ties or not, for each of `LOG_PROPENSITY`
+    own_ties : the same for each type; NaN for types as ready to tie as the crowd
+    """
+
+    theta: Floats
+    step: Floats
+    nodes: Floats
+    fixed: Floats
+    tied: Floats
+    own_ties: Floats
+
+    def every(self, step: int) -> "Table":
+        """Return every so many annotators."""
+        return Table(*(getattr(self, name)[::step] for name in self.__dataclass_fields__))
+
+
+@dataclass(frozen=True)
+class Law:
+    """The crowd.
+
+    Attributes
+    ----------
+    share : of each of `TYPES`
+    centre, spread : honest abilities are N(centre, spread²) cut at 0; contrary ones the same with the other sign
+    ties, ties_spread : mean and standard deviation of honest log ν
+    """
+
+    share: Floats
+    centre: float
+    spread: float
+    ties: float
+    ties_spread: float
+
+    @property
+    def mean(self) -> float:
+        """Mean honest ability."""
+        return self.centre * float(np.exp(0.5 * self.spread**2))
+
+    def log_density(self, theta: Floats) -> Floats:
+        """Return the log density of |θ|."""
+        y = np.log(np.maximum(np.abs(theta), 1e-9))
+        log: Floats = -0.5 * ((y - np.log(self.centre)) / self.spread) ** 2 - y
+        return log - float(np.log(self.spread) + 0.5 * np.log(2.0 * np.pi))
+
+    def log_ties(self) -> Floats:
+        """Return the log probability of each of `LOG_PROPENSITY`."""
+        near = np.exp(-0.5 * ((LOG_PROPENSITY - self.ties) / self.ties_spread) ** 2)
+        log: Floats = np.log((1.0 - UNUSUAL) * near / max(near.sum(), 1e-300) + UNUSUAL / len(near))
+        return log
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """Each annotator's posterior.
+
+    Attributes
+    ----------
+    log_odds : of each type against honesty, shape (n_annotators, types)
+    types : probability of each type, of the same shape
+    nodes : of each node, shape (n_annotators, nodes); with the types without a node they add up to 1
+    ties : of each of `LOG_PROPENSITY`, for an honest annotator
+    """
+
+    log_odds: Floats
+    types: Floats
+    nodes: Floats
+    ties: Floats
+
+
+def weigh_types(table: Table, law: Law) -> Posterior:
+    """Return the posteriors under a law."""
+    log_share, tied = np.log(law.share), table.tied + law.log_ties()
+    evidence = log_sum_exp(tied)
+    able = table.theta > 0.0
+    nodes = table.nodes + law.log_density(table.theta) + np.log(table.step)[:, None]
+    nodes += np.where(able, log_share[HONEST], log_share[CONTRARY])
+    top = nodes.max(axis=1, keepdims=True)
+    weight = np.exp(nodes - top)
+    joint = table.fixed + log_share + np.where(np.isnan(table.own_ties), 0.0, table.own_ties - evidence[:, None])
+    for which, some in ((HONEST, able), (CONTRARY, ~able)):
+        joint[:, which] = top[:, 0] + np.log(np.maximum((weight * some).sum(axis=1), 1e-300))
+    total = log_sum_exp(joint)[:, None]
+    return Posterior(
+        joint - joint[:, :1], np.exp(joint - total), weight * np.exp(np.minimum(top - total, 0.0)),
+        np.exp(tied - evidence[:, None]),
+    )  # fmt: skip
+
+
+def fit_law(table: Table, ties: float) -> Law:
+    """Maximise Σ_k log P(votes of k) with assumed annotators, by expectation-maximisation.
+
+    Parameters
+    ----------
+    table : of annotators with votes
+    ties : log ν of the crowd, where the search begins
+    """
+    law = Law(ASSUMED / ASSUMED.sum(), 1.0, ASSUMED_SPREAD, ties, ASSUMED_TIES)
+    if not len(table.step):
+        return law
+    table, before = table.every(1 + len(table.step) // ENOUGH), law
+    for _ in range(ROUNDS):
+        before, law = law, _maximise(table, weigh_types(table, law), law)
+        changes = law.centre - before.centre, law.spread - before.spread, *(law.share - before.share)
+        if max(map(abs, changes)) < SETTLED:
+            break
+    return law
+
+
+def _maximise(table: Table, found: Posterior, law: Law) -> Law:
+    y, number = np.log(np.maximum(np.abs(table.theta), 1e-9)), found.types.sum(axis=0) + ASSUMED
+    able = float(found.nodes.sum()) + SPREAD_VOTERS
+    centre = (float((found.nodes * y).sum()) + SPREAD_VOTERS * np.log(law.centre)) / able
+    square = float((found.nodes * (y - centre) ** 2).sum())
+    spread = np.sqrt((square + SPREAD_VOTERS * ASSUMED_SPREAD**2) / able)
+    centre = float(np.exp(centre))
+    ready = found.types[:, HONEST] @ found.ties
+    known = float(ready.sum()) + TIE_VOTERS
+    ties = (float(ready @ LOG_PROPENSITY) + TIE_VOTERS * law.ties) / known
+    away = (float(ready @ (LOG_PROPENSITY - ties) ** 2) + TIE_VOTERS * ASSUMED_TIES**2) / known
+    return Law(
+        number / number.sum(), centre, float(np.clip(spread, LEAST_SPREAD, MOST_SPREAD)), ties,
+        float(np.sqrt(away)),
+    )  # fmt: skip
