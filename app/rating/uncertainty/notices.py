@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from app.rating.errors import counted
-from app.rating.fit.prior_spread import MOST
 from app.rating.fit.rows import CellRows, count_following
 from app.rating.model.copies import Answers, find_copies
 from app.rating.uncertainty.results import Estimate, RatingNotice
@@ -102,23 +101,6 @@ def _of_fit(rating: Estimate) -> Found:
             "them count alike, with ability 1"
         )
         yield "undecided-abilities", detail
-    if rating.marginal is not None:
-        return  # a spread that is assumed counts as few annotators: no prior has to be narrowed
-    asked, sd, prior = rating.settings.prior_sd, rating.fit.prior_sd, rating.fit.prior
-    if asked is not None and sd is not None and (prior is None if asked == "estimated" else sd < asked):
-        wide = "the estimated sd" if asked == "estimated" else f"sd {asked:g}"
-        detail = (
-            f"the votes are too few to tell scores from abilities with a prior of {wide}: it has sd {sd:g}, so "
-            "abilities are nearer to 1"
-        )
-        yield "prior-narrowed", detail
-    if prior is not None and prior.source == "assumed":
-        detail = (
-            f"the spread of abilities was not estimated, because abilities are undecided: the prior has sd {prior.sd:g}"
-        )
-        yield "prior-spread-assumed", detail
-    elif prior is not None and prior.source == "at-most":
-        yield "prior-spread-at-bound", f"the estimated spread of abilities is above {MOST}: {prior.spread:g} is used"
 
 
 def _unanimous(rating: Estimate) -> tuple[int, int]:

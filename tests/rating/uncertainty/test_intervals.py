@@ -18,7 +18,7 @@ from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate
 
 MakeCells = Callable[[SimulatedVotes], Cells]
-PLAIN: Any = {"prior_sd": None}
+PLAIN: Any = {"prior_sd": None, "ability_cap": None}
 
 
 def unit_of(fit: FitResult) -> Unit:

@@ -79,7 +79,7 @@ def test_an_ability_of_exactly_zero() -> None:
 
 
 def test_diagnostics_are_json() -> None:
-    simulated = simulate_votes(6, roles={"honest": 30}, ability_sd=0.0)
+    simulated = simulate_votes(6, n_models=2, roles={"honest": 30}, ability_sd=0.0)
     cells = aggregate(simulated.annotator, simulated.model_a, simulated.model_b, simulated.outcome, **simulated.sizes)
     rating = run_round(cells, LoopSettings())
     stored = json.loads(json.dumps(dataclasses.asdict(rating.diagnostics), allow_nan=False))

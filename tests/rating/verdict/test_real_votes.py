@@ -15,7 +15,7 @@ from app.rating.votes.cells import Cells
 from app.rating.votes.graph import find_components
 
 RealCells = Callable[[str], Cells]
-PLAIN: Any = {"prior_sd": None}
+PLAIN: Any = {"prior_sd": None, "ability_cap": None}
 
 
 def compacted(cells: Cells) -> Cells:
