@@ -29,7 +29,7 @@ class RankSetRow(TypedDict):
 
 
 class ConfidenceRow(TypedDict):
-    """One model: the probability that it is the best, and that it is among the best k."""
+    """One model: the probability that it is the best, and that it is among the best k, for one look."""
 
     model: str
     p_best: float
