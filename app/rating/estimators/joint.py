@@ -134,7 +134,8 @@ class JointEstimator(Estimator):
 
         Returns
         -------
-        float, or an array in the shape of the names; NaN where a model has no score, or no vote links the two
+        float, or an array in the shape of the names; NaN where no vote links the two. Where a model has no score, the
+        nearest to ½ within the bounds, which are the interval
 
         Raises
         ------
