@@ -7,6 +7,7 @@ import numpy as np
 
 from app.rating.arrays import Floats, Ints
 from app.rating.fit.elo import fit_elo
+from app.rating.model.copies import ALL_PAIRS, FEWEST, Answers, find_copies
 from app.rating.settings import LoopSettings, VerdictRule
 from app.rating.types.evidence import weigh
 from app.rating.uncertainty.influence import find_influence
@@ -53,6 +54,9 @@ def _steps() -> Iterator[str]:
     votes = IndexedVotes(names, names[:8], annotator, model_a, model_b, outcome)
     measured = np.random.default_rng(0).standard_normal((len(outcome), 2))
     control_style(result, votes, Features(("length", "lists"), measured))
+    yield "copies"
+    many = aggregate(*_draw_votes(ALL_PAIRS + 1, 8, FEWEST), n_annotators=ALL_PAIRS + 1, n_models=8)
+    find_copies(Answers.of(many, np.linspace(2.0, -2.0, 8)))
     yield "evidence"
     weigh(SidedCells.unknown(_draw_tastes()), np.linspace(2.0, -2.0, 8))
     yield "categories"

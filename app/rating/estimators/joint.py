@@ -29,7 +29,7 @@ class RankSetRow(TypedDict):
 
 
 class ConfidenceRow(TypedDict):
-    """One model: the probability that it is the best, and that it is among the best k."""
+    """One model: the probability that it is the best, and that it is among the best k, for one look."""
 
     model: str
     p_best: float
@@ -134,7 +134,8 @@ class JointEstimator(Estimator):
 
         Returns
         -------
-        float, or an array in the shape of the names; NaN where a model has no score, or no vote links the two
+        float, or an array in the shape of the names; NaN where no vote links the two. Where a model has no score, the
+        nearest to ½ within the bounds, which are the interval
 
         Raises
         ------

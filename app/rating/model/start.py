@@ -39,7 +39,7 @@ def fit_bradley_terry(pairs: Cells, known: Floats | None = None) -> Floats:
         hessian[i, j] -= v
         hessian[j, i] -= v
         step = np.zeros(size)
-        step[free] = cho_solve(cho_factor(hessian[free][:, free]), gradient[free])
+        step[free] = cho_solve(cho_factor(hessian[np.ix_(free, free)]), gradient[free])
         longest = float(np.abs(step).max(initial=0.0))
         R = R + step * min(1.0, LONGEST / max(longest, LONGEST))
         if longest < CONVERGED:

@@ -6,8 +6,7 @@ from scipy.special import expit
 
 from app.rating.arrays import Floats, Indices, Mask, sum_by
 from app.rating.fit.scale import ELO_PER_NATURAL
-from app.rating.uncertainty.centre import centred_scores, recentre, weigh_models
-from app.rating.uncertainty.covariance import critical_values
+from app.rating.uncertainty.centre import centred_errors, centred_scores, recentre, weigh_models
 from app.rating.uncertainty.results import Estimate
 from app.rating.votes.cells import Cells
 
@@ -62,13 +61,8 @@ def bound_differences(rating: Estimate, alpha: float, model_a: Indices, model_b:
     """
     low, high = unscored_bounds(rating, 1.0 - alpha / 2.0)
     scored, weight = rating.identified, weigh_models(rating)
-    score = centred_scores(rating, weight)
-    low[scored] = high[scored] = score[scored]
-    models, spread = rating.small.models, rating.covariance
-    if spread is not None:
-        variance = np.diag(recentre(spread.scores, rating.components.label[models], weight[models]))
-        half = ELO_PER_NATURAL * critical_values(spread.freedom, 1.0 - alpha) * np.sqrt(np.maximum(variance, 0.0))
-        low[models], high[models] = score[models] - half, score[models] + half
+    score, half = centred_scores(rating, weight), np.nan_to_num(centred_errors(rating, weight, 1.0 - alpha)[1])
+    low, high = np.where(scored, score - half, low), np.where(scored, score + half, high)
     mixed = scored[model_a] != scored[model_b]
     least = np.where(mixed, low[model_a] - high[model_b], -np.inf)
     most = np.where(mixed, high[model_a] - low[model_b], np.inf)

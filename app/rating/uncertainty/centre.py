@@ -5,6 +5,7 @@ from scipy.special import expit
 
 from app.rating.arrays import Floats, Indices, sum_by
 from app.rating.fit.scale import ELO_PER_NATURAL
+from app.rating.uncertainty.covariance import critical_values
 from app.rating.uncertainty.results import Estimate
 
 FULL = 0.1  # share of the usual information from which a model has its full weight
@@ -19,7 +20,8 @@ def weigh_models(rating: Estimate) -> Floats:
     Σ I²/Σ I, with I = Σ n p (1 − p) what the votes on a model would say if every annotator had the mean ability: many
     newcomers do not move it. 0 without a score.
     """
-    pairs, size, R, label = rating.pairs, rating.cells.n_models, rating.natural_scores(), rating.components.label
+    pairs, size, label = rating.pairs, rating.cells.n_models, rating.components.label
+    R = np.where(rating.identified, rating.natural_scores(), np.nan)
     p = expit(R[pairs.model_a] - R[pairs.model_b])
     known = np.nan_to_num(pairs.n * p * (1.0 - p))
     information = sum_by(pairs.model_a, known, size) + sum_by(pairs.model_b, known, size)
@@ -36,12 +38,28 @@ def weigh_models(rating: Estimate) -> Floats:
 
 def centred_scores(rating: Estimate, weight: Floats) -> Floats:
     """Return the scores less the centre of their component, Elo points, NaN for models without one, (n_models,)."""
-    R, label = rating.natural_scores(), rating.components.label
+    R, label = np.where(rating.identified, rating.natural_scores(), np.nan), rating.components.label
     inside = label >= 0
     centre = sum_by(label[inside], (weight * np.nan_to_num(R))[inside], rating.components.number)
     R[inside] -= centre[label[inside]]
     points: Floats = ELO_PER_NATURAL * R
     return points
+
+
+def centred_errors(rating: Estimate, weight: Floats, confidence: float) -> tuple[Floats, Floats]:
+    """Return the standard errors of `centred_scores` and half the widths of their intervals, Elo points, (n_models,).
+
+    NaN for models without a score, and without intervals.
+    """
+    se, half = np.full((2, rating.cells.n_models), np.nan)
+    models, spread = rating.small.models, rating.covariance
+    if spread is not None:
+        variance = np.diag(recentre(spread.scores, rating.components.label[models], weight[models]))
+        se[models] = ELO_PER_NATURAL * np.sqrt(np.maximum(variance, 0.0))
+        half[models] = critical_values(spread.freedom, confidence) * se[models]
+    unscored = ~rating.identified
+    se[unscored] = half[unscored] = np.nan
+    return se, half
 
 
 def recentre(covariance: Floats, label: Indices, weight: Floats) -> Floats:

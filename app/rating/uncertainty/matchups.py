@@ -52,7 +52,7 @@ def predict_matchups(
     if pairs is None:
         first, second = np.triu_indices(len(rating.small.models), 1)
         model_a, model_b = rating.small.models[first], rating.small.models[second]
-        same = component[model_a] == component[model_b]
+        same = (component[model_a] == component[model_b]) & (component[model_a] >= 0)
         model_a, model_b = model_a[same], model_b[same]
     else:
         model_a, model_b = pairs

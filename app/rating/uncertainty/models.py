@@ -5,8 +5,7 @@ from app.rating.errors import VotesError
 from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.settings import LoopSettings
 from app.rating.uncertainty.bounds import unscored_bounds
-from app.rating.uncertainty.centre import centred_scores, recentre, weigh_models
-from app.rating.uncertainty.covariance import critical_values
+from app.rating.uncertainty.centre import centred_errors, centred_scores, weigh_models
 from app.rating.uncertainty.places import find_places
 from app.rating.uncertainty.results import Estimate, ModelEstimates
 from app.rating.votes.cells import Cells
@@ -22,19 +21,17 @@ def make_model_estimates(rating: Estimate) -> ModelEstimates:
     VotesError
         The anchor model has no score.
     """
-    settings, identified, spread = rating.settings, rating.identified, rating.covariance
-    models, label = rating.small.models, rating.components.label
+    settings, identified, label = rating.settings, rating.identified, rating.components.label
     weight = weigh_models(rating)
     centred = centred_scores(rating, weight)
     centre = _place_centres(rating, centred)
     score = centre + centred
-    se, lower, upper = np.full((3, rating.cells.n_models), np.nan)
-    if spread is not None:
-        variance = np.diag(recentre(spread.scores, label[models], weight[models]))
-        se[models] = ELO_PER_NATURAL * np.sqrt(np.maximum(variance, 0.0))
-        half = critical_values(spread.freedom, settings.confidence) * se[models]
-        below, above = (half, half) if spread.profile is None else (ELO_PER_NATURAL * end for end in spread.profile)
-        lower[models], upper[models] = score[models] - below, score[models] + above
+    se, half = centred_errors(rating, weight, settings.confidence)
+    lower, upper = score - half, score + half
+    if rating.covariance is not None and rating.covariance.profile is not None:
+        models, (below, above) = rating.small.models, rating.covariance.profile
+        lower[models] = score[models] - ELO_PER_NATURAL * below
+        upper[models] = score[models] + ELO_PER_NATURAL * above
     low, high = unscored_bounds(rating, settings.confidence)
     rest = ~identified & (label >= 0)
     lower[rest], upper[rest] = (centre + low)[rest], (centre + high)[rest]

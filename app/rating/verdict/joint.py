@@ -9,6 +9,7 @@ from scipy.special import expit
 
 from app.rating.arrays import Floats, Indices, Mask
 from app.rating.fit.scale import ELO_PER_NATURAL
+from app.rating.uncertainty.centre import centred_scores, weigh_models
 from app.rating.uncertainty.covariance import NORMAL
 from app.rating.uncertainty.ranks import contrast_errors
 from app.rating.uncertainty.student import widen
@@ -30,7 +31,7 @@ class JointScores:
     Attributes
     ----------
     models : indices as in the votes, shape (n,)
-    score : shape (n,), descending
+    score : less the centre of the component, shape (n,), descending
     errors : standard error of S_i − S_j, without that of the unit, which changes no order, shape (n, n)
     freedom : degrees of freedom of each score's variance, shape (n,)
     """
@@ -78,10 +79,11 @@ def join_scores(rating: Rating, component: int = 0) -> JointScores | None:
     if rating.covariance is None:
         return None
     models = rating.small.models
-    here = np.flatnonzero((rating.components.label[models] == component) & ~rating.models.provisional[models])
+    kept = rating.identified & ~rating.models.provisional & (rating.components.label == component)
+    here = np.flatnonzero(kept[models])
     if len(here) < 2:  # noqa: PLR2004  one score has no difference
         return None
-    score = ELO_PER_NATURAL * (rating.unit * rating.fit.scores)[here]
+    score = centred_scores(rating, weigh_models(rating))[models[here]]
     here, score = here[np.argsort(-score, kind="stable")], -np.sort(-score, kind="stable")
     errors = ELO_PER_NATURAL * contrast_errors(rating.covariance.order, here[:, None], here)
     return JointScores(models[here], score, errors, rating.covariance.freedom[here])

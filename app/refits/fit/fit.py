@@ -140,13 +140,13 @@ def tabulate_matchups(fitted: Rating, settings: LoopSettings) -> MatchupTable:
         predicted = predict_matchups(fitted, settings)
         pair = np.union1d(voted, predicted.model_a * size + predicted.model_b)
     found = predict_matchups(fitted, settings, (pair // size, pair % size))
+    scored = fitted.identified[found.model_a] & fitted.identified[found.model_b]
+    # a bound is no prediction that the votes could be held against
+    shown = (np.where(scored, each, np.nan) for each in (found.probability, found.lower, found.upper))
     n, s, ties = np.zeros((3, len(pair)))
     place = np.searchsorted(pair, voted)
     n[place], s[place], ties[place] = pooled.n, pooled.s, pooled.ties
-    return MatchupTable(
-        found.model_a, found.model_b, s - ties / 2.0, ties, n - s - ties / 2.0,
-        found.probability, found.lower, found.upper,
-    )  # fmt: skip
+    return MatchupTable(found.model_a, found.model_b, s - ties / 2.0, ties, n - s - ties / 2.0, *shown)
 
 
 def tabulate_pairs(fit_input: FitInput, ratings: Mapping[str, Rating], parts: Parts) -> dict[str, PairWeights]:

@@ -19,6 +19,8 @@ from app.rating.fit.elo import fit_elo
 from app.rating.fit.kernels import update_abilities
 from app.rating.fit.own_terms import OwnPrior, maximise_own
 from app.rating.fit.rows import CellRows, count_following
+from app.rating.model import copies as copying
+from app.rating.model.copies import Answers, find_copies
 from app.rating.model.covariance import find_covariance
 from app.rating.model.scores import fit_scores
 from app.rating.settings import LoopSettings, VerdictRule
@@ -87,6 +89,19 @@ def signs() -> Numbers:
     """Annotators with abilities above, below and at 0 decide together which models have a score."""
     cells = Votes(3, 6, 9, seed=2).cells()
     return [find_identified(cells, find_components(cells), np.array(sign)) for sign in ((1, -1, 0), (0, 0, 1))]
+
+
+@case
+def copies() -> Numbers:
+    """Annotators of whom two are copies, each compared with each, and by signatures."""
+    votes = Votes(12, 8, 90)
+    columns = (votes.annotator, votes.a, votes.b, votes.W)
+    k, a, b, W = (np.append(x, x[votes.annotator == 0]) for x in columns)
+    k[len(votes.W) :] = 12
+    answers = Answers.of(aggregate(k, a, b, W, n_annotators=13, n_models=8), ranking(8))
+    with patch.object(copying, "ALL_PAIRS", 0):
+        by_signatures = find_copies(answers).cluster
+    return [find_copies(answers).cluster, by_signatures]
 
 
 @case

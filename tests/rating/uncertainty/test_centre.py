@@ -8,6 +8,7 @@ import pytest
 from app.rating.settings import LoopSettings
 from app.rating.simulation.worlds import simulate_votes
 from app.rating.uncertainty.centre import recentre, weigh_models
+from app.rating.verdict.joint import join_scores
 from app.rating.verdict.rating import estimate
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate
@@ -58,3 +59,11 @@ def test_the_centre_of_errors_moves_with_its_weights() -> None:
     weight = np.array([0.5, 0.5, 0.0, 0.9, 0.1])
     shift = np.eye(5) - (label[:, None] == label) * weight
     np.testing.assert_allclose(recentre(root @ root.T, label, weight), shift @ root @ root.T @ shift.T)
+
+
+def test_the_verdict_has_the_scores_that_are_published() -> None:
+    """So that bounds on models without a score compare with them."""
+    rating = run_round(with_newcomers(3), SETTINGS)
+    joint = join_scores(rating)
+    assert joint is not None
+    np.testing.assert_allclose(joint.score, rating.models.score[joint.models] - SETTINGS.base)

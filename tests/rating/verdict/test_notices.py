@@ -94,3 +94,17 @@ def test_many_models_are_named_in_part() -> None:
         "code": "code", "detail": "a few: a, b, c, d, e and 2 more", "models": list("abcdefg"),
     }  # fmt: skip
     assert RatingNotice("code", "nothing").named("ab")["detail"] == "nothing"
+
+
+def test_copies_of_an_annotator_have_a_notice() -> None:
+    """Four keys of one person beside eight others."""
+    drawn = simulate_votes(2, n_models=10, roles={"honest": 9}, votes_each=200, score_sd=60.0)
+    mine = drawn.annotator == 0
+    columns = [drawn.annotator, drawn.model_a, drawn.model_b, drawn.outcome]
+    for copy in range(9, 12):
+        own = [np.full(mine.sum(), copy), *(column[:1800][mine] for column in columns[1:])]
+        columns = [np.append(column, more) for column, more in zip(columns, own, strict=True)]
+    rating = run_round(aggregate(*columns, n_annotators=12, n_models=10), ALL)
+    assert "copies" in codes(rating)
+    detail = next(notice.detail for notice in rating.diagnostics.warnings if notice.code == "copies")
+    assert detail.startswith("4 annotators")
