@@ -56,10 +56,10 @@ def find_places(rating: Estimate, ranked: Mask) -> Places:
         if rating.settings.interval == "none":
             found.best_rank[members] = found.worst_rank[members] = rank  # without intervals there is no spread
         elif len(members):
-            above, together = _order(rating, members)
-            found.best_rank[members], found.worst_rank[members] = rank_range(above)
-            found.rank_set_best[members], found.rank_set_worst[members] = rank_range(together)
-            found.class_rank[members] = class_ranks(rank, above)
+            orders = _order(rating, members)
+            found.best_rank[members], found.worst_rank[members] = rank_range(orders.of_model)
+            found.rank_set_best[members], found.rank_set_worst[members] = rank_range(orders.together)
+            found.class_rank[members] = class_ranks(rank, orders.of_pair)
     return found
 
 
@@ -78,29 +78,44 @@ def _positions(rating: Estimate) -> Floats:
     return follow_wins(pairs, ELO_PER_NATURAL * fit_bradley_terry(pairs, R))
 
 
-def _order(rating: Estimate, members: Indices) -> tuple[Mask, Mask]:
-    """Return which members are certainly above which, shape (n, n): each pair for itself, and all together."""
+class Orders(NamedTuple):
+    """Which models are certainly above which, shape (n, n) each.
+
+    Attributes
+    ----------
+    of_pair, of_model, together : wrong with probability α for one pair; for any pair of one model; for any pair at all
+    """
+
+    of_pair: Mask
+    of_model: Mask
+    together: Mask
+
+
+def _order(rating: Estimate, members: Indices) -> Orders:
+    """Return which members are certainly above which."""
     alpha, n = 1.0 - rating.settings.confidence, len(members)
     scored = np.flatnonzero(rating.identified[members])
     row = np.searchsorted(rating.small.models, members[scored])
     i, j = np.nonzero(np.triu(~(rating.identified[members][:, None] & rating.identified[members]), 1))
     pairs = n * (n - 1) / 2
     known = 1.0 - len(i) / max(pairs, 1.0)  # share of the pairs with two scores, and of the error probability
-    above, together = np.zeros((2, n, n), dtype=np.bool_)
+    found, each = Orders(*np.zeros((3, n, n), dtype=np.bool_)), alpha / max(n - 1, 1)
     if rating.covariance is not None and len(scored):
         inside = np.ix_(scored, scored)
-        above[inside], together[inside] = _order_scores(rating, rating.covariance, row, alpha, known * alpha)
+        orders = _order_scores(rating, rating.covariance, row, (alpha, each), known * alpha)
+        for order, of_scores in zip(found, orders, strict=True):
+            order[inside] = of_scores
     if len(i):
-        for order, level in ((above, alpha), (together, alpha / pairs)):
+        for order, level in zip(found, (alpha, each, alpha / pairs), strict=True):
             least, most = bound_differences(rating, level, members[i], members[j])
             order[i, j], order[j, i] = least > 0.0, most < 0.0
-    return above, together
+    return found
 
 
 def _order_scores(
-    rating: Estimate, spread: Covariance, row: Indices, alpha: float, alpha_together: float
-) -> tuple[Mask, Mask]:
-    """Return which scores are certainly above which: each pair at α, and all together at another α."""
+    rating: Estimate, spread: Covariance, row: Indices, alphas: tuple[float, float], alpha_together: float
+) -> Orders:
+    """Return which scores are certainly above which: each pair at one α and at another, and all together at a third."""
     R = (rating.unit * rating.fit.scores)[row]
     every = np.ix_(row, row)
     covariance = spread.order[every]
@@ -108,7 +123,6 @@ def _order_scores(
     errors = contrast_errors(covariance, index[:, None], index)
     errors[errors <= 1e-9 * errors.max()] = 0.0  # of a model with itself, and rounding
     freedom = spread.contrast_freedom(row[:, None], row, order=True)
-    multiple = float(-ndtri(alpha / 2.0))
 
     def standardise(at: float) -> Floats:
         wide = errors * widenings(at, freedom)
@@ -119,4 +133,5 @@ def _order_scores(
     if alpha_together > 0.0:
         z = standardise(bonferroni_multiple(alpha_together, len(row)))
         together = order_together(z, errors, covariance, alpha_together)
-    return standardise(multiple) > multiple, together
+    of_pair, of_model = (standardise(at) > at for at in (float(-ndtri(alpha / 2.0)) for alpha in alphas))
+    return Orders(of_pair, of_model, together)
