@@ -26,6 +26,7 @@ ROUNDER = 1.5 * 2.0**EXPONENT  # what is added to a number to round it to a whol
 LOG_2, LOG_2_REST = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # the former has few bits
 LEAST_LOG = -700.0
 CHUNK = 1024
+ROWS = 6  # of `find_contributions` for the scores
 
 
 class Nodes(NamedTuple):
@@ -97,7 +98,7 @@ def pull_of(theta: float, strength: float) -> float:
     choice of h biases the scores.
     """
     able = max(theta, 0.0)
-    return strength * able * (0.5 + 0.5 * able**4) ** -0.3125 + (1.0 - strength) * theta
+    return strength * able / np.sqrt(np.sqrt(0.5 + 0.5 * able**5)) + (1.0 - strength) * theta
 
 
 @compiled
@@ -289,11 +290,8 @@ def weigh_nodes(
 
 
 @compiled
-def find_polynomials(weight: Floats, low: float, step: float, m: int, one: Floats, two: Floats) -> tuple[float, float]:
-    """Set the first two orthonormal polynomials in θ at the nodes, under their weights and what is missing at 0.
-
-    Returns their values at 0.
-    """
+def find_polynomials(weight: Floats, low: float, step: float, m: int, one: Floats, two: Floats) -> None:
+    """Set the first two orthonormal polynomials in θ at the nodes, under their weights and what is missing at 0."""
     mean = square = there = 0.0
     for q in range(m):
         t = low + q * step
@@ -310,9 +308,7 @@ def find_polynomials(weight: Floats, low: float, step: float, m: int, one: Float
     for q in range(m):
         two[q] = one[q] * one[q] - 1.0 - third * one[q]
         norm += weight[q] * two[q] ** 2
-    size = np.sqrt(max(norm, 1e-12))
-    two[:m] /= size
-    return away, (away * away - 1.0 - third * away) / size
+    two[:m] /= np.sqrt(max(norm, 1e-12))
 
 
 @partial(compiled, fastmath=ANY_ORDER)
@@ -333,10 +329,10 @@ def find_contributions(
     """
     starts, a, b, n, s = cells.starts, cells.model_a, cells.model_b, cells.n, cells.s
     size, dense, components = len(sides.label), rows.shape[1] > 0, sides.along.shape[1]
-    e, one, two, K = np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty((8, MOST_NODES))
-    found, own, of_law = np.zeros(8), np.zeros((size, 8)), np.empty((2, 4))
-    touched, mark = np.empty(size, np.int64), np.zeros(size, np.bool_)
-    lengths, totals, compact = np.zeros((2, components)), np.empty(6), np.empty((2, size))
+    e, one, two, K = np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty((12, MOST_NODES))
+    found, own = np.zeros(12), np.zeros((size, 12))
+    touched, mark = np.empty(size + 1, np.int64), np.zeros(size, np.int64)
+    lengths, totals, compact = np.zeros((2, components)), np.empty(10), np.empty((2, size))
     odds, power, logs = np.empty(MOST_NODES), np.empty(MOST_NODES), law.log_shares[2] - law.log_shares[0]
     for row in range(len(who)):
         k = who[row]
@@ -344,36 +340,32 @@ def find_contributions(
             continue
         low, step, weights = nodes.low[k], nodes.step[k], nodes.posterior[nodes.begin[k] : nodes.begin[k + 1]]
         m = len(weights)
-        at_zero = find_polynomials(weights, low, step, m, one, two)
+        find_polynomials(weights, low, step, m, one, two)
         for q in range(m):
             odds[q] = logs - 2.0 * (low + q * step) / law.spread**2
             odds[q] = min(max(odds[q], LEAST_LOG), -LEAST_LOG)
         exponentiate(odds[:m], power)
-        for j in range(2):
-            of_law[j, 0], of_law[j, 1], of_law[j, 2] = types[k, 1] * at_zero[j], 0.0, types[k, 3] * at_zero[j]
-            of_law[j, 3] = 0.0
+        mean_contrary = mean_spread = 0.0
         for q in range(m):
             t, w, contrary = low + q * step, weights[q], odds[q] / (1.0 + odds[q])
-            z = ((t - 1.0) ** 2 + 4.0 * t * contrary) / law.spread**2 - 1.0
-            of_law[0, 3] += w * z * one[q]
-            of_law[1, 3] += w * z * two[q]
-            of_law[0, 1] += w * contrary * one[q]
-            of_law[1, 1] += w * contrary * two[q]
+            able = ((t - 1.0) ** 2 + 4.0 * t * contrary) / law.spread**2 - 1.0
+            mean_contrary += w * contrary
+            mean_spread += w * able
             pull = w * pull_of(t, strength)
             K[0, q], K[1, q], K[2, q], K[3, q] = pull, w * t, pull * one[q], pull * two[q]
             K[4, q], K[5, q], K[6, q], K[7, q] = w * t * one[q], w * t * two[q], pull * t, w * t * t
-        for j in range(6):
-            totals[j] = K[j, :m].sum()
+            K[8, q], K[9, q], K[10, q], K[11, q] = pull * contrary, w * t * contrary, pull * able, w * t * able
+        for j in range(10):
+            totals[j] = K[j if j < ROWS else j + 2, :m].sum()
         count = 0
         for c in range(starts[k], starts[k + 1]):
             i, j = a[c], b[c]
-            for model in (i, j):
-                if not mark[model]:
-                    mark[model] = True
-                    touched[count] = model
-                    count += 1
+            for model in (i, j):  # without a branch, which no processor could foresee
+                touched[count] = model
+                count += 1 - mark[model]
+                mark[model] = 1
             raise_powers(nodes.first[c], nodes.ratio[c], m, e)
-            u = u1 = x1 = x2 = y1 = y2 = v = v1 = 0.0
+            u = u1 = x1 = x2 = y1 = y2 = v = v1 = c1 = c2 = a1 = a2 = 0.0
             for q in range(m):
                 rest = 1.0 / (1.0 + e[q])
                 p = e[q] * rest
@@ -386,11 +378,17 @@ def find_contributions(
                 y2 += K[5, q] * p
                 v += K[6, q] * variance
                 v1 += K[7, q] * variance
+                c1 += K[8, q] * p
+                c2 += K[9, q] * p
+                a1 += K[10, q] * p
+                a2 += K[11, q] * p
             w, votes, won = 1.0 - strength + strength * weight[c], n[c], s[c]
             found[0], found[1] = w * (won * totals[0] - votes * u), won * totals[1] - votes * u1
             found[2], found[3] = w * (won * totals[2] - votes * x1), w * (won * totals[3] - votes * x2)
             found[4], found[5] = temper * (won * totals[4] - votes * y1), temper * (won * totals[5] - votes * y2)
-            for q in range(8):
+            found[6], found[7] = w * (won * totals[6] - votes * c1), temper * (won * totals[7] - votes * c2)
+            found[8], found[9] = w * (won * totals[8] - votes * a1), temper * (won * totals[9] - votes * a2)
+            for q in range(12):
                 own[i, q] += found[q]
                 own[j, q] -= found[q]
             sums.information[i, j] += w * votes * v
@@ -405,9 +403,15 @@ def find_contributions(
             sums.plain[i] += own[i, 1]
             lengths[0, component] += sides.along[i, component] * own[i, 4]
             lengths[1, component] += sides.along[i, component] * own[i, 5]
-            for j in range(4):
-                sums.weighted_by_law[i, j] += own[i, 2] * of_law[0, j] + own[i, 3] * of_law[1, j]
-                sums.plain_by_law[i, j] += own[i, 4] * of_law[0, j] + own[i, 5] * of_law[1, j]
+            u, u1 = own[i, 0], temper * own[i, 1]
+            sums.weighted_by_law[i, 0] -= types[k, 1] * u
+            sums.weighted_by_law[i, 1] += own[i, 6] - mean_contrary * u
+            sums.weighted_by_law[i, 2] -= types[k, 3] * u
+            sums.weighted_by_law[i, 3] += own[i, 8] - mean_spread * u
+            sums.plain_by_law[i, 0] -= types[k, 1] * u1
+            sums.plain_by_law[i, 1] += own[i, 7] - mean_contrary * u1
+            sums.plain_by_law[i, 2] -= types[k, 3] * u1
+            sums.plain_by_law[i, 3] += own[i, 9] - mean_spread * u1
             compact[0, place], compact[1, place] = own[i, 4], own[i, 5]
         for component in range(components):
             l1, l2 = lengths[0, component] / temper, lengths[1, component] / temper
@@ -427,7 +431,7 @@ def find_contributions(
                     sums.known[i, touched[other]] += x1 * compact[0, other] + x2 * compact[1, other]
         for place in range(count):
             own[touched[place], :] = 0.0
-            mark[touched[place]] = False
+            mark[touched[place]] = 0
 
 
 @partial(compiled, fastmath=ANY_ORDER)
@@ -445,7 +449,7 @@ def find_clusters(
     starts, a, b, n, s = cells.starts, cells.model_a, cells.model_b, cells.n, cells.s
     size, dense, components = len(sides.label), rows.shape[0] > 0, sides.along.shape[1]
     e, K = np.empty(MOST_NODES), np.empty((4, MOST_NODES))
-    own, touched, mark = np.zeros((3, size)), np.empty(size, np.int64), np.zeros(size, np.bool_)
+    own, touched, mark = np.zeros((3, size)), np.empty(size + 1, np.int64), np.zeros(size, np.int64)
     lengths, compact = np.zeros(components), np.empty(size)
     longest = 0
     for k in who:
@@ -464,11 +468,10 @@ def find_clusters(
         total, total_plain, count = K[0, :m].sum(), K[1, :m].sum(), 0
         for c in range(starts[k], starts[k + 1]):
             i, j = a[c], b[c]
-            for model in (i, j):
-                if not mark[model]:
-                    mark[model] = True
-                    touched[count] = model
-                    count += 1
+            for model in (i, j):  # without a branch, which no processor could foresee
+                touched[count] = model
+                count += 1 - mark[model]
+                mark[model] = 1
             raise_powers(nodes.first[c], nodes.ratio[c], m, e)
             u = u1 = v = square = 0.0
             for q in range(m):
@@ -522,4 +525,4 @@ def find_clusters(
                     sums.meat[i, touched[other]] += compact[place] * compact[other]
         for place in range(count):
             own[:, touched[place]] = 0.0
-            mark[touched[place]] = False
+            mark[touched[place]] = 0

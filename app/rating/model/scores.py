@@ -17,7 +17,7 @@ from app.rating.executors import Build, Message, Parts, place_parts
 from app.rating.fit.rows import CellRows
 from app.rating.fit.weights import weigh_votes
 from app.rating.model.crowd import Clusters, Contributions, Crowd, Directions
-from app.rating.model.law import Found, Law, Posterior, find_law
+from app.rating.model.law import SETTLED, Found, Law, Posterior, find_law
 from app.rating.model.start import PRECISION, balance, disperse, fit_bradley_terry
 from app.rating.sums import Sums
 from app.rating.threads import one_blas_thread
@@ -29,6 +29,7 @@ MOST_ITERATIONS = 60
 CONVERGED = 2e-7  # what the last step is to leave of a score, natural units
 LAST = 1e-3  # longest step that may be the last one
 NEAR = 1e-2  # step below which the nodes of the step before serve
+ROUGH = 1e-4  # change of a logarithm that ends the search for the law after longer steps
 LONGEST = 1.0  # step of a score
 MOST_RATE = 0.3  # of a step to the one before, where Broyden's update is used
 MOST_HALVINGS = 8
@@ -260,7 +261,7 @@ class _Search:
         if look:
             crowds.each(Crowd.look, R, law.spread)
         crowds.each(Crowd.fill, R)
-        found = find_law(law, crowds.weigh, fixed=self.fixed)
+        found = find_law(law, crowds.weigh, fixed=self.fixed, settled=ROUGH if look else SETTLED)
         value = self.dispersion * found.value - 0.5 * PRECISION * float(R @ R)
         sums = crowds.total(Crowd.contribute, directions, found.law, strength)
         equations = combine(sums, R, directions, found, self.dispersion)
