@@ -1,13 +1,17 @@
 """Compiled loops over the votes of the model of votes."""
 
+import math
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.rating.arrays import Floats, Indices, Mask
 from app.rating.compiled import compiled
 from app.rating.votes.cells import CellArrays
+
+Rows = NDArray[np.float32]
 
 MOST_NODES = 48  # a multiple of 4
 FURTHEST = 30.0  # |R_a − R_b| in natural units; the weak prior of scores keeps them nearer
@@ -98,7 +102,7 @@ def pull_of(theta: float, strength: float) -> float:
     choice of h biases the scores.
     """
     able = max(theta, 0.0)
-    return strength * able / np.sqrt(np.sqrt(0.5 + 0.5 * able**5)) + (1.0 - strength) * theta
+    return strength * able / math.sqrt(math.sqrt(0.5 + 0.5 * able**5)) + (1.0 - strength) * theta
 
 
 @compiled
@@ -216,7 +220,7 @@ def fill_likelihoods(cells: CellArrays, R: Floats, temper: float, nodes: Nodes) 
 
 
 @partial(compiled, fastmath=ANY_ORDER)
-def weigh_nodes(
+def weigh_nodes(  # noqa: C901  loops over nodes
     nodes: Nodes, extra: Floats, silent: Mask, law: LawNumbers, types: Floats
 ) -> tuple[Floats, float, Floats, float]:  # fmt: skip
     """Set the posteriors of the nodes and of the types under a law.
@@ -312,9 +316,9 @@ def find_polynomials(weight: Floats, low: float, step: float, m: int, one: Float
 
 
 @partial(compiled, fastmath=ANY_ORDER)
-def find_contributions(
+def find_contributions(  # noqa: C901, PLR0912, PLR0915  one pass over an annotator's votes while they are at hand
     who: Indices, cells: CellArrays, weight: Floats, temper: float, nodes: Nodes,
-    types: Floats, law: LawNumbers, strength: float, sides: Sides, sums: ScoreSums, rows: Floats,
+    types: Floats, law: LawNumbers, strength: float, sides: Sides, sums: ScoreSums, rows: Rows,
 ) -> None:  # fmt: skip
     """Add what the annotators in `who` say of the scores to `sums`.
 
@@ -435,9 +439,9 @@ def find_contributions(
 
 
 @partial(compiled, fastmath=ANY_ORDER)
-def find_clusters(
+def find_clusters(  # noqa: C901, PLR0912, PLR0915  as above
     who: Indices, cells: CellArrays, weight: Floats, temper: float, nodes: Nodes,
-    information: Floats, sides: Sides, sums: ClusterSums, rows: Floats,
+    information: Floats, sides: Sides, sums: ClusterSums, rows: Rows,
 ) -> None:  # fmt: skip
     """Add what the annotators in `who` are as clusters to `sums`.
 

@@ -87,9 +87,7 @@ def test_more_executors_than_units_find_the_same_but_for_rounding(cells: Cells, 
     np.testing.assert_allclose(there.R, here.R, atol=1e-9)
 
 
-def test_a_part_that_is_lost_is_built_again(
-    cells: Cells, here: MarginalFit, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_part_that_is_lost_is_built_again(cells: Cells, here: MarginalFit, monkeypatch: pytest.MonkeyPatch) -> None:
     run, seen = RemoteParts.run, list[int]()
 
     def forgetting(self: RemoteParts, messages: object) -> list[object]:
