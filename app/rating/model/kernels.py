@@ -16,6 +16,7 @@ Rows = NDArray[np.float32]
 MOST_NODES = 48  # a multiple of 4
 FURTHEST = 30.0  # |R_a − R_b| in natural units; the weak prior of scores keeps them nearer
 MEAN, PRECISION = 0.7, 1.0  # of the wide normal prior under which the mode of an ability is found
+FACTORS = 64  # of at least SLIP/2, whose product does not vanish
 PRODUCT = 3  # factors 1 + eˣ whose product stays finite
 NEAR_MODE = 1e-6  # squared standard deviations from which a mode is near enough
 STRICT = 8.0  # ability of a follower, which no person has
@@ -130,16 +131,26 @@ def climb_abilities(
 
 @compiled
 def follow_ranking(cells: CellArrays, R: Floats, temper: float, extra: Floats) -> None:
-    """Set `extra` to the log-likelihoods of a coin, and of a follower of the ranking R."""
+    """Set `extra` to the log-likelihoods of a coin, and of a follower of the ranking R.
+
+    The factors of single decided votes are multiplied up, so that many take one logarithm.
+    """
+    e = np.exp(STRICT * R)
     for k in range(len(extra)):
-        votes, follower = 0.0, 0.0
+        votes, follower, product, factors = 0.0, 0.0, 1.0, 0
         for c in range(cells.starts[k], cells.starts[k + 1]):
-            d, n, s = R[cells.model_a[c]] - R[cells.model_b[c]], cells.n[c], cells.s[c]
-            p = (1.0 - SLIP) / (1.0 + np.exp(-min(max(STRICT * d, -30.0), 30.0))) + SLIP / 2.0
-            follower += s * np.log(p) + (n - s) * np.log(1.0 - p)
+            a, b, n, s = cells.model_a[c], cells.model_b[c], cells.n[c], cells.s[c]
+            p = (1.0 - SLIP) * (e[a] / (e[a] + e[b])) + SLIP / 2.0
             votes += n
+            if n == 1.0 and s in (0.0, 1.0):
+                product *= p if s == 1.0 else 1.0 - p
+                factors += 1
+                if factors == FACTORS:
+                    follower, product, factors = follower + np.log(product), 1.0, 0
+            else:
+                follower += s * np.log(p) + (n - s) * np.log(1.0 - p)
         extra[k, COIN] = -temper * votes * np.log(2.0)
-        extra[k, FOLLOWER] = temper * follower
+        extra[k, FOLLOWER] = temper * (follower + np.log(product))
 
 
 @partial(compiled, fastmath=frozenset({"contract"}))
