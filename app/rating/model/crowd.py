@@ -11,6 +11,7 @@ from app.rating.model.kernels import (
     MOST_NODES,
     ClusterSums,
     Nodes,
+    Rows,
     ScoreSums,
     Sides,
     climb_abilities,
@@ -153,7 +154,8 @@ class Crowd:
         self.types = np.zeros((number, len(TYPES)))
         nothing = np.empty(0)
         begin = np.zeros(1, dtype=np.int64)
-        self.nodes = Nodes(nothing, nothing, begin, *np.empty((2, len(cells.n))), nothing, nothing)
+        first, ratio = np.empty((2, len(cells.n)))
+        self.nodes = Nodes(nothing, nothing, begin, first, ratio, nothing, nothing)
         follow_ranking(cells.arrays, ranking, temper, self._extra)
         width = np.minimum(2.0 * np.diff(cells.starts), cells.n_models)
         dense = width**2 * DENSE_GAIN > float(cells.n_models) ** 2
@@ -241,7 +243,7 @@ class Crowd:
         mean[self.silent] = variance[self.silent] = np.nan
         return Abilities(mean, np.sqrt(variance), self.types, self.mode)
 
-    def _blocks(self, shape: tuple[int, ...]) -> Iterator[tuple[Indices, Floats]]:
+    def _blocks(self, shape: tuple[int, ...]) -> Iterator[tuple[Indices, Rows]]:
         """Yield annotators of few models, with no rows, and some at a time of the others, with rows to fill."""
         yield self._sparse, np.empty((*shape[:-2], 0, shape[-1]), dtype=np.float32)
         rows = np.empty(shape if len(self._dense) else (0,), dtype=np.float32)

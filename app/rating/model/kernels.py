@@ -1,19 +1,24 @@
 """Compiled loops over the votes of the model of votes."""
 
+import math
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.rating.arrays import Floats, Indices, Mask
 from app.rating.compiled import compiled
 from app.rating.votes.cells import CellArrays
 
+Rows = NDArray[np.float32]
+
 MOST_NODES = 48  # a multiple of 4
 FURTHEST = 30.0  # |R_a − R_b| in natural units; the weak prior of scores keeps them nearer
 MEAN, PRECISION = 0.7, 1.0  # of the wide normal prior under which the mode of an ability is found
+FACTORS = 64  # of at least SLIP/2, whose product does not vanish
 PRODUCT = 3  # factors 1 + eˣ whose product stays finite
-NEAR_MODE = 0.04  # squared standard deviations from which a mode is near enough
+NEAR_MODE = 1e-6  # squared standard deviations from which a mode is near enough
 STRICT = 8.0  # ability of a follower, which no person has
 SLIP = 0.05  # share of a follower's votes that are wrong
 COIN, FOLLOWER = 0, 1  # columns of the likelihoods of types without an ability
@@ -26,6 +31,7 @@ ROUNDER = 1.5 * 2.0**EXPONENT  # what is added to a number to round it to a whol
 LOG_2, LOG_2_REST = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # the former has few bits
 LEAST_LOG = -700.0
 CHUNK = 1024
+ROWS = 6  # of `find_contributions` for the scores
 
 
 class Nodes(NamedTuple):
@@ -97,7 +103,7 @@ def pull_of(theta: float, strength: float) -> float:
     choice of h biases the scores.
     """
     able = max(theta, 0.0)
-    return strength * able * (0.5 + 0.5 * able**4) ** -0.3125 + (1.0 - strength) * theta
+    return strength * able / math.sqrt(math.sqrt(0.5 + 0.5 * able**5)) + (1.0 - strength) * theta
 
 
 @compiled
@@ -125,16 +131,26 @@ def climb_abilities(
 
 @compiled
 def follow_ranking(cells: CellArrays, R: Floats, temper: float, extra: Floats) -> None:
-    """Set `extra` to the log-likelihoods of a coin, and of a follower of the ranking R."""
+    """Set `extra` to the log-likelihoods of a coin, and of a follower of the ranking R.
+
+    The factors of single decided votes are multiplied up, so that many take one logarithm.
+    """
+    e = np.exp(STRICT * R)
     for k in range(len(extra)):
-        votes, follower = 0.0, 0.0
+        votes, follower, product, factors = 0.0, 0.0, 1.0, 0
         for c in range(cells.starts[k], cells.starts[k + 1]):
-            d, n, s = R[cells.model_a[c]] - R[cells.model_b[c]], cells.n[c], cells.s[c]
-            p = (1.0 - SLIP) / (1.0 + np.exp(-min(max(STRICT * d, -30.0), 30.0))) + SLIP / 2.0
-            follower += s * np.log(p) + (n - s) * np.log(1.0 - p)
+            a, b, n, s = cells.model_a[c], cells.model_b[c], cells.n[c], cells.s[c]
+            p = (1.0 - SLIP) * (e[a] / (e[a] + e[b])) + SLIP / 2.0
             votes += n
+            if n == 1.0 and s in (0.0, 1.0):
+                product *= p if s == 1.0 else 1.0 - p
+                factors += 1
+                if factors == FACTORS:
+                    follower, product, factors = follower + np.log(product), 1.0, 0
+            else:
+                follower += s * np.log(p) + (n - s) * np.log(1.0 - p)
         extra[k, COIN] = -temper * votes * np.log(2.0)
-        extra[k, FOLLOWER] = temper * follower
+        extra[k, FOLLOWER] = temper * (follower + np.log(product))
 
 
 @partial(compiled, fastmath=frozenset({"contract"}))
@@ -215,7 +231,7 @@ def fill_likelihoods(cells: CellArrays, R: Floats, temper: float, nodes: Nodes) 
 
 
 @partial(compiled, fastmath=ANY_ORDER)
-def weigh_nodes(
+def weigh_nodes(  # noqa: C901  loops over nodes
     nodes: Nodes, extra: Floats, silent: Mask, law: LawNumbers, types: Floats
 ) -> tuple[Floats, float, Floats, float]:  # fmt: skip
     """Set the posteriors of the nodes and of the types under a law.
@@ -289,11 +305,8 @@ def weigh_nodes(
 
 
 @compiled
-def find_polynomials(weight: Floats, low: float, step: float, m: int, one: Floats, two: Floats) -> tuple[float, float]:
-    """Set the first two orthonormal polynomials in θ at the nodes, under their weights and what is missing at 0.
-
-    Returns their values at 0.
-    """
+def find_polynomials(weight: Floats, low: float, step: float, m: int, one: Floats, two: Floats) -> None:
+    """Set the first two orthonormal polynomials in θ at the nodes, under their weights and what is missing at 0."""
     mean = square = there = 0.0
     for q in range(m):
         t = low + q * step
@@ -310,15 +323,13 @@ def find_polynomials(weight: Floats, low: float, step: float, m: int, one: Float
     for q in range(m):
         two[q] = one[q] * one[q] - 1.0 - third * one[q]
         norm += weight[q] * two[q] ** 2
-    size = np.sqrt(max(norm, 1e-12))
-    two[:m] /= size
-    return away, (away * away - 1.0 - third * away) / size
+    two[:m] /= np.sqrt(max(norm, 1e-12))
 
 
 @partial(compiled, fastmath=ANY_ORDER)
-def find_contributions(
+def find_contributions(  # noqa: C901, PLR0912, PLR0915  one pass over an annotator's votes while they are at hand
     who: Indices, cells: CellArrays, weight: Floats, temper: float, nodes: Nodes,
-    types: Floats, law: LawNumbers, strength: float, sides: Sides, sums: ScoreSums, rows: Floats,
+    types: Floats, law: LawNumbers, strength: float, sides: Sides, sums: ScoreSums, rows: Rows,
 ) -> None:  # fmt: skip
     """Add what the annotators in `who` say of the scores to `sums`.
 
@@ -333,10 +344,10 @@ def find_contributions(
     """
     starts, a, b, n, s = cells.starts, cells.model_a, cells.model_b, cells.n, cells.s
     size, dense, components = len(sides.label), rows.shape[1] > 0, sides.along.shape[1]
-    e, one, two, K = np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty((8, MOST_NODES))
-    found, own, of_law = np.zeros(8), np.zeros((size, 8)), np.empty((2, 4))
-    touched, mark = np.empty(size, np.int64), np.zeros(size, np.bool_)
-    lengths, totals, compact = np.zeros((2, components)), np.empty(6), np.empty((2, size))
+    e, one, two, K = np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty((12, MOST_NODES))
+    found, own = np.zeros(12), np.zeros((size, 12))
+    touched, mark = np.empty(size + 1, np.int64), np.zeros(size, np.int64)
+    lengths, totals, compact = np.zeros((2, components)), np.empty(10), np.empty((2, size))
     odds, power, logs = np.empty(MOST_NODES), np.empty(MOST_NODES), law.log_shares[2] - law.log_shares[0]
     for row in range(len(who)):
         k = who[row]
@@ -344,36 +355,32 @@ def find_contributions(
             continue
         low, step, weights = nodes.low[k], nodes.step[k], nodes.posterior[nodes.begin[k] : nodes.begin[k + 1]]
         m = len(weights)
-        at_zero = find_polynomials(weights, low, step, m, one, two)
+        find_polynomials(weights, low, step, m, one, two)
         for q in range(m):
             odds[q] = logs - 2.0 * (low + q * step) / law.spread**2
             odds[q] = min(max(odds[q], LEAST_LOG), -LEAST_LOG)
         exponentiate(odds[:m], power)
-        for j in range(2):
-            of_law[j, 0], of_law[j, 1], of_law[j, 2] = types[k, 1] * at_zero[j], 0.0, types[k, 3] * at_zero[j]
-            of_law[j, 3] = 0.0
+        mean_contrary = mean_spread = 0.0
         for q in range(m):
             t, w, contrary = low + q * step, weights[q], odds[q] / (1.0 + odds[q])
-            z = ((t - 1.0) ** 2 + 4.0 * t * contrary) / law.spread**2 - 1.0
-            of_law[0, 3] += w * z * one[q]
-            of_law[1, 3] += w * z * two[q]
-            of_law[0, 1] += w * contrary * one[q]
-            of_law[1, 1] += w * contrary * two[q]
+            able = ((t - 1.0) ** 2 + 4.0 * t * contrary) / law.spread**2 - 1.0
+            mean_contrary += w * contrary
+            mean_spread += w * able
             pull = w * pull_of(t, strength)
             K[0, q], K[1, q], K[2, q], K[3, q] = pull, w * t, pull * one[q], pull * two[q]
             K[4, q], K[5, q], K[6, q], K[7, q] = w * t * one[q], w * t * two[q], pull * t, w * t * t
-        for j in range(6):
-            totals[j] = K[j, :m].sum()
+            K[8, q], K[9, q], K[10, q], K[11, q] = pull * contrary, w * t * contrary, pull * able, w * t * able
+        for j in range(10):
+            totals[j] = K[j if j < ROWS else j + 2, :m].sum()
         count = 0
         for c in range(starts[k], starts[k + 1]):
             i, j = a[c], b[c]
-            for model in (i, j):
-                if not mark[model]:
-                    mark[model] = True
-                    touched[count] = model
-                    count += 1
+            for model in (i, j):  # without a branch, which no processor could foresee
+                touched[count] = model
+                count += 1 - mark[model]
+                mark[model] = 1
             raise_powers(nodes.first[c], nodes.ratio[c], m, e)
-            u = u1 = x1 = x2 = y1 = y2 = v = v1 = 0.0
+            u = u1 = x1 = x2 = y1 = y2 = v = v1 = c1 = c2 = a1 = a2 = 0.0
             for q in range(m):
                 rest = 1.0 / (1.0 + e[q])
                 p = e[q] * rest
@@ -386,11 +393,17 @@ def find_contributions(
                 y2 += K[5, q] * p
                 v += K[6, q] * variance
                 v1 += K[7, q] * variance
+                c1 += K[8, q] * p
+                c2 += K[9, q] * p
+                a1 += K[10, q] * p
+                a2 += K[11, q] * p
             w, votes, won = 1.0 - strength + strength * weight[c], n[c], s[c]
             found[0], found[1] = w * (won * totals[0] - votes * u), won * totals[1] - votes * u1
             found[2], found[3] = w * (won * totals[2] - votes * x1), w * (won * totals[3] - votes * x2)
             found[4], found[5] = temper * (won * totals[4] - votes * y1), temper * (won * totals[5] - votes * y2)
-            for q in range(8):
+            found[6], found[7] = w * (won * totals[6] - votes * c1), temper * (won * totals[7] - votes * c2)
+            found[8], found[9] = w * (won * totals[8] - votes * a1), temper * (won * totals[9] - votes * a2)
+            for q in range(12):
                 own[i, q] += found[q]
                 own[j, q] -= found[q]
             sums.information[i, j] += w * votes * v
@@ -405,9 +418,15 @@ def find_contributions(
             sums.plain[i] += own[i, 1]
             lengths[0, component] += sides.along[i, component] * own[i, 4]
             lengths[1, component] += sides.along[i, component] * own[i, 5]
-            for j in range(4):
-                sums.weighted_by_law[i, j] += own[i, 2] * of_law[0, j] + own[i, 3] * of_law[1, j]
-                sums.plain_by_law[i, j] += own[i, 4] * of_law[0, j] + own[i, 5] * of_law[1, j]
+            u, u1 = own[i, 0], temper * own[i, 1]
+            sums.weighted_by_law[i, 0] -= types[k, 1] * u
+            sums.weighted_by_law[i, 1] += own[i, 6] - mean_contrary * u
+            sums.weighted_by_law[i, 2] -= types[k, 3] * u
+            sums.weighted_by_law[i, 3] += own[i, 8] - mean_spread * u
+            sums.plain_by_law[i, 0] -= types[k, 1] * u1
+            sums.plain_by_law[i, 1] += own[i, 7] - mean_contrary * u1
+            sums.plain_by_law[i, 2] -= types[k, 3] * u1
+            sums.plain_by_law[i, 3] += own[i, 9] - mean_spread * u1
             compact[0, place], compact[1, place] = own[i, 4], own[i, 5]
         for component in range(components):
             l1, l2 = lengths[0, component] / temper, lengths[1, component] / temper
@@ -427,13 +446,13 @@ def find_contributions(
                     sums.known[i, touched[other]] += x1 * compact[0, other] + x2 * compact[1, other]
         for place in range(count):
             own[touched[place], :] = 0.0
-            mark[touched[place]] = False
+            mark[touched[place]] = 0
 
 
 @partial(compiled, fastmath=ANY_ORDER)
-def find_clusters(
+def find_clusters(  # noqa: C901, PLR0912, PLR0915  as above
     who: Indices, cells: CellArrays, weight: Floats, temper: float, nodes: Nodes,
-    information: Floats, sides: Sides, sums: ClusterSums, rows: Floats,
+    information: Floats, sides: Sides, sums: ClusterSums, rows: Rows,
 ) -> None:  # fmt: skip
     """Add what the annotators in `who` are as clusters to `sums`.
 
@@ -445,7 +464,7 @@ def find_clusters(
     starts, a, b, n, s = cells.starts, cells.model_a, cells.model_b, cells.n, cells.s
     size, dense, components = len(sides.label), rows.shape[0] > 0, sides.along.shape[1]
     e, K = np.empty(MOST_NODES), np.empty((4, MOST_NODES))
-    own, touched, mark = np.zeros((3, size)), np.empty(size, np.int64), np.zeros(size, np.bool_)
+    own, touched, mark = np.zeros((3, size)), np.empty(size + 1, np.int64), np.zeros(size, np.int64)
     lengths, compact = np.zeros(components), np.empty(size)
     longest = 0
     for k in who:
@@ -464,11 +483,10 @@ def find_clusters(
         total, total_plain, count = K[0, :m].sum(), K[1, :m].sum(), 0
         for c in range(starts[k], starts[k + 1]):
             i, j = a[c], b[c]
-            for model in (i, j):
-                if not mark[model]:
-                    mark[model] = True
-                    touched[count] = model
-                    count += 1
+            for model in (i, j):  # without a branch, which no processor could foresee
+                touched[count] = model
+                count += 1 - mark[model]
+                mark[model] = 1
             raise_powers(nodes.first[c], nodes.ratio[c], m, e)
             u = u1 = v = square = 0.0
             for q in range(m):
@@ -522,4 +540,4 @@ def find_clusters(
                     sums.meat[i, touched[other]] += compact[place] * compact[other]
         for place in range(count):
             own[:, touched[place]] = 0.0
-            mark[touched[place]] = False
+            mark[touched[place]] = 0

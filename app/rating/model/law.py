@@ -15,6 +15,7 @@ ASSUMED_SPREAD, SPREAD_VOTERS = 0.3, 4.0  # spread of honest abilities before, a
 LEAST_SPREAD, MOST_SPREAD = 0.05, 0.6  # a wider law would take coins for honest annotators
 CYCLES, SETTLED = 60, 1e-6  # steps of the search for the law, and the change of a logarithm that ends it
 LONGEST, MOST_HALVINGS = 1.5, 12  # change of a logarithm in a step, and how often a step is halved
+FLAT = 1e-6  # information relative to that of complete data, below which it is not taken for positive
 ROUNDING = 1e-12  # of a value, by which it may seem to fall
 
 
@@ -92,13 +93,14 @@ class Found:
         return self.posterior.value + self.law.log_prior
 
 
-def find_law(law: Law, weigh: Callable[[Law], Posterior]) -> Found:
+def find_law(law: Law, weigh: Callable[[Law], Posterior], *, settled: float = SETTLED) -> Found:
     """Maximise Σ_k log ∫ L_k dG(law) plus the law's prior at fixed scores by Newton's method.
 
     Parameters
     ----------
     law : to begin from
     weigh : sums of the posteriors under a law
+    settled : change of a logarithm that ends the search
 
     References
     ----------
@@ -111,7 +113,7 @@ def find_law(law: Law, weigh: Callable[[Law], Posterior]) -> Found:
             break
         step = at.inverse @ gradient
         longest = float(np.abs(step).max())
-        if longest < SETTLED:
+        if longest < settled:
             break
         step *= min(1.0, LONGEST / longest)
         for _ in range(MOST_HALVINGS):
@@ -151,7 +153,7 @@ def _measure(law: Law, found: Posterior) -> Found:
     )
     inverse, where = np.zeros((4, 4)), np.ix_(free, free)
     information = (complete - missing)[where]
-    if np.linalg.eigvalsh(information).min() <= 1e-3 * np.linalg.eigvalsh(complete[where]).min():
+    if np.linalg.eigvalsh(information).min() <= FLAT * np.linalg.eigvalsh(complete[where]).min():
         information = complete[where]
     inverse[where] = np.linalg.inv(information)
     return Found(law, found, inverse)

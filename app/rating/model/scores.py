@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve
 
 from app.rating.arrays import Floats, Indices
 from app.rating.errors import NotConvergedError
@@ -17,7 +17,7 @@ from app.rating.executors import Build, Message, Parts, place_parts
 from app.rating.fit.rows import CellRows
 from app.rating.fit.weights import weigh_votes
 from app.rating.model.crowd import Clusters, Contributions, Crowd, Directions
-from app.rating.model.law import ASSUMED_SPREAD, Found, Law, Posterior, find_law
+from app.rating.model.law import ASSUMED_SPREAD, SETTLED, Found, Law, Posterior, find_law
 from app.rating.model.start import PRECISION, balance, disperse, fit_bradley_terry
 from app.rating.sums import Sums
 from app.rating.threads import one_blas_thread
@@ -27,8 +27,9 @@ from app.rating.votes.graph import find_components
 
 MOST_ITERATIONS = 60
 CONVERGED = 2e-7  # what the last step is to leave of a score, natural units
-LAST = 1e-3  # longest step that may be the last one
-NEAR = 1e-2  # step below which the nodes of the step before serve
+LAST = 1e-4  # longest step that may be the last one
+NEAR = 1e-3  # step below which the nodes of the step before serve, so that the end hangs on no path
+ROUGH = 1e-5  # change of a logarithm that ends the search for the law after longer steps
 LONGEST = 1.0  # step of a score
 MOST_RATE = 0.3  # of a step to the one before, where Broyden's update is used
 MOST_HALVINGS = 8
@@ -226,7 +227,7 @@ class _Point:
 
     Attributes
     ----------
-    value : what the equations at the strength 0 are the gradient of: log-likelihood and log priors, times the dispersion
+    value : log-likelihood and log priors, times the dispersion: the equations at the strength 0 are its gradient
     log_likelihood : of the votes
     away : value′ information⁻¹ value of the equations: about how far the solution is, in squared standard errors
     """
@@ -260,7 +261,7 @@ class _Search:
         if look:
             crowds.each(Crowd.look, R, law.spread)
         crowds.each(Crowd.fill, R)
-        found = find_law(law, crowds.weigh)
+        found = find_law(law, crowds.weigh, settled=ROUGH if look else SETTLED)
         value = self.dispersion * found.value - 0.5 * PRECISION * float(R @ R)
         sums = crowds.total(Crowd.contribute, directions, found.law, strength)
         equations = combine(sums, R, directions, found, self.dispersion)
@@ -364,7 +365,7 @@ def _solve(equations: Equations) -> Floats:
             cho_factor((jacobian + jacobian.T) / 2.0)
         except LinAlgError:
             continue
-        step: Floats = np.linalg.solve(jacobian, equations.value)
+        step: Floats = solve(jacobian, equations.value)
         return step
     step = cho_solve(cho_factor(equations.information), equations.value)
-    return step
+    return step  # noqa: RET504  of a known type
