@@ -7,6 +7,8 @@ import numpy as np
 from app.rating.arrays import Floats
 from app.rating.model.scores import MarginalFit
 
+TINY = 1e-300
+
 
 @dataclass(frozen=True)
 class ScoreCovariance:
@@ -31,9 +33,9 @@ def find_covariance(fit: MarginalFit) -> ScoreCovariance:
     votes moves neither the centre nor the errors of the others.
     """
     size = len(fit.R)
-    together = fit.label[:, None] == fit.label
+    together = (fit.label[:, None] == fit.label) & (fit.label >= 0)
     information = np.diag(fit.equations.information)
-    centre = information / (together @ information)
+    centre = np.where(fit.label < 0, 0.0, information / np.maximum(together @ information, TINY))
     shift = np.eye(size) - together * centre
     bread = shift @ np.linalg.inv(fit.equations.jacobian)
     scores = bread @ (fit.clusters.meat + fit.clusters.by_vote) @ bread.T
