@@ -268,7 +268,8 @@ def find_feature_contributions(
             known[2, q], known[3, q] = own_theta[q] * one[q - 1], own_theta[q] * two[q - 1]
         square = max((own_theta[1:m] * theta[1:m]).sum(), 1e-12)
         set_leans(mass, theta, one, two, leans[k], delta, V, precision, m, square, L, moments[k], answers[k])
-        known_of_features[k] = 0.0
+        if full:
+            known_of_features[k] = 0.0
         totals, total_pull, total_theta = known[:, 1:m].sum(axis=1), pull[1:m].sum(), own_theta[1:m].sum()
         for i in range(cells):
             c = begin + i

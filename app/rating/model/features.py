@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.rating.arrays import Floats
+from app.rating.arrays import Floats, Indices
 from app.rating.model.covariance import ScoreCovariance, find_covariance
 from app.rating.model.crowd import BLOCK, Clusters, Contributions, Crowd, Directions, no_contributions
 from app.rating.model.feature_kernels import (
@@ -30,9 +30,9 @@ from app.rating.votes.compact import pool_annotators
 from app.rating.votes.graph import find_components
 
 FIRST_SPREAD = 0.3  # of the leans, log-odds, until the votes say more
-ASSUMED_SPREAD, SPREAD_VOTERS = 0.1, 1.0  # spread of leans before any vote, and how many annotators it counts as
 LEAST_SPREAD, MOST_SPREAD = 0.02, 3.0
 SPREAD_STEPS, SPREAD_CONVERGED = 50, 1e-9  # at most; change of a variance that ends them
+FASTEST = 0.96  # ratio of two steps of the spread from which the rest is summed, at most
 KNOWN = 1e-6  # information below which an annotator's votes say nothing of a lean
 
 
@@ -244,15 +244,22 @@ class FeatureCrowd(Crowd):
 class _FeatureSearch(Search):
     """The search for scores and γ, with the spread of the leans."""
 
-    spread = np.empty(0)
+    def __init__(self, crowds: Crowds, label: Indices, dispersion: float) -> None:
+        super().__init__(crowds, label, dispersion)
+        self.spread = np.asarray(crowds.parts[0].spread)
+        self._move = np.full(len(self.spread), np.inf)
 
     def at(self, R: Floats, law: Law, strength: float, *, look: bool, full: bool) -> Point:
-        """Set up the equations with the last spread, and estimate the next one."""
+        """Set up the equations with the last spread, and estimate the next one: every other step is extrapolated."""
         point = super().at(R, law, strength, look=look, full=full)
         moments = self.crowds.join(lambda crowd: crowd.moments[~crowd.silent()])
-        self.spread = find_spread(moments[:, 0], moments[:, 1], self.crowds.parts[0].spread)
-        for crowd in self.crowds.parts:
-            crowd.spread = self.spread
+        known = self.crowds.join(lambda crowd: crowd.known_of_features[~crowd.silent()])
+        share = np.clip(known / known.sum(axis=0), 0.0, LARGEST_SHARE)
+        move = np.log(find_spread(moments[:, 0], moments[:, 1], share, self.spread) / self.spread)
+        ratio = np.clip(move / self._move, 0.0, FASTEST)
+        self._move = np.where(ratio > 0.0, np.inf, np.where(move == 0.0, np.inf, move))
+        self.spread = np.clip(self.spread * np.exp(move / (1.0 - ratio)), LEAST_SPREAD, MOST_SPREAD)
+        self.crowds.each(lambda crowd: setattr(crowd, "spread", self.spread))
         return point
 
     def known(self, equations: Equations) -> Floats:
@@ -262,24 +269,31 @@ class _FeatureSearch(Search):
         return known
 
 
-def find_spread(mean: Floats, second: Floats, spread: Floats) -> Floats:
-    """Return the σ_j that maximise the marginal likelihood with what the posteriors under the last ones say.
+def find_spread(mean: Floats, second: Floats, share: Floats, spread: Floats) -> Floats:
+    """Return the σ_j that maximise the marginal likelihood times σ_j, with what the posteriors under the last ones say.
 
     An annotator's votes alone say of b_j about N(mean, variance), the posterior less its prior. By Fisher's identity
-    the slope at the last σ is exact, so that the fixed point is that of expectation-maximisation, in fewer steps.
+    the slope at the last σ is exact, so that the fixed point is that of expectation-maximisation, in fewer steps. The
+    factor σ_j keeps few annotators from showing no spread by chance; γ, which follows the annotators, hides a share of
+    what each is away from it, as the mean does in the variance of a sample.
 
     Parameters
     ----------
     mean, second : E[b_k], E[b_k²], shape (n_annotators, n_features)
+    share : of each annotator in what is known of γ, same shape
     spread : under which they are, shape (n_features,)
+
+    References
+    ----------
+    Chung, Rabe-Hesketh, Dorie, Gelman and Liu, Psychometrika 2013.
     """
     variance = np.maximum(second - mean**2, 1e-12)
     alone = np.maximum(1.0 / variance - spread**-2, KNOWN)
-    value, noise, t, assumed = mean / variance / alone, 1.0 / alone, spread**2, ASSUMED_SPREAD**2
+    square, noise, t = (mean / variance / alone) ** 2 / (1.0 - share), 1.0 / alone, spread**2
     for _ in range(SPREAD_STEPS):
         weight = 1.0 / (t + noise)
-        slope = ((value**2 * weight - 1.0) * weight).sum(axis=0) + SPREAD_VOTERS * (assumed - t) / t**2
-        step = slope / ((weight**2).sum(axis=0) + SPREAD_VOTERS / t**2)
+        slope = ((square * weight - 1.0) * weight).sum(axis=0) + 1.0 / t
+        step = slope / ((weight**2).sum(axis=0) + 1.0 / t**2)
         before, t = t, np.clip(np.maximum(t + step, t / 4.0), LEAST_SPREAD**2, MOST_SPREAD**2)
         if np.abs(t - before).max(initial=0.0) < SPREAD_CONVERGED:
             break
