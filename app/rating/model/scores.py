@@ -269,8 +269,9 @@ def combine(found: Contributions, R: Floats, directions: Directions) -> Equation
     value = weighted + along @ missing
     inside = directions.inside()
     length = np.maximum((along * R[:, None]).sum(axis=0), 1e-9)
-    shared = inside + (directions.label < 0)[:, None] / inside.shape[1]  # γ belongs to every component
-    of_plain = shared * found.stretched[:, None] - found.known_stretched + PRECISION * along
+    amount = inside.T @ np.abs(found.stretched)  # γ belongs to every component, about as it has votes
+    own = inside + (directions.label < 0)[:, None] * amount / max(float(amount.sum()), 1e-300)
+    of_plain = own * found.stretched[:, None] - found.known_stretched + PRECISION * along
     jacobian = of_weighted + along @ (of_plain - of_weighted.T @ along).T
     difference = inside * (plain - weighted)[:, None]
     centred = difference - inside * (difference.sum(axis=0) / np.maximum(inside.sum(axis=0), 1.0))
