@@ -186,10 +186,11 @@ class Crowd:
         meat, by_vote, shares, judges = np.zeros((size, size)), np.zeros((size, size)), np.zeros(size), np.zeros(size)
         stretch, nothing = along[np.arange(size), directions.label], no_contributions(size, along.shape[1])
         pulled, square = self.mean_of_pulls()
+        odds = np.sqrt(pulled)[self.cells.annotator] * (R[self.cells.model_a] - R[self.cells.model_b])
         for first, last, rows in self._blocks(R, stretch, 1.0, nothing, full=False):
             share = np.zeros((last - first, size))
             share_information(
-                first, last, *self._votes[:4], self.weight, R, self.temper, pulled, square, information, share, by_vote
+                first, last, *self._votes[:4], self.weight, odds, self.temper, pulled, square, information, share, by_vote
             )
             own = rows[0] + ((rows[1] - rows[0]) @ along @ along.T)
             own /= np.sqrt(1.0 - np.minimum(share, LARGEST_SHARE))

@@ -181,11 +181,13 @@ class FeatureCrowd(Crowd):
         """
         size, models, along = len(R), self.cells.n_models, directions.along
         meat, by_vote, shares, judges = np.zeros((size, size)), np.zeros((size, size)), np.zeros(size), np.zeros(size)
-        pulled, square = self.mean_of_pulls()
+        (pulled, square), c, z = self.mean_of_pulls(), self.cells, self._featured[-1]
+        odds = np.sqrt(pulled)[c.annotator] * (R[c.model_a] - R[c.model_b] + z @ R[models:])
+        odds += (self.moments[c.annotator, 0] * z).sum(axis=1)
         for first, last, rows in self._blocks(R, np.zeros(size), 1.0, no_contributions(size, along.shape[1]), full=True):
             share = np.zeros((last - first, size))
             share_information(
-                first, last, *self._votes[:4], self.weight, R[:models], self.temper, pulled, square,
+                first, last, *self._votes[:4], self.weight, odds, self.temper, pulled, square,
                 information[:models], share, by_vote,
             )  # fmt: skip
             share[:, models:] = self.known_of_features[first:last] / information[models:]
