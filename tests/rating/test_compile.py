@@ -19,7 +19,7 @@ def test_every_kernel_of_the_rating_is_compiled() -> None:
 
 def test_rating_loads_no_module_that_a_fit_does_not_need() -> None:
     """Dask is for a cluster alone; of scipy the start of the service needs no more than a fit."""
-    loaded = "import sys, app.rating.fit.cluster, app.refits.fit.fit, app.refits.fit.process; print(*sys.modules)"
+    loaded = "import sys, app.rating.cluster, app.refits.fit.fit, app.refits.fit.process; print(*sys.modules)"
     ran = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
     modules = {*ran.stdout.split()}
     assert "scipy.special" in modules

@@ -7,8 +7,8 @@ import pytest
 from distributed import LocalCluster
 
 from app.database.engine import Database
-from app.rating.fit import cluster as module
-from app.rating.fit.executors import Message
+from app.rating import cluster as module
+from app.rating.executors import Message
 from app.refits.fit.process import FitResources
 from app.refits.schemas import Refit
 from app.refits.service import find_refit, request_refit

@@ -1,20 +1,19 @@
 """The annotators of a fit in partitions, and the one place that runs work on all of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property, partial, reduce
 from operator import add
-from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
+from typing import Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
 
 from app.rating.arrays import Floats, Indices, sum_by
+from app.rating.executors import Message, Parts, place_parts
 from app.rating.fit.arrow import shift_projector
-from app.rating.fit.executors import Build, Message, RemoteParts, current_executors
 from app.rating.fit.partition import Partition
 from app.rating.fit.rows import CellRows
 from app.rating.fit.scale import Scale
 from app.rating.sums import Sums
-from app.rating.threads import map_parts
 from app.rating.votes.cells import Cells, pair_cells
 
 MAX_ROUNDS = 50
@@ -26,40 +25,6 @@ MOST_STEP = 0.5
 P = ParamSpec("P")
 T = TypeVar("T")
 S = TypeVar("S", bound=Sums)
-
-
-class Parts(Protocol):
-    """Where the partitions are.
-
-    Attributes
-    ----------
-    number : of them
-    """
-
-    number: int
-
-    def run(self, messages: Sequence[Message]) -> list[Any]:
-        """Send each partition its message; answers in order."""
-
-    def close(self) -> None:
-        """Forget the partitions."""
-
-
-class LocalParts:
-    """Partitions in this process, whose threads work on them."""
-
-    def __init__(self, build: Sequence[Build]) -> None:
-        self.number, self._parts = len(build), map_parts(lambda make: make(), build)
-
-    def run(self, messages: Sequence[Message]) -> list[Any]:
-        """Send each partition its message; answers in order."""
-        if self.number == 1:  # of a small fit, where this is a good part of the time
-            return [messages[0](self._parts[0])]
-        return map_parts(lambda pair: pair[1](pair[0]), zip(self._parts, messages, strict=True))
-
-    def close(self) -> None:
-        """Forget the partitions."""
-        self._parts = []
 
 
 class Partitions:
@@ -109,16 +74,13 @@ class Partitions:
         lean_precision : of `FeatureLikelihood`, for votes with features
         """
         bound = np.inf if cap is None else cap
-        executors = current_executors()
-        number = 0 if executors is None else executors.count_partitions(len(cells.n))
-        build = [
+        parts = place_parts(len(cells.n), lambda number: [
             partial(
                 Partition, cells.of_annotators(*part), scale.annotators[slice(*part)], scale.number, prior_sd, bound,
                 None if lean_precision is None else lean_precision[slice(*part)],
             )
-            for part in CellRows(cells, number or None).parts
-        ]  # fmt: skip
-        parts = LocalParts(build) if executors is None or number == 0 else RemoteParts(executors, build)
+            for part in CellRows(cells, number).parts
+        ])  # fmt: skip
         return cls(parts, component, scale, terms=len(cells.n), free_sign=prior_sd is None)
 
     def __enter__(self) -> Self:

@@ -2,19 +2,23 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from app.rating.arrays import Floats, Indices, Mask
 from app.rating.model.kernels import (
-    FOLLOWER,
-    LARGEST_SHARE,
     MOST_NODES,
+    ClusterSums,
+    Nodes,
+    ScoreSums,
+    Sides,
     climb_abilities,
     fill_likelihoods,
+    find_clusters,
     find_contributions,
-    pulls_of,
-    share_information,
+    follow_ranking,
+    spread_exponentials,
     weigh_nodes,
 )
 from app.rating.model.law import TYPES, Law, Posterior
@@ -22,10 +26,10 @@ from app.rating.sums import Sums
 from app.rating.votes.cells import Cells
 
 LEAST_LENGTH = 1e-9  # of a component's centred scores, below which nothing can be stretched
-BLOCK = 256  # annotators whose contributions are held at once
+BLOCK = 256  # annotators whose rows are multiplied at once
+DENSE_GAIN = 32.0  # how much faster a multiplication is in a dense product than in a sparse one
 SPACING = 1.3  # posterior standard deviations between two nodes: the trapezoid rule is then exact to 1e-4
 REACH = 4.2  # standard deviations that the nodes reach to both sides
-
 FURTHEST_MODE = 3.0
 LEAST_NODES = 8
 MODE_STEPS = 12  # of the search for each ability's mode, at most
@@ -59,6 +63,11 @@ class Directions:
         inside: Floats = (self.label[:, None] == np.arange(self.along.shape[1])).astype(np.float64)
         return inside
 
+    @property
+    def sides(self) -> Sides:
+        """The directions as compiled loops read them."""
+        return Sides(self.label, self.along)
+
 
 @dataclass(frozen=True)
 class Contributions(Sums):
@@ -72,6 +81,8 @@ class Contributions(Sums):
     known : Σ_k Cov_k(u_k, dℓ_k/dR): what the abilities, not being known, take from it. Not symmetric
     stretched : the information of `plain`, times the direction of each model's component, shape (n_models,)
     known_stretched : what the abilities take from it, times each direction, shape (n_models, n_components)
+    weighted_by_law : derivatives of `weighted` by the law's logarithms, in the order of `law.Found`, (n_models, 4)
+    plain_by_law : those of `plain`, divided by the dispersion
     """
 
     weighted: Floats
@@ -80,6 +91,8 @@ class Contributions(Sums):
     known: Floats
     stretched: Floats
     known_stretched: Floats
+    weighted_by_law: Floats
+    plain_by_law: Floats
 
 
 @dataclass(frozen=True)
@@ -100,152 +113,147 @@ class Clusters(Sums):
     judges: Floats
 
 
+class Abilities(NamedTuple):
+    """Posteriors of the annotators, NaN without a vote; shape (n_annotators,), and (n_annotators, 4) of the types.
+
+    Types without an ability count as 0.
+    """
+
+    mean: Floats
+    sd: Floats
+    types: Floats
+    mode: Floats
+
+
 class Crowd:
-    """Annotators with their votes. `look` sets the nodes, `fill` the likelihoods at them, `settle` the posteriors.
+    """Annotators with their votes. `look` sets the nodes, `fill` the likelihoods at them, `weigh` the posteriors.
 
     Parameters
     ----------
     cells : sorted by annotator
     weight : of the votes of each cell in the equations of the scores, shape (n_cells,)
     temper : 1/dispersion of the votes
+    ranking : scores that a follower follows, whatever the scores found: so the equations are smooth
+    mode : of the abilities, to begin from; default 1
 
     Attributes
     ----------
-    followers : whether an annotator may be one. Where the votes are few, who follows can change with each step
     posterior : weights of the nodes, shape (n_annotators, nodes); with the types that have no node they add up to 1
     types : probability of each type, shape (n_annotators, 4)
     """
 
-    def __init__(self, cells: Cells, weight: Floats, temper: float) -> None:
-        self.cells, self.weight, self.temper, self.followers = cells, weight, temper, True
+    def __init__(
+        self, cells: Cells, weight: Floats, temper: float, ranking: Floats, mode: Floats | None = None
+    ) -> None:
+        self.cells, self.weight, self.temper = cells, weight, temper
         number = cells.n_annotators
-        self._votes = (cells.starts, cells.model_a, cells.model_b, cells.n, cells.s)
-        self._silent = np.diff(cells.starts) == 0
-        self.mode, self._information = np.ones(number), np.zeros(number)
-        self._table, self._extra = np.zeros((number, MOST_NODES)), np.zeros((number, 2))
+        self.silent: Mask = np.diff(cells.starts) == 0
+        self.mode = np.ones(number) if mode is None else mode.copy()
+        self._information, self._table, self._extra = (
+            np.zeros(number),
+            np.zeros((number, MOST_NODES)),
+            np.zeros((number, 2)),
+        )
         self.posterior, self.types = np.zeros((number, MOST_NODES)), np.zeros((number, len(TYPES)))
+        self.nodes = Nodes(np.empty(number), np.empty(number), np.empty(0, dtype=np.int64), *np.empty((2, len(cells.n))))
+        follow_ranking(cells.arrays, ranking, temper, self._extra)
+        width = np.minimum(2.0 * np.diff(cells.starts), cells.n_models)
+        dense = width**2 * DENSE_GAIN > float(cells.n_models) ** 2
+        self._sparse, self._dense = np.flatnonzero(~dense & ~self.silent), np.flatnonzero(dense & ~self.silent)
 
     def look(self, R: Floats, spread: float) -> None:
-        """Set an even grid of nodes around the mode of each annotator's ability.
+        """Set an even grid of nodes around the mode of each annotator's ability; 0 lies midway between two nodes.
 
         It covers the votes' likelihood and the honest law, also mirrored, where the votes say little.
         """
-        climb_abilities(*self._votes, R, self.temper, MODE_STEPS, self.mode, self._information)
-        self._set_nodes(spread)
+        climb_abilities(self.cells.arrays, R, self.temper, MODE_STEPS, self.mode, self._information)
+        self.set_nodes(spread)
 
-    def _set_nodes(self, spread: float) -> None:
+    def set_nodes(self, spread: float) -> None:
+        """Set the nodes from the modes and the information of the votes."""
         mode = np.clip(self.mode, -FURTHEST_MODE, FURTHEST_MODE)
         wide = REACH / np.sqrt(1.0 + self._information)
         low = np.maximum(mode - wide, np.minimum(-1.0 - 6.0 * spread, mode))
         high = np.minimum(mode + wide, np.maximum(1.0 + 6.0 * spread, mode))
-        spacing = SPACING / np.sqrt(1.0 / spread**2 + self._information)
-        size = np.clip(4 * np.ceil((high - low) / spacing / 4.0).astype(np.int64), LEAST_NODES, MOST_NODES)
-        self._nodes = (low, (high - low) / (size - 1), size)
-
-    def leave_followers_out(self) -> None:
-        """Take no annotator for a follower."""
-        self.followers = False
+        step = np.maximum(SPACING / np.sqrt(1.0 / spread**2 + self._information), (high - low) / (MOST_NODES - 2))
+        first = np.floor(low / step) + 0.5
+        size = 4 * np.ceil((high / step - first + 1.0) / 4.0).astype(np.int64)
+        self.nodes = self.nodes._replace(low=first * step, step=step, size=np.clip(size, LEAST_NODES, MOST_NODES))
 
     def fill(self, R: Floats) -> None:
-        """Compute the likelihoods at the nodes and of the types without an ability."""
-        fill_likelihoods(*self._votes, R, self.temper, *self._nodes, self._table, self._extra)
-        if not self.followers:
-            self._extra[:, FOLLOWER] = -np.inf
+        """Compute the likelihoods at the nodes."""
+        spread_exponentials(self.cells.arrays, R, self.nodes)
+        fill_likelihoods(self.cells.arrays, R, self.temper, self.nodes, self._table)
 
-    def weigh(self, law: Law, *, settle: bool = False) -> Posterior:
-        """Return the sums of the posteriors under a law; `settle` keeps the posteriors."""
-        number, square, value = weigh_nodes(
-            self._table, self._extra, *self._nodes, self._silent, law.shares, law.centre, law.spread, law.log_above,
-            self.posterior, self.types, settle,
+    def weigh(self, law: Law) -> Posterior:
+        """Set the posteriors under a law; return their sums."""
+        return Posterior(
+            *weigh_nodes(self._table, self._extra, self.nodes, self.silent, law.numbers(), self.posterior, self.types)
+        )
+
+    def contribute(self, directions: Directions, law: Law, strength: float) -> Contributions:
+        """Return what the annotators say of the scores."""
+        size, components = directions.along.shape
+        sums = ScoreSums(
+            np.zeros(size), np.zeros(size), np.zeros((size, size)), np.zeros((size, size)), np.zeros(size),
+            np.zeros((size, components)), np.zeros((size, 4)), np.zeros((size, 4)),
         )  # fmt: skip
-        return Posterior(number, square, value)
+        for who, rows in self._blocks((2, 2 * BLOCK, size)):
+            some = rows[:, : 2 * len(who)] if rows.size else rows
+            find_contributions(
+                who, self.cells.arrays, self.weight, self.temper, self.nodes, self.posterior, self.types,
+                law.numbers(), strength, directions.sides, sums, some,
+            )  # fmt: skip
+            if rows.size:
+                sums.known[:] += some[0].T @ some[1]
+        return Contributions(*sums._replace(information=laplacian(sums.information)))
 
-    def contribute(self, R: Floats, directions: Directions, strength: float, *, full: bool) -> Contributions:
-        """Return what the annotators say of the scores; the matrices only where `full`."""
-        size, along = len(R), directions.along
-        found = no_contributions(size, along.shape[1])
-        stretch = along[np.arange(size), directions.label]
-        for _first, _last, rows in self._blocks(R, stretch, strength, found, full=full):
-            found.weighted[:] += rows[0].sum(axis=0)
-            found.plain[:] += rows[1].sum(axis=0)
-            if full:
-                half = 1 + len(rows) // 2
-                for of_scores, own in zip(rows[2:half], rows[half:], strict=True):
-                    found.known[:] += of_scores.T @ own
-                    found.known_stretched[:] += own.T @ (own @ along) / self.temper
-        return found
-
-    def cluster(self, R: Floats, directions: Directions, information: Floats) -> Clusters:
+    def cluster(self, directions: Directions, information: Floats) -> Clusters:
         """Return what the annotators add to the errors.
 
         Parameters
         ----------
         information : Σ w n E[h θ p (1 − p)] of each model over all annotators, shape (n_models,)
         """
-        size, along = len(R), directions.along
-        meat, by_vote, shares, judges = np.zeros((size, size)), np.zeros((size, size)), np.zeros(size), np.zeros(size)
-        stretch, nothing = along[np.arange(size), directions.label], no_contributions(size, along.shape[1])
-        pulled, square = self.mean_of_pulls()
-        odds = np.sqrt(pulled)[self.cells.annotator] * (R[self.cells.model_a] - R[self.cells.model_b])
-        for first, last, rows in self._blocks(R, stretch, 1.0, nothing, full=False):
-            share = np.zeros((last - first, size))
-            share_information(
-                first, last, *self._votes[:4], self.weight, odds, self.temper, pulled, square, information, share, by_vote
-            )
-            own = rows[0] + ((rows[1] - rows[0]) @ along @ along.T)
-            own /= np.sqrt(1.0 - np.minimum(share, LARGEST_SHARE))
-            meat += own.T @ own
-            shares += (share**2).sum(axis=0)
-            judges += (share > 0.0).sum(axis=0)
-        return Clusters(meat, by_vote, shares, judges)
-
-    def silent(self) -> Mask:
-        """Mark annotators without votes, shape (n_annotators,)."""
-        silent: Mask = self._silent
-        return silent
-
-    def nodes(self) -> Floats:
-        """Return the abilities of the nodes, shape (n_annotators, nodes)."""
-        low, step, _ = self._nodes
-        nodes: Floats = low[:, None] + np.arange(MOST_NODES) * step[:, None]
-        return nodes
-
-    def ability(self) -> Floats:
-        """Return E[θ_k | votes], types without an ability at 0, shape (n_annotators,)."""
-        mean: Floats = (self.posterior * self.nodes()).sum(axis=1)
-        return mean
-
-    def square(self) -> Floats:
-        """Return E[θ_k² | votes], shape (n_annotators,)."""
-        square: Floats = (self.posterior * self.nodes() ** 2).sum(axis=1)
-        return square
-
-    def mean_of_pulls(self) -> tuple[Floats, Floats]:
-        """Return E[h θ] and E[h²] of every annotator, h(θ) the pull of an ability, shape (n_annotators,) each."""
-        nodes = self.nodes()
-        pull = pulls_of(nodes)
-        return (self.posterior * pull * nodes).sum(axis=1), (self.posterior * pull**2).sum(axis=1)
-
-    def _blocks(
-        self, R: Floats, stretch: Floats, strength: float, found: Contributions, *, full: bool
-    ) -> Iterator[tuple[int, int, Floats]]:
-        """Yield what some annotators at a time contribute, and add the matrices to `found`.
-
-        Rows of u, of u with the pull θ, and where `full` of the polynomials' coefficients of u (2) and of dℓ/dR (2).
-        """
-        rows = np.empty((6 if full else 2, BLOCK, len(R)))
-        for first in range(0, self.cells.n_annotators, BLOCK):
-            last = min(first + BLOCK, self.cells.n_annotators)
-            some = rows[:, : last - first]
-            some.fill(0.0)
-            find_contributions(
-                first, last, *self._votes, self.weight, R, self.temper, *self._nodes, self.posterior, strength, full,
-                stretch, found.information, found.stretched, some,
+        (size, components), along = directions.along.shape, directions.along
+        sums = ClusterSums(
+            np.zeros((size, size)), np.zeros((size, size)), np.zeros(size), np.zeros(size),
+            np.zeros((size, components)), np.zeros((components, components)),
+        )  # fmt: skip
+        for who, rows in self._blocks((BLOCK, size)):
+            some = rows[: len(who)] if rows.size else rows
+            find_clusters(
+                who, self.cells.arrays, self.weight, self.temper, self.nodes, self.posterior, information,
+                directions.sides, sums, some,
             )  # fmt: skip
-            yield first, last, some
+            if rows.size:
+                sums.meat[:] += some.T @ some
+        crossed = sums.crossed @ along.T
+        meat = sums.meat + crossed + crossed.T + along @ sums.scales @ along.T
+        return Clusters(meat, laplacian(sums.by_vote), sums.shares, sums.judges)
+
+    def places(self) -> Floats:
+        """Return the abilities of the nodes, shape (n_annotators, nodes)."""
+        places: Floats = self.nodes.low[:, None] + np.arange(MOST_NODES) * self.nodes.step[:, None]
+        return places
+
+    def abilities(self) -> Abilities:
+        """Return the posteriors of the annotators."""
+        nodes = self.places()
+        mean = (self.posterior * nodes).sum(axis=1)
+        variance = np.maximum((self.posterior * nodes**2).sum(axis=1) - mean**2, 0.0)
+        mean[self.silent] = variance[self.silent] = np.nan
+        return Abilities(mean, np.sqrt(variance), self.types, self.mode)
+
+    def _blocks(self, shape: tuple[int, ...]) -> Iterator[tuple[Indices, Floats]]:
+        """Yield annotators of few models, with no rows, and some at a time of the others, with rows to fill."""
+        yield self._sparse, np.empty((*shape[:-2], 0, shape[-1]), dtype=np.float32)
+        rows = np.empty(shape if len(self._dense) else (0,), dtype=np.float32)
+        for first in range(0, len(self._dense), BLOCK):
+            yield self._dense[first : first + BLOCK], rows
 
 
-def no_contributions(size: int, components: int) -> Contributions:
-    """Return what no annotator says."""
-    nothing, matrix = np.zeros((3, size)), np.zeros((2, size, size))
-    return Contributions(nothing[0], nothing[1], matrix[0], matrix[1], nothing[2], np.zeros((size, components)))
+def laplacian(pairs: Floats) -> Floats:
+    """Return Σ pairs_ab (e_a − e_b)(e_a − e_b)′ of a table with a < b, shape (n_models, n_models)."""
+    both = pairs + pairs.T
+    return np.diag(both.sum(axis=0)) - both

@@ -3,29 +3,35 @@
 R holds the scores, then γ. Of an annotator's slots the first is the coin's, θ = 0; then come the nodes.
 """
 
+from functools import partial
+from typing import NamedTuple
+
 import numpy as np
 
-from app.rating.arrays import Floats, Indices, Ints
+from app.rating.arrays import Floats, Ints
 from app.rating.compiled import compiled
 from app.rating.model.kernels import (
+    ANY_ORDER,
     COIN,
-    FOLLOWER,
     FURTHEST,
     MEAN,
     MOST_NODES,
     PRECISION,
-    PRODUCT,
-    SLIP,
-    STRICT,
+    LawNumbers,
+    Nodes,
+    exponentiate,
     find_polynomials,
     pull_of,
 )
+from app.rating.votes.cells import CellArrays
 
 SLOTS = 1 + MOST_NODES
+PRODUCT = 8  # factors 1 + e^−x of one logarithm: their product stays finite
 STEPS = 12  # of Newton's method for leans, at most
 NEAR, NEAR_MODE = 1e-8, 1e-2  # squared length in standard errors of the last step: of leans at a node, and of a mode
 LONGEST = 2.0  # step of a lean
 LARGEST_ODDS = 30.0
+CHUNK = 1024
 OF_ABILITY = 2  # polynomials in θ, before the leans, in what `find_feature_contributions` says of an annotator
 
 
@@ -65,14 +71,14 @@ def invert_each(A: Floats, m: int, log_det: Floats) -> None:
 
 @compiled
 def climb_abilities_and_leans(
-    starts: Indices, a: Ints, b: Ints, n: Floats, s: Floats, z: Floats, R: Floats, temper: float, precision: Floats,
-    at: Floats, along: Floats, information: Floats,
+    cells: CellArrays, z: Floats, R: Floats, temper: float, precision: Floats, at: Floats, along: Floats,
+    information: Floats,
 ) -> None:  # fmt: skip
     """Take Newton steps on each (θ, b), a row of `at`, under the wide prior of θ.
 
     `along` becomes the derivative of the leans' mode by θ, `information` that of the votes on θ, the leans unknown.
     """
-    size = at.shape[1]
+    starts, a, b, n, s, size = cells.starts, cells.model_a, cells.model_b, cells.n, cells.s, at.shape[1]
     w, gradient, V, log_det = np.empty(size), np.empty(size), np.empty((size, size, 1)), np.empty(1)
     for k in range(len(at)):
         for _ in range(STEPS):
@@ -102,38 +108,59 @@ def climb_abilities_and_leans(
             along[k, j - 1] = V[j, 0, 0] / V[0, 0, 0]
 
 
-@compiled
-def fill_odds(c: int, d: float, z: Floats, theta: Floats, leans: Floats, m: int, x: Floats) -> None:
-    """Set x = θ_q d + b_q·z of a cell in the first m slots."""
-    for q in range(m):
-        x[q] = theta[q] * d
-    for j in range(z.shape[1]):
-        for q in range(m):
-            x[q] += leans[j, q] * z[c, j]
-    for q in range(m):
-        x[q] = min(max(x[q], -LARGEST_ODDS), LARGEST_ODDS)
-
-
-@compiled
-def fill_feature_likelihoods(
-    starts: Indices, a: Ints, b: Ints, n: Floats, s: Floats, z: Floats, R: Floats, temper: float, precision: Floats,
-    low: Floats, step: Floats, size: Indices, leans: Floats, table: Floats, extra: Floats,
+@partial(compiled, fastmath=ANY_ORDER)
+def fill_exponentials(
+    k: int, cells: CellArrays, z: Floats, R: Floats, nodes: Nodes, leans: Floats, theta: Floats, power: Floats, e: Floats
 ) -> None:  # fmt: skip
-    """Move the leans of every slot to their mode b̂, and set the log-likelihoods as `fill_likelihoods` does.
+    """Set θ of an annotator's slots, and e^−x, x = θ d + b·z, shape (its cells, its slots)."""
+    m, begin, x = nodes.size[k] + 1, cells.starts[k], np.empty(SLOTS)
+    theta[0] = 0.0
+    for q in range(1, m):
+        theta[q] = nodes.low[k] + (q - 1) * nodes.step[k]
+    for i in range(len(e)):
+        c = begin + i
+        d = distance_of(c, cells.model_a, cells.model_b, z, R)
+        for q in range(m):
+            x[q] = theta[q] * d
+        for j in range(z.shape[1]):
+            for q in range(m):
+                x[q] += leans[k, j, q] * z[c, j]
+        for q in range(m):
+            e[i, q] = -min(max(x[q], -LARGEST_ODDS), LARGEST_ODDS)
+    flat = e.reshape(e.size)
+    for start in range(0, len(flat), len(power)):
+        exponentiate(flat[start : start + len(power)], power)
+
+
+@compiled
+def most_slots(first: int, last: int, cells: CellArrays, nodes: Nodes) -> int:
+    """Return the most slots times cells that one of annotators first … last−1 has."""
+    most = 0
+    for k in range(first, last):
+        most = max(most, (cells.starts[k + 1] - cells.starts[k]) * (nodes.size[k] + 1))
+    return most
+
+
+@partial(compiled, fastmath=ANY_ORDER)
+def fill_feature_likelihoods(
+    cells: CellArrays, z: Floats, R: Floats, temper: float, precision: Floats, nodes: Nodes, leans: Floats,
+    table: Floats, extra: Floats,
+) -> None:  # fmt: skip
+    """Move the leans of every slot to their mode b̂, and set the log-likelihoods of nodes and coin.
 
     table[k, q] = log L_k(θ_q, b̂) − ½ b̂′Pb̂ − ½ log det(A/P) with A = P − ∂²log L_k/∂b². The last Newton step enters by
     the expansion about its start, so that near the mode the votes are read once.
     """
-    count = z.shape[1]
-    theta, x, product, value = np.zeros(SLOTS), np.empty(SLOTS), np.empty(SLOTS), np.empty(SLOTS)
-    left, variance, log_det = np.empty(SLOTS), np.empty(SLOTS), np.empty(SLOTS)
+    n, s, count, power = cells.n, cells.s, z.shape[1], np.empty(CHUNK)
+    theta, product, value, log_det = np.empty(SLOTS), np.empty(SLOTS), np.empty(SLOTS), np.empty(SLOTS)
+    left, variance = np.empty(SLOTS), np.empty(SLOTS)
     gradient, A, move = np.empty((count, SLOTS)), np.empty((count, count, SLOTS)), np.empty(count)
-    for k in range(len(size)):
-        m, follower = size[k] + 1, 0.0
-        for q in range(1, m):
-            theta[q] = low[k] + (q - 1) * step[k]
-        able = low[k] + 0.5 * size[k] * step[k] > 1.0
-        for round_ in range(STEPS):
+    room = np.empty(most_slots(0, len(nodes.size), cells, nodes))
+    for k in range(len(nodes.size)):
+        m, begin, number = nodes.size[k] + 1, cells.starts[k], cells.starts[k + 1] - cells.starts[k]
+        odds = room[: number * m].reshape(number, m)
+        for _ in range(STEPS):
+            fill_exponentials(k, cells, z, R, nodes, leans, theta, power, odds)
             product[:m], factors = 1.0, 0
             value[:m], A[:, :, :m] = 0.5 * np.log(precision).sum(), 0.0
             for j in range(count):
@@ -141,97 +168,111 @@ def fill_feature_likelihoods(
                 for q in range(m):
                     gradient[j, q] = -precision[j] * leans[k, j, q]
                     value[q] -= 0.5 * precision[j] * leans[k, j, q] ** 2
-            for c in range(starts[k], starts[k + 1]):
-                fill_odds(c, distance_of(c, a, b, z, R), z, theta, leans[k], m, x)
+            for i in range(number):
+                c = begin + i
+                votes, won = n[c], s[c]
+                d, lost = distance_of(c, cells.model_a, cells.model_b, z, R), temper * (votes - won)
                 for q in range(m):
-                    e = np.exp(-x[q])
-                    p = 1.0 / (1.0 + e)
-                    value[q] -= temper * (n[c] - s[c]) * x[q]
-                    left[q] = temper * (s[c] - n[c] * p)
-                    variance[q] = temper * n[c] * p * (1.0 - p)
-                    if n[c] == 1.0:
-                        product[q] *= 1.0 + e
-                    else:
-                        value[q] += temper * n[c] * np.log(p)
+                    x = theta[q] * d
+                    for j in range(count):
+                        x += leans[k, j, q] * z[c, j]
+                    p = 1.0 / (1.0 + odds[i, q])
+                    value[q] -= lost * min(max(x, -LARGEST_ODDS), LARGEST_ODDS)
+                    left[q] = temper * (won - votes * p)
+                    variance[q] = temper * votes * p * (1.0 - p)
+                    product[q] *= 1.0 + odds[i, q]
                 factors += 1
-                if factors == PRODUCT:
-                    for q in range(m):
-                        value[q] -= temper * np.log(product[q])
+                if factors == PRODUCT or votes != 1.0 or (i + 1 < number and n[c + 1] != 1.0):
+                    for q in range(m):  # a cell of many votes has a logarithm of its own
+                        value[q] -= temper * votes * np.log(product[q])
                         product[q] = 1.0
                     factors = 0
                 for j in range(count):
                     own = z[c, j]
                     for q in range(m):
                         gradient[j, q] += left[q] * own
-                    for i in range(j + 1):
-                        both = own * z[c, i]
+                    for other in range(j + 1):
+                        both = own * z[c, other]
                         for q in range(m):
-                            A[j, i, q] += variance[q] * both
-                if able and round_ == 0:
-                    d = min(max(R[a[c]] - R[b[c]], -FURTHEST), FURTHEST)
-                    p = (1.0 - SLIP) / (1.0 + np.exp(-min(max(STRICT * d, -30.0), 30.0))) + SLIP / 2.0
-                    follower += s[c] * np.log(p) + (n[c] - s[c]) * np.log(1.0 - p)
+                            A[j, other, q] += variance[q] * both
             for j in range(count):
-                for i in range(j):
-                    A[i, j, :m] = A[j, i, :m]
+                for other in range(j):
+                    A[other, j, :m] = A[j, other, :m]
             invert_each(A, m, log_det)
             longest = 0.0
             for q in range(m):
-                length, size_ = 0.0, 0.0
+                length, furthest = 0.0, 0.0
                 for j in range(count):
-                    move[j] = (A[j, :, q] * gradient[:, q]).sum()
+                    move[j] = 0.0
+                    for other in range(count):
+                        move[j] += A[j, other, q] * gradient[other, q]
                     length += move[j] * gradient[j, q]
-                    size_ = max(size_, abs(move[j]))
+                    furthest = max(furthest, abs(move[j]))
                 value[q] += 0.5 * length - 0.5 * log_det[q] - temper * np.log(product[q])
                 longest = max(longest, length)
-                leans[k, :, q] += move * min(1.0, LONGEST / max(size_, LONGEST))
+                for j in range(count):
+                    leans[k, j, q] += move[j] * min(1.0, LONGEST / max(furthest, LONGEST))
             if longest < NEAR:
                 break
-        for q in range(size[k]):
+        for q in range(m - 1):
             table[k, q] = value[1 + q]
         extra[k, COIN] = value[0]
-        extra[k, FOLLOWER] = temper * follower if able else -np.inf
 
 
-@compiled
+class Told(NamedTuple):
+    """What `find_feature_contributions` sets of each annotator.
+
+    Attributes
+    ----------
+    moments : E[b], E[b²] and E[θ b], shape (n_annotators, 3, n_features)
+    answers : what E[b] moves by where (R, γ) moves along the rows of dℓ_k/d(R, γ), those for the two polynomials and
+        those for the leans, shape (n_annotators, n_features, 2 + n_features)
+    of_law : E[φ ∂log g/∂λ] of the polynomials φ and the law's logarithms λ, shape (n_annotators, 2, 4)
+    noise : of each cell, the variance of its part of u as an independent vote, shape (n_cells,)
+    """
+
+    moments: Floats
+    answers: Floats
+    of_law: Floats
+    noise: Floats
+
+
+@partial(compiled, fastmath=ANY_ORDER)
 def find_feature_contributions(
-    first: int, last: int, starts: Indices, a: Ints, b: Ints, n: Floats, s: Floats, z: Floats, weight: Floats,
-    R: Floats, temper: float, precision: Floats, low: Floats, step: Floats, size: Indices, posterior: Floats,
-    types: Floats, leans: Floats, strength: float, full: bool, stretch: Floats, information: Floats, stretched: Floats,
-    rows: Floats, moments: Floats, answers: Floats, known_of_features: Floats,
+    first: int, last: int, cells: CellArrays, z: Floats, weight: Floats, R: Floats, temper: float, precision: Floats,
+    nodes: Nodes, posterior: Floats, types: Floats, law: LawNumbers, leans: Floats, strength: float, stretch: Floats,
+    information: Floats, stretched: Floats, rows: Floats, told: Told,
 ) -> None:  # fmt: skip
-    """Add what annotators first … last−1 say of scores and γ, as `find_contributions` does, and set their leans.
+    """Add what annotators first … last−1 say of scores and γ to rows, `information` and `stretched`; set their leans.
 
     E[p | θ] = p + ½ p″ z′Vz + p′ z·δ with V = A⁻¹ and δ = −½ V Σ n p″ (z′Vz) z, the mean of b less its mode: with it
-    the rows are the gradient of the likelihoods of `fill_feature_likelihoods`. Where `full`, after each pair of rows
-    for the polynomials in θ come those for the leans, whose products add up to Σ E[hθ C′VC], C = Σ n p′ z (e_a − e_b, z)′.
+    u is the gradient of the likelihoods of `fill_feature_likelihoods`.
 
-    `moments` (n_annotators, 3, n_features) become E[b], E[b²] and E[θ b]; `answers` (n_annotators, n_features,
-    2 + n_features) what E[b] is of the rows of dℓ_k/dR when the scores and γ move.
+    Parameters
+    ----------
+    stretch : entry of each model in its component's direction, shape (n_models + n_features,)
+    rows : of u_k, and of the same with θ for h and w = 1; for the two polynomials and each lean, factors of what
+        abilities and leans, not being known, take from the information, those of u before those of dℓ_k/d(R, γ); and
+        the diagonal of the information; shape (7 + 2 n_features, last − first, n_models + n_features)
     """
-    count, models, half = z.shape[1], len(R) - z.shape[1], OF_ABILITY + z.shape[1]
-    most = 0
-    for k in range(first, last):
-        most = max(most, (starts[k + 1] - starts[k]) * (size[k] + 1))
+    n, s, a, b, count, models = cells.n, cells.s, cells.model_a, cells.model_b, z.shape[1], len(R) - z.shape[1]
+    half, most, power = OF_ABILITY + count, most_slots(first, last, cells, nodes), np.empty(CHUNK)
     room_p, room_v = np.empty(most), np.empty(most)
-    theta, x, log_det, mass = np.zeros(SLOTS), np.empty(SLOTS), np.empty(SLOTS), np.empty(SLOTS)
+    theta, x, log_det, mass = np.empty(SLOTS), np.empty(SLOTS), np.empty(SLOTS), np.empty(SLOTS)
     V, delta, bent = np.empty((count, count, SLOTS)), np.empty((count, SLOTS)), np.empty((count, SLOTS))
-    one, two, L = np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty((count, count))
-    pull, own_theta, known = np.zeros(SLOTS), np.zeros(SLOTS), np.zeros((4, SLOTS))
-    entry, turned = np.empty(2 + 2 * half), np.empty(count)
+    one, two, L = np.empty(SLOTS), np.empty(SLOTS), np.empty((count, count))
+    K, entry, totals, found = np.zeros((9, SLOTS)), np.empty(len(rows)), np.empty(6), np.empty(9)
     for k in range(first, last):
-        m, row, begin, cells = size[k] + 1, k - first, starts[k], starts[k + 1] - starts[k]
-        for q in range(1, m):
-            theta[q] = low[k] + (q - 1) * step[k]
-        p, v = room_p[: cells * m].reshape(cells, m), room_v[: cells * m].reshape(cells, m)
+        m, row, begin, number = nodes.size[k] + 1, k - first, cells.starts[k], cells.starts[k + 1] - cells.starts[k]
+        p, v = room_p[: number * m].reshape(number, m), room_v[: number * m].reshape(number, m)
+        fill_exponentials(k, cells, z, R, nodes, leans, theta, power, p)
         V[:, :, :m] = 0.0
         for j in range(count):
             V[j, j, :m] = precision[j]
-        for i in range(cells):
+        for i in range(number):
             c = begin + i
-            fill_odds(c, distance_of(c, a, b, z, R), z, theta, leans[k], m, x)
             for q in range(m):
-                p[i, q] = 1.0 / (1.0 + np.exp(-x[q]))
+                p[i, q] = 1.0 / (1.0 + p[i, q])
             for j in range(count):
                 for other in range(j + 1):
                     both = temper * n[c] * z[c, j] * z[c, other]
@@ -242,7 +283,7 @@ def find_feature_contributions(
                 V[other, j, :m] = V[j, other, :m]
         invert_each(V, m, log_det)
         bent[:, :m] = 0.0
-        for i in range(cells):
+        for i in range(number):
             c = begin + i
             v[i] = 0.0
             for j in range(count):
@@ -253,73 +294,91 @@ def find_feature_contributions(
             for q in range(m):
                 x[q] = -0.5 * temper * n[c] * p[i, q] * (1.0 - p[i, q]) * (1.0 - 2.0 * p[i, q]) * v[i, q]
             for j in range(count):
+                own = z[c, j]
                 for q in range(m):
-                    bent[j, q] += x[q] * z[c, j]
+                    bent[j, q] += x[q] * own
         delta[:, :m] = 0.0
         for j in range(count):
             for other in range(count):
                 for q in range(m):
                     delta[j, q] += V[j, other, q] * bent[other, q]
-        find_polynomials(posterior[k], low[k], step[k], size[k], one, two)
-        mass[0], mass[1:m] = types[k, COIN + 1], posterior[k, : m - 1]
-        for q in range(1, m):
-            pull[q], own_theta[q] = mass[q] * pull_of(theta[q], strength), mass[q] * theta[q]
-            known[0, q], known[1, q] = pull[q] * one[q - 1], pull[q] * two[q - 1]
-            known[2, q], known[3, q] = own_theta[q] * one[q - 1], own_theta[q] * two[q - 1]
-        square = max((own_theta[1:m] * theta[1:m]).sum(), 1e-12)
-        set_leans(mass, theta, one, two, leans[k], delta, V, precision, m, square, L, moments[k], answers[k])
-        if full:
-            known_of_features[k] = 0.0
-        totals, total_pull, total_theta = known[:, 1:m].sum(axis=1), pull[1:m].sum(), own_theta[1:m].sum()
-        for i in range(cells):
+        one[0], two[0] = find_polynomials(posterior[k], nodes.low[k], nodes.step[k], m - 1, one[1:], two[1:])
+        weigh_slots(posterior[k], types[k], theta, one, two, law, strength, m, mass, K, told.of_law[k])
+        square = max(K[7, :m].sum(), 1e-12)
+        set_leans(mass, theta, one, two, leans[k], delta, V, precision, m, square, L, told.moments[k], told.answers[k])
+        for j in range(6):
+            totals[j] = K[j, :m].sum()
+        for i in range(number):
             c = begin + i
             x[:m] = 0.0
             for j in range(count):
+                own = z[c, j]
                 for q in range(m):
-                    x[q] += z[c, j] * delta[j, q]
-            u = u1 = stiff = stiff1 = x1 = x2 = y1 = y2 = 0.0
-            for q in range(1, m):
+                    x[q] += own * delta[j, q]
+            u = u1 = x1 = x2 = y1 = y2 = stiff = stiff1 = noise = 0.0
+            for q in range(m):
                 variance, skew = p[i, q] * (1.0 - p[i, q]), 1.0 - 2.0 * p[i, q]
                 mean = p[i, q] + variance * (0.5 * skew * v[i, q] + x[q])
-                u += pull[q] * mean
-                u1 += own_theta[q] * mean
-                if full:
-                    variance *= max(1.0 + 0.5 * (1.0 - 6.0 * variance) * v[i, q] + skew * x[q], 0.0)
-                    stiff += pull[q] * theta[q] * variance
-                    stiff1 += own_theta[q] * theta[q] * variance
-                    x1 += known[0, q] * mean
-                    x2 += known[1, q] * mean
-                    y1 += known[2, q] * mean
-                    y2 += known[3, q] * mean
-            w = 1.0 - strength + strength * weight[c]
-            entry[0], entry[1] = w * (s[c] * total_pull - n[c] * u), s[c] * total_theta - n[c] * u1
-            terms = 2
-            if full:
-                terms = len(entry)
-                stiff *= w * n[c]
-                stiff1 *= n[c]
-                entry[2], entry[3] = w * (s[c] * totals[0] - n[c] * x1), w * (s[c] * totals[1] - n[c] * x2)
-                entry[2 + half] = temper * (s[c] * totals[2] - n[c] * y1)
-                entry[3 + half] = temper * (s[c] * totals[3] - n[c] * y2)
-                for j in range(count):
-                    turned[j] = 0.0
-                    for other in range(j, count):
-                        turned[j] += L[other, j] * z[c, other]
-                    turned[j] /= np.sqrt(square)
-                    entry[4 + j], entry[4 + half + j] = stiff * turned[j], temper * stiff1 * turned[j]
-                for j in range(count):
-                    known_of_features[k, j] += stiff * z[c, j] ** 2
-                add_square(a[c], b[c], z[c], stiff, models, information)
-                along = stretch[a[c]] - stretch[b[c]]
-                for j in range(count):
-                    along += stretch[models + j] * z[c, j]
-                add_row(a[c], b[c], z[c], stiff1 * along, models, stretched)
-            for term in range(terms):
-                add_row(a[c], b[c], z[c], entry[term], models, rows[term, row])
-        if full:
+                variance *= max(1.0 + 0.5 * (1.0 - 6.0 * variance) * v[i, q] + skew * x[q], 0.0)
+                u += K[0, q] * mean
+                u1 += K[1, q] * mean
+                x1 += K[2, q] * mean
+                x2 += K[3, q] * mean
+                y1 += K[4, q] * mean
+                y2 += K[5, q] * mean
+                stiff += K[6, q] * variance
+                stiff1 += K[7, q] * variance
+                noise += K[8, q] * variance
+            w, votes, won = 1.0 - strength + strength * weight[c], n[c], s[c]
+            told.noise[c] = w * w * votes * noise / temper
+            stiff *= w * votes
+            stiff1 *= votes
+            entry[0], entry[1] = w * (won * totals[0] - votes * u), won * totals[1] - votes * u1
+            entry[2], entry[3] = w * (won * totals[2] - votes * x1), w * (won * totals[3] - votes * x2)
+            entry[2 + half] = temper * (won * totals[4] - votes * y1)
+            entry[3 + half] = temper * (won * totals[5] - votes * y2)
+            along = stretch[a[c]] - stretch[b[c]]
             for j in range(count):
-                for i in range(2, 2 + half):
-                    known_of_features[k, j] -= rows[i, row, models + j] * rows[i + half, row, models + j]
+                turned = 0.0
+                for other in range(j, count):
+                    turned += L[other, j] * z[c, other] / np.sqrt(square)
+                entry[4 + j], entry[4 + half + j] = stiff * turned, temper * stiff1 * turned
+                along += stretch[models + j] * z[c, j]
+                rows[-1, row, models + j] += stiff * z[c, j] ** 2
+            rows[-1, row, a[c]] += stiff
+            rows[-1, row, b[c]] += stiff
+            for term in range(2 + 2 * half):
+                add_row(a[c], b[c], z[c], entry[term], models, rows[term, row])
+            add_row(a[c], b[c], z[c], stiff1 * along, models, stretched)
+            add_row(a[c], b[c], z[c], stiff, models, information[a[c]])
+            add_row(a[c], b[c], z[c], -stiff, models, information[b[c]])
+            for j in range(count):
+                add_row(a[c], b[c], z[c], stiff * z[c, j], models, information[models + j])
+
+
+@compiled
+def weigh_slots(
+    posterior: Floats, types: Floats, theta: Floats, one: Floats, two: Floats, law: LawNumbers, strength: float, m: int,
+    mass: Floats, K: Floats, of_law: Floats,
+) -> None:  # fmt: skip
+    """Set an annotator's weights of the slots: mass, and mass times h, θ, φh (2), φθ (2), hθ, θ² and h²; and `of_law`."""
+    mass[0] = types[1]
+    mass[1:m] = posterior[: m - 1]
+    for j in range(2):
+        at_zero = one[0] if j == 0 else two[0]
+        of_law[j, 0], of_law[j, 1], of_law[j, 2], of_law[j, 3] = types[1] * at_zero, 0.0, types[3] * at_zero, 0.0
+    K[:, 0] = 0.0
+    for q in range(1, m):
+        t, w = theta[q], mass[q]
+        pull, far = w * pull_of(t, strength), (abs(t) - law.centre) / law.spread
+        density, contrary = w * (far * far + law.kappa * far - 1.0 - law.mu), w if t <= 0.0 else 0.0
+        of_law[0, 3] += density * one[q]
+        of_law[1, 3] += density * two[q]
+        of_law[0, 1] += contrary * one[q]
+        of_law[1, 1] += contrary * two[q]
+        K[0, q], K[1, q], K[2, q], K[3, q] = pull, w * t, pull * one[q], pull * two[q]
+        K[4, q], K[5, q], K[6, q], K[7, q] = w * t * one[q], w * t * two[q], pull * t, w * t * t
+        K[8, q] = pull * pull_of(t, strength)
 
 
 @compiled
@@ -329,15 +388,6 @@ def add_row(a: int, b: int, z: Floats, amount: float, models: int, row: Floats) 
     row[b] -= amount
     for j in range(len(z)):
         row[models + j] += amount * z[j]
-
-
-@compiled
-def add_square(a: int, b: int, z: Floats, amount: float, models: int, matrix: Floats) -> None:
-    """Add amount·(e_a − e_b, z)(e_a − e_b, z)′ to a matrix."""
-    add_row(a, b, z, amount, models, matrix[a])
-    add_row(a, b, z, -amount, models, matrix[b])
-    for j in range(len(z)):
-        add_row(a, b, z, amount * z[j], models, matrix[models + j])
 
 
 @compiled
@@ -356,8 +406,7 @@ def set_leans(
         b = leans[j, :m] + delta[j, :m]
         mean = (mass[:m] * b).sum()
         second, cross = (mass[:m] * (b * b + V[j, j, :m])).sum(), (mass[:m] * theta[:m] * b).sum()
-        b = mass[1:m] * (b[1:] - mean)
-        answers[j, 0], answers[j, 1] = (b * one[: m - 1]).sum(), (b * two[: m - 1]).sum()
+        answers[j, 0], answers[j, 1] = (mass[:m] * b * one[:m]).sum(), (mass[:m] * b * two[:m]).sum()
         for i in range(j + 1):
             L[j, i] = (mass[:m] * theta[:m] ** 2 * V[j, i, :m]).sum() / square
         moments[0, j], moments[1, j], moments[2, j] = mean, second + (1.0 - total) / precision[j], cross

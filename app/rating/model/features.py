@@ -10,20 +10,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.rating.arrays import Floats, Indices
+from app.rating.arrays import Floats, Indices, sum_by
 from app.rating.model.covariance import ScoreCovariance, find_covariance
-from app.rating.model.crowd import BLOCK, Clusters, Contributions, Crowd, Directions, no_contributions
+from app.rating.model.crowd import BLOCK, Clusters, Contributions, Crowd, Directions, laplacian
 from app.rating.model.feature_kernels import (
     OF_ABILITY,
     SLOTS,
+    Told,
     climb_abilities_and_leans,
     fill_feature_likelihoods,
     find_feature_contributions,
 )
-from app.rating.model.kernels import FOLLOWER, LARGEST_SHARE, share_information
-from app.rating.model.law import Law
-from app.rating.model.scores import Crowds, Equations, MarginalFit, Point, Search
-from app.rating.model.start import disperse, fit_bradley_terry
+from app.rating.model.kernels import ENOUGH_SHARE, LARGEST_SHARE
+from app.rating.model.law import Law, Posterior
+from app.rating.model.scores import Crowds, Equations, MarginalFit, Point, Search, Start
+from app.rating.model.start import balance, disperse, fit_bradley_terry
 from app.rating.threads import one_blas_thread
 from app.rating.votes.cells import Cells
 from app.rating.votes.compact import pool_annotators
@@ -82,47 +83,45 @@ class FeatureFit:
 
 @one_blas_thread()
 def fit_features(
-    cells: Cells, *, influence_limit: float | None = 1.25, start: Floats | None = None
+    cells: Cells, *, influence_limit: float | None = 1.25, spread: float | None = None, start: Start | None = None
 ) -> FeatureFit:
     """Solve the equations of `fit_scores` for the scores and γ together, abilities and leans integrated out.
 
     Parameters
     ----------
     cells : with features
-    start : R of the same votes without features, where the search begins
+    influence_limit, spread : as for `fit_scores`
+    start : of a fit of the same votes without features
 
     Raises
     ------
     NotConvergedError
     """
     count, pairs = features_of(cells).shape[1], pool_annotators(cells)
-    R = fit_bradley_terry(pairs)
-    label, dispersion = find_components(pairs).label, disperse(pairs, R)
-    crowds = Crowds(cells, influence_limit, 1.0 / dispersion, FeatureCrowd)
-    search = _FeatureSearch(crowds, np.append(label, np.full(count, -1)), dispersion)
-    fit = search.find(np.append(R if start is None else start, np.zeros(count)))
-    covariance = find_covariance(fit)
-    return FeatureFit(fit, covariance, search.spread, _find_leans(crowds, fit, covariance))
+    ranking, dispersion = fit_bradley_terry(balance(cells)), disperse(pairs, fit_bradley_terry(pairs))
+    label = np.append(find_components(pairs).label, np.full(count, -1))
+    begin = Start(ranking, Law.assumed(spread), np.ones(cells.n_annotators)) if start is None else start
+    with Crowds(cells, influence_limit, 1.0 / dispersion, ranking, begin.mode, kind=FeatureCrowd) as crowds:
+        search = _FeatureSearch(crowds, label, dispersion, np.full(count, FIRST_SPREAD), fixed=spread is not None)
+        fit = search.find(np.append(begin.R, np.zeros(count)), begin.law)
+        covariance = find_covariance(fit)
+        return FeatureFit(fit, covariance, search.spread, _find_leans(crowds, covariance))
 
 
 @one_blas_thread()
 def find_shadows(found: FeatureFit, cells: Cells) -> Leans:
     """Return the leans of annotators outside a fit, at its scores, γ and laws."""
-    fit, crowds = found.fit, Crowds(cells, None, 1.0 / found.fit.dispersion, FeatureCrowd)
-    directions = Directions.of(fit.R, fit.label)
-    for crowd in crowds.parts:
-        crowd.spread = found.spread
-        crowd.look(fit.R, fit.law.spread)
-        crowd.fill(fit.R)
-        crowd.weigh(fit.law, settle=True)
-        crowd.contribute(fit.R, directions, 1.0, full=True)
-    return _find_leans(crowds, fit, found.covariance)
+    fit = found.fit
+    with Crowds(cells, None, 1.0 / fit.dispersion, found.scores, kind=FeatureCrowd) as crowds:
+        crowds.each(FeatureCrowd.take_spread, found.spread)
+        crowds.each(Crowd.look, fit.R, fit.law.spread)
+        crowds.each(Crowd.fill, fit.R)
+        crowds.weigh(fit.law)
+        return _find_leans(crowds, found.covariance)
 
 
-def _find_leans(crowds: Crowds, fit: MarginalFit, covariance: ScoreCovariance) -> Leans:
-    directions = Directions.of(fit.R, fit.label)
-    found = crowds.join(lambda crowd: crowd.lean(fit.R, directions, covariance.scores))
-    return Leans(*found.transpose(1, 0, 2))
+def _find_leans(crowds: Crowds, covariance: ScoreCovariance) -> Leans:
+    return Leans(*np.concatenate(crowds.each(FeatureCrowd.lean, covariance.scores)).transpose(1, 0, 2))
 
 
 def features_of(cells: Cells) -> Floats:
@@ -138,67 +137,101 @@ class FeatureCrowd(Crowd):
     Attributes
     ----------
     spread : σ of the leans in force, shape (n_features,)
-    known_of_features : information of each annotator's votes about γ, abilities and leans unknown, shape
-        (n_annotators, n_features)
-    moments : E[b], E[b²] and E[θ b], as `contribute` found them last, shape (n_annotators, 3, n_features)
+    told : what `contribute` found last of each annotator
+    known : information of each annotator's votes about γ, abilities and leans unknown, shape (n_annotators, n_features)
     """
 
-    def __init__(self, cells: Cells, weight: Floats, temper: float) -> None:
-        super().__init__(cells, weight, temper)
-        z = np.ascontiguousarray(features_of(cells))
-        count, number = z.shape[1], cells.n_annotators
-        self._featured = (*self._votes, z)
-        self._at, self._along = np.zeros((number, 1 + count)), np.zeros((number, count))
-        self._at[:, 0] = 1.0
-        self._leans, self.spread = np.zeros((number, count, SLOTS)), np.full(count, FIRST_SPREAD)
-        self.known_of_features = np.zeros((number, count))
-        self.moments, self._answers = np.zeros((number, 3, count)), np.zeros((number, count, OF_ABILITY + count))
+    def __init__(
+        self, cells: Cells, weight: Floats, temper: float, ranking: Floats, mode: Floats | None = None
+    ) -> None:
+        super().__init__(cells, weight, temper, ranking, mode)
+        self._z = np.ascontiguousarray(features_of(cells))
+        number, count = cells.n_annotators, self._z.shape[1]
+        self._at = np.column_stack([self.mode, np.zeros((number, count))])
+        self._along, self._leans = np.zeros((number, count)), np.zeros((number, count, SLOTS))
+        self.spread, self.known = np.full(count, FIRST_SPREAD), np.zeros((number, count))
+        self.told = Told(
+            np.zeros((number, 3, count)), np.zeros((number, count, OF_ABILITY + count)), np.zeros((number, 2, 4)),
+            np.zeros(len(cells.n)),
+        )  # fmt: skip
+
+    def take_spread(self, spread: Floats) -> None:
+        """Put another spread of the leans in force."""
+        self.spread = spread
 
     def look(self, R: Floats, spread: float) -> None:
         """Set the nodes around the mode of each (θ, b), and the leans at them on the line of their modes."""
+        arrays = self.cells.arrays
         climb_abilities_and_leans(
-            *self._featured, R, self.temper, self.spread**-2, self._at, self._along, self._information
+            arrays, self._z, R, self.temper, self.spread**-2, self._at, self._along, self._information
         )
         self.mode = self._at[:, 0].copy()
-        self._set_nodes(spread)
-        away = np.column_stack([np.zeros(len(self.mode)), self.nodes()]) - self.mode[:, None]
+        self.set_nodes(spread)
+        places = np.column_stack([np.zeros(len(self.mode)), self.places()])
+        away = places - self.mode[:, None]
         self._leans = self._at[:, 1:, None] + self._along[:, :, None] * away[:, None, :]
 
     def fill(self, R: Floats) -> None:
-        """Compute the likelihoods at the nodes and of the types without an ability, the leans integrated out."""
+        """Compute the likelihoods at the nodes and of a coin, the leans integrated out."""
+        self._R = R
         fill_feature_likelihoods(
-            *self._featured, R, self.temper, self.spread**-2, *self._nodes, self._leans, self._table, self._extra
-        )
-        if not self.followers:
-            self._extra[:, FOLLOWER] = -np.inf
+            self.cells.arrays, self._z, R, self.temper, self.spread**-2, self.nodes, self._leans, self._table,
+            self._extra,
+        )  # fmt: skip
 
-    def cluster(self, R: Floats, directions: Directions, information: Floats) -> Clusters:
+    def weigh(self, law: Law) -> Posterior:
+        """Set the posteriors under a law; return their sums."""
+        self._law = law
+        return super().weigh(law)
+
+    def contribute(self, directions: Directions, law: Law, strength: float) -> Contributions:  # noqa: ARG002  the last law
+        """Return what the annotators say of scores and γ."""
+        size, along = len(self._R), directions.along
+        information, stretched, half = np.zeros((size, size)), np.zeros(size), OF_ABILITY + len(self.spread)
+        weighted, plain, known, known_stretched = (np.zeros(shape) for shape in (size, size, (size, size), along.shape))
+        by_law = np.zeros((2, size, 4))
+        for first, last, rows in self._blocks(directions, strength, information, stretched):
+            weighted += rows[0].sum(axis=0)
+            plain += rows[1].sum(axis=0)
+            of_u, of_likelihood = rows[2 : 2 + half], rows[2 + half : -1]
+            for u, own in zip(of_u, of_likelihood, strict=True):
+                known += u.T @ own
+                known_stretched += own.T @ (own @ along) / self.temper
+            for place, some in enumerate((of_u, of_likelihood)):
+                by_law[place] += np.einsum("jki,kjl->il", some[:OF_ABILITY], self.told.of_law[first:last])
+        return Contributions(
+            weighted, plain, information, known, stretched, known_stretched, by_law[0], by_law[1]
+        )  # fmt: skip
+
+    def cluster(self, directions: Directions, information: Floats) -> Clusters:
         """Return what the annotators add to the errors.
 
         Parameters
         ----------
-        information : of each model over all annotators; of γ, what is known with the leans unknown
+        information : of each model over all annotators; of γ, what is known with abilities and leans unknown
         """
-        size, models, along = len(R), self.cells.n_models, directions.along
-        meat, by_vote, shares, judges = np.zeros((size, size)), np.zeros((size, size)), np.zeros(size), np.zeros(size)
-        (pulled, square), c, z = self.mean_of_pulls(), self.cells, self._featured[-1]
-        odds = np.sqrt(pulled)[c.annotator] * (R[c.model_a] - R[c.model_b] + z @ R[models:])
-        odds += (self.moments[c.annotator, 0] * z).sum(axis=1)
-        for first, last, rows in self._blocks(R, np.zeros(size), 1.0, no_contributions(size, along.shape[1]), full=True):
-            share = np.zeros((last - first, size))
-            share_information(
-                first, last, *self._votes[:4], self.weight, odds, self.temper, pulled, square,
-                information[:models], share, by_vote,
-            )  # fmt: skip
-            share[:, models:] = self.known_of_features[first:last] / information[models:]
+        size, models, along, c = len(self._R), self.cells.n_models, directions.along, self.cells
+        meat, shares, judges, pairs = np.zeros((size, size)), np.zeros(size), np.zeros(size), np.zeros(models**2)
+        for first, last, rows in self._blocks(directions, 1.0, np.zeros((size, size)), np.zeros(size)):
+            share = rows[-1]
+            share[:, models:] = self.known[first:last]
+            share /= information
             own = rows[0] + ((rows[1] - rows[0]) @ along @ along.T)
             own /= np.sqrt(1.0 - np.clip(share, 0.0, LARGEST_SHARE))
             meat += own.T @ own
             shares += (share**2).sum(axis=0)
             judges += (share > 0.0).sum(axis=0)
+            here = slice(int(c.starts[first]), int(c.starts[last]))
+            k, a, b = c.annotator[here] - first, c.model_a[here].astype(np.int64), c.model_b[here]
+            part = (np.minimum(share[k, a], share[k, b]) - ENOUGH_SHARE) / (LARGEST_SHARE - ENOUGH_SHARE)
+            if (some := part > 0.0).any():
+                noise = np.minimum(part[some], 1.0) * self.told.noise[here][some]
+                pairs += sum_by(a[some] * models + b[some], noise, models**2)
+        by_vote = np.zeros((size, size))
+        by_vote[:models, :models] = laplacian(pairs.reshape(models, models))
         return Clusters(meat, by_vote, shares, judges)
 
-    def lean(self, R: Floats, directions: Directions, errors: Floats) -> Floats:
+    def lean(self, errors: Floats) -> Floats:
         """Return own, own_sd, lean and lean_sd of `Leans`, shape (n_annotators, 4, n_features).
 
         Scores and γ that move by δ move E[b_k] by the covariance of b_k and dℓ_k/d(R, γ) times δ.
@@ -207,67 +240,78 @@ class FeatureCrowd(Crowd):
         ----------
         errors : covariance of (R, γ)
         """
-        size, models = len(R), self.cells.n_models
-        gamma, ability, square = R[models:], self.ability(), self.square()
-        own, second, cross = self.moments.transpose(1, 0, 2)
-        variance, of_ability = second - own**2, np.maximum(square - ability**2, 0.0)
-        found = np.stack([own, variance, ability[:, None] * gamma + own, variance], axis=1)
-        found[:, 3] += gamma**2 * of_ability[:, None] + 2.0 * gamma * (cross - ability[:, None] * own)
-        nothing = no_contributions(size, directions.along.shape[1])
-        for first, last, rows in self._blocks(R, np.zeros(size), 1.0, nothing, full=True):
-            of_votes = rows[1 + len(rows) // 2 :].transpose(1, 0, 2)
-            moved = self._answers[first:last] @ of_votes
-            found[first:last, 1] += ((moved @ errors) * moved).sum(axis=2)
-            moved += gamma[:, None] * (np.sqrt(of_ability[first:last, None]) * of_votes[:, 0])[:, None, :]
-            moved[:, :, models:] += ability[first:last, None, None] * np.eye(len(gamma))
-            found[first:last, 3] += ((moved @ errors) * moved).sum(axis=2)
-        found[:, [1, 3]] = np.sqrt(np.maximum(found[:, [1, 3]], 0.0))
-        found[self.silent()] = np.nan
+        size, models, half = len(self._R), self.cells.n_models, OF_ABILITY + len(self.spread)
+        gamma, found = self._R[models:], np.zeros((self.cells.n_annotators, 4, len(self.spread)))
+        nowhere = Directions(np.zeros(size, dtype=np.int64), np.zeros((size, 1)))
+        moved = np.zeros((2, *self.told.moments[:, 0].shape))
+        mean, sd, _, _ = self.abilities()
+        for first, last, rows in self._blocks(nowhere, 1.0, np.zeros((size, size)), np.zeros(size)):
+            here, of_votes = slice(first, last), rows[2 + half : -1].transpose(1, 0, 2)
+            moves = self.told.answers[here] @ of_votes
+            moved[0, here] = ((moves @ errors) * moves).sum(axis=2)
+            moves += gamma[:, None] * (sd[here, None] * of_votes[:, 0])[:, None, :]
+            moves[:, :, models:] += mean[here, None, None] * np.eye(len(gamma))
+            moved[1, here] = ((moves @ errors) * moves).sum(axis=2)
+        own, second, cross = self.told.moments.transpose(1, 0, 2)
+        ability, variance = mean[:, None], second - own**2
+        of_both = variance + (gamma * sd[:, None]) ** 2 + 2.0 * gamma * (cross - ability * own)
+        found[:, 0], found[:, 1] = own, np.sqrt(np.maximum(variance + moved[0], 0.0))
+        found[:, 2], found[:, 3] = ability * gamma + own, np.sqrt(np.maximum(of_both + moved[1], 0.0))
+        found[self.silent] = np.nan
         return found
 
+    def describe_leans(self) -> Floats:
+        """Return E[b], E[b²] and `known` of annotators with votes, shape (3, n, n_features)."""
+        moments = self.told.moments[~self.silent]
+        return np.stack([moments[:, 0], moments[:, 1], self.known[~self.silent]])
+
     def _blocks(
-        self, R: Floats, stretch: Floats, strength: float, found: Contributions, *, full: bool
+        self, directions: Directions, strength: float, information: Floats, stretched: Floats
     ) -> Iterator[tuple[int, int, Floats]]:
-        """Yield what some annotators at a time contribute, as `Crowd._blocks`, with rows for the leans too."""
-        count = len(self.spread)
-        rows = np.empty((2 + 2 * (OF_ABILITY + count) if full else 2, BLOCK, len(R)))
+        """Yield what some annotators at a time contribute (`find_feature_contributions`), and keep what is known of γ."""
+        size, count, models = len(self._R), len(self.spread), self.cells.n_models
+        half, stretch = OF_ABILITY + count, directions.along[np.arange(size), directions.label]
+        rows = np.empty((3 + 2 * half, BLOCK, size))
         for first in range(0, self.cells.n_annotators, BLOCK):
             last = min(first + BLOCK, self.cells.n_annotators)
             some = rows[:, : last - first]
             some.fill(0.0)
             find_feature_contributions(
-                first, last, *self._featured, self.weight, R, self.temper, self.spread**-2, *self._nodes,
-                self.posterior, self.types, self._leans, strength, full, stretch, found.information, found.stretched,
-                some, self.moments, self._answers, self.known_of_features,
+                first, last, self.cells.arrays, self._z, self.weight, self._R, self.temper, self.spread**-2, self.nodes,
+                self.posterior, self.types, self._law.numbers(), self._leans, strength, stretch, information, stretched,
+                some, self.told,
             )  # fmt: skip
+            taken = (some[2 : 2 + half, :, models:] * some[2 + half : -1, :, models:]).sum(axis=0)
+            self.known[first:last] = some[-1, :, models:] - taken
             yield first, last, some
 
 
 class _FeatureSearch(Search):
     """The search for scores and γ, with the spread of the leans."""
 
-    def __init__(self, crowds: Crowds, label: Indices, dispersion: float) -> None:
-        super().__init__(crowds, label, dispersion)
-        self.spread = np.asarray(crowds.parts[0].spread)
-        self._move = np.full(len(self.spread), np.inf)
+    def __init__(
+        self, crowds: Crowds, label: Indices, dispersion: float, spread: Floats, *, fixed: bool
+    ) -> None:
+        super().__init__(crowds, label, dispersion, fixed=fixed)
+        self.spread, self._move = spread, np.full(len(spread), np.inf)
 
-    def at(self, R: Floats, law: Law, strength: float, *, look: bool, full: bool) -> Point:
+    def at(self, R: Floats, law: Law, strength: float, *, look: bool) -> Point:
         """Set up the equations with the last spread, and estimate the next one: every other step is extrapolated."""
-        point = super().at(R, law, strength, look=look, full=full)
-        moments = self.crowds.join(lambda crowd: crowd.moments[~crowd.silent()])
-        known = self.crowds.join(lambda crowd: crowd.known_of_features[~crowd.silent()])
-        share = np.clip(known / known.sum(axis=0), 0.0, LARGEST_SHARE)
-        move = np.log(find_spread(moments[:, 0], moments[:, 1], share, self.spread) / self.spread)
+        point = super().at(R, law, strength, look=look)
+        mean, second, known = np.concatenate(self.crowds.each(FeatureCrowd.describe_leans), axis=1)
+        self._known = known.sum(axis=0)
+        share = np.clip(known / self._known, 0.0, LARGEST_SHARE)
+        move = np.log(find_spread(mean, second, share, self.spread) / self.spread)
         ratio = np.clip(move / self._move, 0.0, FASTEST)
-        self._move = np.where(ratio > 0.0, np.inf, np.where(move == 0.0, np.inf, move))
+        self._move = np.where((ratio > 0.0) | (move == 0.0), np.inf, move)
         self.spread = np.clip(self.spread * np.exp(move / (1.0 - ratio)), LEAST_SPREAD, MOST_SPREAD)
-        self.crowds.each(lambda crowd: setattr(crowd, "spread", self.spread))
+        self.crowds.each(FeatureCrowd.take_spread, self.spread)
         return point
 
     def known(self, equations: Equations) -> Floats:
-        """Return the information on every score, and on γ with the leans unknown."""
+        """Return the information on every score, and on γ with abilities and leans unknown."""
         known, count = super().known(equations), len(self.spread)
-        known[-count:] = self.crowds.total(lambda crowd: crowd.known_of_features.sum(axis=0))
+        known[-count:] = self._known
         return known
 
 

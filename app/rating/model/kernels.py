@@ -1,21 +1,90 @@
 """Compiled loops over the votes of the model of votes."""
 
+from functools import partial
+from typing import NamedTuple
+
 import numpy as np
 
-from app.rating.arrays import Floats, Indices, Ints, Mask
+from app.rating.arrays import Floats, Indices, Mask
 from app.rating.compiled import compiled
+from app.rating.votes.cells import CellArrays
 
-MOST_NODES = 24
+MOST_NODES = 24  # a multiple of 4
 FURTHEST = 15.0  # |R_a − R_b| in natural units, beyond which a vote is as good as certain
 MEAN, PRECISION = 0.7, 1.0  # of the wide normal prior under which the mode of an ability is found
-PRODUCT = 8  # factors 1 + eˣ of one logarithm: their product stays finite
+PRODUCT = 6  # factors 1 + eˣ whose product stays finite
 NEAR_MODE = 0.04  # squared standard deviations from which a mode is near enough
 STRICT = 8.0  # ability of a follower, which no person has
 SLIP = 0.05  # share of a follower's votes that are wrong
-STEEPNESS = 1.25  # of the weight of abilities above 1
-OF_SCORES = 2  # polynomials' coefficients of u_k, before those of dℓ_k/dR
 COIN, FOLLOWER = 0, 1  # columns of the likelihoods of types without an ability
 ENOUGH_SHARE, LARGEST_SHARE = 0.15, 0.8  # of the information on a model, between which votes count as independent too
+ANY_ORDER = frozenset({"reassoc", "nsz", "contract"})  # of a sum, so that it runs on the processor's vectors
+EXPONENT = 52  # bits below those of a number's exponent
+ONE = 1023  # the exponent of 1.0 as it is stored
+MANTISSA = (1 << EXPONENT) - 1
+ROUNDER = 1.5 * 2.0**EXPONENT  # what is added to a number to round it to a whole one
+LOG_2, LOG_2_REST = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # the former has few bits
+LEAST_LOG = -700.0
+CHUNK = 1024
+
+
+class Nodes(NamedTuple):
+    """An even grid of abilities for each annotator: low, low + step, …; shape (n_annotators,) each.
+
+    `first` and `ratio`, shape (n_cells,), are e^{low d} and e^{step d} of each cell's difference d, not beyond `FURTHEST`:
+    e^{θ d} is a geometric series on the grid.
+    """
+
+    low: Floats
+    step: Floats
+    size: Indices
+    first: Floats
+    ratio: Floats
+
+
+class LawNumbers(NamedTuple):
+    """The law as compiled loops read it.
+
+    With z = (|θ| − c)/τ and λ = log τ the derivative of an honest ability's log density by λ is z² + κ z − 1 − μ.
+    """
+
+    log_shares: Floats
+    centre: float
+    spread: float
+    log_above: float
+    kappa: float
+    mu: float
+
+
+class Sides(NamedTuple):
+    """The directions of `crowd.Directions`: component of each model, and the entries of its direction."""
+
+    label: Indices
+    along: Floats
+
+
+class ScoreSums(NamedTuple):
+    """What `find_contributions` adds to; see `crowd.Contributions`."""
+
+    weighted: Floats
+    plain: Floats
+    information: Floats
+    known: Floats
+    stretched: Floats
+    known_stretched: Floats
+    weighted_by_law: Floats
+    plain_by_law: Floats
+
+
+class ClusterSums(NamedTuple):
+    """What `find_clusters` adds to; see `crowd.Clusters`, whose meat has `crossed` and `scales` in it."""
+
+    meat: Floats
+    by_vote: Floats
+    shares: Floats
+    judges: Floats
+    crossed: Floats
+    scales: Floats
 
 
 @compiled
@@ -25,22 +94,16 @@ def pull_of(theta: float, strength: float) -> float:
     A vote of an able annotator pulls no more than a typical one. E[h(θ)(s − n p(θ))] is 0 for any h, so no choice of h
     biases the scores.
     """
-    bounded = theta if theta <= 1.0 else theta ** (1.0 - STEEPNESS)
+    bounded = theta if theta <= 1.0 else 1.0 / np.sqrt(np.sqrt(theta))
     return strength * max(bounded, 0.0) + (1.0 - strength) * theta
-
-
-def pulls_of(theta: Floats) -> Floats:
-    """Return `pull_of` of many abilities at the full strength."""
-    able = np.maximum(theta, 0.0)
-    return np.where(able > 1.0, np.maximum(able, 1.0) ** (1.0 - STEEPNESS), able)
 
 
 @compiled
 def climb_abilities(
-    starts: Indices, a: Ints, b: Ints, n: Floats, s: Floats, R: Floats, temper: float, steps: int,
-    mode: Floats, information: Floats,
+    cells: CellArrays, R: Floats, temper: float, steps: int, mode: Floats, information: Floats
 ) -> None:  # fmt: skip
     """Take Newton steps on each ability under the wide prior; `information` becomes that of the votes."""
+    starts, a, b, n, s = cells.starts, cells.model_a, cells.model_b, cells.n, cells.s
     for k in range(len(mode)):
         x = mode[k]
         for _ in range(steps):
@@ -59,96 +122,166 @@ def climb_abilities(
 
 
 @compiled
-def fill_likelihoods(
-    starts: Indices, a: Ints, b: Ints, n: Floats, s: Floats, R: Floats, temper: float,
-    low: Floats, step: Floats, size: Indices, table: Floats, extra: Floats,
-) -> None:  # fmt: skip
-    """Set table[k, q] = log L_k(θ_q), and `extra` to the log-likelihoods of a coin and of a follower.
+def follow_ranking(cells: CellArrays, R: Floats, temper: float, extra: Floats) -> None:
+    """Set `extra` to the log-likelihoods of a coin, and of a follower of the ranking R."""
+    for k in range(len(extra)):
+        votes, follower = 0.0, 0.0
+        for c in range(cells.starts[k], cells.starts[k + 1]):
+            d, n, s = R[cells.model_a[c]] - R[cells.model_b[c]], cells.n[c], cells.s[c]
+            p = (1.0 - SLIP) / (1.0 + np.exp(-min(max(STRICT * d, -30.0), 30.0))) + SLIP / 2.0
+            follower += s * np.log(p) + (n - s) * np.log(1.0 - p)
+            votes += n
+        extra[k, COIN] = -temper * votes * np.log(2.0)
+        extra[k, FOLLOWER] = temper * follower
 
-    On an even grid e^{θ_q d} is a geometric series, so a cell takes two exponentials; eight of them one logarithm.
+
+@partial(compiled, fastmath=frozenset({"contract"}))
+def exponentiate(x: Floats, power: Floats) -> None:
+    """Replace each x, |x| ≤ 700, by eˣ to 15 digits. `power` is scratch; the loops run on the processor's vectors."""
+    bits = power.view(np.int64)
+    for i in range(len(x)):
+        power[i] = x[i] * (1.0 / np.log(2.0)) + ROUNDER
+        whole = power[i] - ROUNDER
+        r = x[i] - whole * LOG_2 - whole * LOG_2_REST
+        even = 1.0 / 3628800.0 + r * (1.0 / 39916800.0 + r * (1.0 / 479001600.0))
+        even = 1.0 / 5040.0 + r * (1.0 / 40320.0 + r * (1.0 / 362880.0 + r * even))
+        even = 1.0 / 24.0 + r * (1.0 / 120.0 + r * (1.0 / 720.0 + r * even))
+        x[i] = 1.0 + r * (1.0 + r * (0.5 + r * (1.0 / 6.0 + r * even)))
+    for i in range(len(x)):
+        bits[i] = (bits[i] + ONE) << EXPONENT
+    for i in range(len(x)):
+        x[i] *= power[i]
+
+
+@compiled
+def spread_exponentials(cells: CellArrays, R: Floats, nodes: Nodes) -> None:
+    """Set `nodes.first` and `nodes.ratio`."""
+    power = np.empty(CHUNK)
+    for k in range(len(nodes.size)):
+        for c in range(cells.starts[k], cells.starts[k + 1]):
+            d = min(max(R[cells.model_a[c]] - R[cells.model_b[c]], -FURTHEST), FURTHEST)
+            nodes.first[c], nodes.ratio[c] = nodes.low[k] * d, nodes.step[k] * d
+    for start in range(0, len(nodes.first), CHUNK):
+        end = min(start + CHUNK, len(nodes.first))
+        exponentiate(nodes.first[start:end], power)
+        exponentiate(nodes.ratio[start:end], power)
+
+
+@compiled
+def raise_powers(first: float, ratio: float, size: int, e: Floats) -> None:
+    """Set e[q] = first · ratio^q for q below `size`, a multiple of 4: by fours, as the processor's vectors are."""
+    square = ratio * ratio
+    fourth = square * square
+    e[0], e[1], e[2], e[3] = first, first * ratio, first * square, first * square * ratio
+    for q in range(4, size, 4):
+        for lane in range(4):
+            e[q + lane] = e[q + lane - 4] * fourth
+
+
+@partial(compiled, fastmath=ANY_ORDER)
+def fill_likelihoods(cells: CellArrays, R: Floats, temper: float, nodes: Nodes, table: Floats) -> None:
+    """Set table[k, q] = log L_k(θ_q).
+
+    The factors 1 + e^{θ_q d} are multiplied up, and the exponents of the products counted apart, so that an annotator
+    takes one logarithm a node.
     """
-    product, total = np.empty(MOST_NODES), np.empty(MOST_NODES)
-    for k in range(len(size)):
-        m, won, factors, votes, follower = size[k], 0.0, 0, 0.0, 0.0
-        able = low[k] + 0.5 * m * step[k] > 1.0
-        product[:m], total[:m] = 1.0, 0.0
+    starts, a, b, n, s = cells.starts, cells.model_a, cells.model_b, cells.n, cells.s
+    product, e, total = np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty(MOST_NODES)
+    bits, exponent = product.view(np.int64), np.empty(MOST_NODES, dtype=np.int64)
+    for k in range(len(nodes.size)):
+        m, low, step, won, factors = nodes.size[k], nodes.low[k], nodes.step[k], 0.0, 0
+        product[:m], total[:m], exponent[:m] = 1.0, 0.0, 0
         for c in range(starts[k], starts[k + 1]):
-            d = min(max(R[a[c]] - R[b[c]], -FURTHEST), FURTHEST)
-            won += s[c] * d
-            votes += n[c]
-            e, ratio = np.exp(low[k] * d), np.exp(step[k] * d)
+            won += s[c] * min(max(R[a[c]] - R[b[c]], -FURTHEST), FURTHEST)
+            raise_powers(nodes.first[c], nodes.ratio[c], m, e)
             if n[c] == 1.0:
                 for q in range(m):
-                    product[q] *= 1.0 + e
-                    e *= ratio
+                    product[q] *= 1.0 + e[q]
                 factors += 1
                 if factors == PRODUCT:
-                    for q in range(m):
-                        total[q] += np.log(product[q])
-                        product[q] = 1.0
                     factors = 0
+                    for q in range(m):
+                        exponent[q] += (bits[q] >> EXPONENT) - ONE
+                        bits[q] = (bits[q] & MANTISSA) | (ONE << EXPONENT)
             else:
                 for q in range(m):
-                    total[q] += n[c] * np.log(1.0 + e)
-                    e *= ratio
-            if able:
-                p = (1.0 - SLIP) / (1.0 + np.exp(-min(max(STRICT * d, -30.0), 30.0))) + SLIP / 2.0
-                follower += s[c] * np.log(p) + (n[c] - s[c]) * np.log(1.0 - p)
+                    total[q] += n[c] * np.log(1.0 + e[q])
         for q in range(m):
-            table[k, q] = temper * (won * (low[k] + q * step[k]) - total[q] - np.log(product[q]))
-        extra[k, COIN] = -temper * votes * np.log(2.0)
-        extra[k, FOLLOWER] = temper * follower if able else -np.inf
+            total[q] += np.log(product[q]) + exponent[q] * np.log(2.0)
+            table[k, q] = temper * (won * (low + q * step) - total[q])
 
 
 @compiled
 def weigh_nodes(
-    table: Floats, extra: Floats, low: Floats, step: Floats, size: Indices, silent: Mask, shares: Floats,
-    centre: float, spread: float, log_above: float, posterior: Floats, types: Floats, write: bool,
-) -> tuple[Floats, float, float]:  # fmt: skip
-    """Take one expectation step; `write` keeps the posteriors.
+    table: Floats, extra: Floats, nodes: Nodes, silent: Mask, law: LawNumbers, posterior: Floats, types: Floats
+) -> tuple[Floats, Floats, Floats, float]:  # fmt: skip
+    """Set the posteriors of the nodes and of the types under a law.
 
     Returns
     -------
     number : expected annotators of each type
-    square : expected Σ (|θ| − centre)² of honest and contrary ones
+    moments : expected Σ z and Σ z² of honest and contrary ones
+    missing : Σ_k Var_k of the types' indicators and of z² + κ z, shape (5, 5)
     value : Σ log ∫ L dG
     """
-    number, square, value = np.zeros(4), 0.0, 0.0
-    f, own = np.empty(MOST_NODES), np.empty(4)
-    logs, base = np.log(shares), -np.log(spread) - 0.5 * np.log(2.0 * np.pi) - log_above
-    for k in range(len(size)):
+    number, moments, missing, value = np.zeros(4), np.zeros(2), np.zeros((5, 5)), 0.0
+    f, power, own, shape, cross = np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty(4), np.empty(5), np.zeros(4)
+    base, kappa = -np.log(law.spread) - 0.5 * np.log(2.0 * np.pi) - law.log_above, law.kappa
+    for k in range(len(nodes.size)):
         if silent[k]:
             continue
-        m, log_step = size[k], np.log(step[k])
-        coin, follower = extra[k, COIN] + logs[1], extra[k, FOLLOWER] + logs[3]
+        m, low, step = nodes.size[k], nodes.low[k], nodes.step[k]
+        here = base + np.log(step)
+        coin, follower = extra[k, COIN] + law.log_shares[1], extra[k, FOLLOWER] + law.log_shares[3]
         top = max(coin, follower)
         for q in range(m):
-            t = low[k] + q * step[k]
-            z = (abs(t) - centre) / spread
-            f[q] = table[k, q] + base + log_step - 0.5 * z * z + (logs[0] if t > 0.0 else logs[2])
+            t = low + q * step
+            z = (abs(t) - law.centre) / law.spread
+            f[q] = table[k, q] + here - 0.5 * z * z + (law.log_shares[0] if t > 0.0 else law.log_shares[2])
             top = max(top, f[q])
-        own[:] = 0.0
-        away = 0.0
         for q in range(m):
-            t = low[k] + q * step[k]
-            f[q] = np.exp(f[q] - top)
-            own[0 if t > 0.0 else 2] += f[q]
-            away += f[q] * (abs(t) - centre) ** 2
+            f[q] = max(f[q] - top, LEAST_LOG)
+        exponentiate(f[:m], power)
+        own[:], cross[:] = 0.0, 0.0
+        first = second = curve = 0.0
+        for q in range(m):
+            t = low + q * step
+            z = (abs(t) - law.centre) / law.spread
+            a, j = z * z + kappa * z, 0 if t > 0.0 else 2
+            own[j] += f[q]
+            cross[j] += f[q] * a
+            first += f[q] * z
+            second += f[q] * z * z
+            curve += f[q] * a * a
         own[1], own[3] = np.exp(coin - top), np.exp(follower - top)
         total = own.sum()
         value += np.log(total) + top
-        square += away / total
-        number += own / total
-        if write:
-            types[k] = own / total
-            posterior[k, :m] = f[:m] / total
-            posterior[k, m:] = 0.0
-    return number, square, value
+        for q in range(m):
+            posterior[k, q] = f[q] / total
+        posterior[k, m:] = 0.0
+        for j in range(4):
+            shape[j] = types[k, j] = own[j] / total
+        shape[4] = (cross[0] + cross[2]) / total
+        number += types[k]
+        moments[0] += first / total
+        moments[1] += second / total
+        for i in range(5):
+            for j in range(5):
+                missing[i, j] -= shape[i] * shape[j]
+            if i < 4:
+                missing[i, i] += shape[i]
+                missing[i, 4] += cross[i] / total
+                missing[4, i] += cross[i] / total
+        missing[4, 4] += curve / total
+    return number, moments, missing, value
 
 
 @compiled
-def find_polynomials(weight: Floats, low: float, step: float, m: int, one: Floats, two: Floats) -> None:
-    """Set the first two orthonormal polynomials in θ at the nodes, under their weights and what is missing at 0."""
+def find_polynomials(weight: Floats, low: float, step: float, m: int, one: Floats, two: Floats) -> tuple[float, float]:
+    """Set the first two orthonormal polynomials in θ at the nodes, under their weights and what is missing at 0.
+
+    Returns their values at 0.
+    """
     mean = square = there = 0.0
     for q in range(m):
         t = low + q * step
@@ -165,97 +298,210 @@ def find_polynomials(weight: Floats, low: float, step: float, m: int, one: Float
     for q in range(m):
         two[q] = one[q] * one[q] - 1.0 - third * one[q]
         norm += weight[q] * two[q] ** 2
-    two[:m] /= np.sqrt(max(norm, 1e-12))
+    size = np.sqrt(max(norm, 1e-12))
+    two[:m] /= size
+    return away, (away * away - 1.0 - third * away) / size
 
 
-@compiled
+@partial(compiled, fastmath=ANY_ORDER)
 def find_contributions(
-    first: int, last: int, starts: Indices, a: Ints, b: Ints, n: Floats, s: Floats, weight: Floats, R: Floats,
-    temper: float, low: Floats, step: Floats, size: Indices, posterior: Floats, strength: float, full: bool,
-    stretch: Floats, information: Floats, stretched: Floats, rows: Floats,
+    who: Indices, cells: CellArrays, weight: Floats, temper: float, nodes: Nodes, posterior: Floats,
+    types: Floats, law: LawNumbers, strength: float, sides: Sides, sums: ScoreSums, rows: Floats,
 ) -> None:  # fmt: skip
-    """Add what annotators first … last−1 say of the scores, row 0 for the first of them.
+    """Add what the annotators in `who` say of the scores to `sums`.
 
-    Rows of u_k = Σ_c w E[h (s − n p)] (e_a − e_b), and of the same with θ for h and w = 1. Where `full`, for the
-    polynomials φ_j of `find_polynomials`, also rows of E[φ_j h (s − n p)] (2) and of E[φ_j θ (s − n p)]/dispersion (2):
-    Cov(u_k, dℓ_k/dR) is about the sum of their products. `information` gets Σ w n E[h θ p (1 − p)] (e_a − e_b)(…)′,
-    `stretched` Σ n E[θ² p (1 − p)] (e_a − e_b)(…)′ times `stretch`.
+    u_k = Σ_c w E[h (s − n p)] (e_a − e_b), and the same with θ for h and w = 1. For the polynomials φ_j of
+    `find_polynomials` also E[φ_j h (s − n p)] (2) and E[φ_j θ (s − n p)]/dispersion (2): Cov(u_k, dℓ_k/dR) is about the
+    sum of their products, that of u_k and of the law's scores too.
+
+    Parameters
+    ----------
+    rows : where it has entries, shape (2, 2 · n, n_models), the products are left to the caller: rows 2k, 2k + 1 of its
+        two halves become the factors for the k-th of `who`. Else they are added to `known`
     """
-    one, two = np.empty(MOST_NODES), np.empty(MOST_NODES)
-    pull, theta, known = np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty((4, MOST_NODES))
-    for k in range(first, last):
-        m, row, lo = size[k], k - first, low[k]
-        find_polynomials(posterior[k], lo, step[k], m, one, two)
+    starts, a, b, n, s = cells.starts, cells.model_a, cells.model_b, cells.n, cells.s
+    size, dense, components = len(sides.label), rows.shape[1] > 0, sides.along.shape[1]
+    e, one, two, K = np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty((8, MOST_NODES))
+    found, own, of_law = np.zeros(8), np.zeros((size, 8)), np.empty((2, 4))
+    touched, mark = np.empty(size, np.int64), np.zeros(size, np.bool_)
+    lengths, totals, compact = np.zeros((2, components)), np.empty(6), np.empty((2, size))
+    for row in range(len(who)):
+        k = who[row]
+        if starts[k] == starts[k + 1]:
+            continue
+        m, low, step, weights = nodes.size[k], nodes.low[k], nodes.step[k], posterior[k]
+        at_zero = find_polynomials(weights, low, step, m, one, two)
+        for j in range(2):
+            of_law[j, 0], of_law[j, 1], of_law[j, 2] = types[k, 1] * at_zero[j], 0.0, types[k, 3] * at_zero[j]
+            of_law[j, 3] = 0.0
         for q in range(m):
-            t = lo + q * step[k]
-            pull[q], theta[q] = posterior[k, q] * pull_of(t, strength), posterior[k, q] * t
-            known[0, q], known[1, q] = pull[q] * one[q], pull[q] * two[q]
-            known[2, q], known[3, q] = theta[q] * one[q], theta[q] * two[q]
-        total_pull, total_theta, totals = pull[:m].sum(), theta[:m].sum(), known[:, :m].sum(axis=1)
+            t, w = low + q * step, weights[q]
+            z = (abs(t) - law.centre) / law.spread
+            density, contrary = w * (z * z + law.kappa * z - 1.0 - law.mu), w if t <= 0.0 else 0.0
+            of_law[0, 3] += density * one[q]
+            of_law[1, 3] += density * two[q]
+            of_law[0, 1] += contrary * one[q]
+            of_law[1, 1] += contrary * two[q]
+            pull = w * pull_of(t, strength)
+            K[0, q], K[1, q], K[2, q], K[3, q] = pull, w * t, pull * one[q], pull * two[q]
+            K[4, q], K[5, q], K[6, q], K[7, q] = w * t * one[q], w * t * two[q], pull * t, w * t * t
+        for j in range(6):
+            totals[j] = K[j, :m].sum()
+        count = 0
         for c in range(starts[k], starts[k + 1]):
             i, j = a[c], b[c]
-            d = min(max(R[i] - R[j], -FURTHEST), FURTHEST)
-            e, ratio = np.exp(lo * d), np.exp(step[k] * d)
-            u = u1 = v = v1 = x1 = x2 = y1 = y2 = 0.0
+            for model in (i, j):
+                if not mark[model]:
+                    mark[model] = True
+                    touched[count] = model
+                    count += 1
+            raise_powers(nodes.first[c], nodes.ratio[c], m, e)
+            u = u1 = x1 = x2 = y1 = y2 = v = v1 = 0.0
             for q in range(m):
-                p = e / (1.0 + e)
-                e *= ratio
-                u += pull[q] * p
-                u1 += theta[q] * p
-                if full:
-                    t, variance = lo + q * step[k], p * (1.0 - p)
-                    v += pull[q] * t * variance
-                    v1 += theta[q] * t * variance
-                    x1 += known[0, q] * p
-                    x2 += known[1, q] * p
-                    y1 += known[2, q] * p
-                    y2 += known[3, q] * p
-            w = 1.0 - strength + strength * weight[c]
-            u, u1 = w * (s[c] * total_pull - n[c] * u), s[c] * total_theta - n[c] * u1
-            rows[0, row, i] += u
-            rows[0, row, j] -= u
-            rows[1, row, i] += u1
-            rows[1, row, j] -= u1
-            if full:
-                rest = s[c] * totals - n[c] * np.array([x1, x2, y1, y2])
-                for term in range(4):
-                    own = rest[term] * (w if term < OF_SCORES else temper)
-                    rows[2 + term, row, i] += own
-                    rows[2 + term, row, j] -= own
-                v *= w * n[c]
-                information[i, i] += v
-                information[j, j] += v
-                information[i, j] -= v
-                information[j, i] -= v
-                v1 *= n[c] * (stretch[i] - stretch[j])
-                stretched[i] += v1
-                stretched[j] -= v1
+                rest = 1.0 / (1.0 + e[q])
+                p = e[q] * rest
+                variance = p * rest
+                u += K[0, q] * p
+                u1 += K[1, q] * p
+                x1 += K[2, q] * p
+                x2 += K[3, q] * p
+                y1 += K[4, q] * p
+                y2 += K[5, q] * p
+                v += K[6, q] * variance
+                v1 += K[7, q] * variance
+            w, votes, won = 1.0 - strength + strength * weight[c], n[c], s[c]
+            found[0], found[1] = w * (won * totals[0] - votes * u), won * totals[1] - votes * u1
+            found[2], found[3] = w * (won * totals[2] - votes * x1), w * (won * totals[3] - votes * x2)
+            found[4], found[5] = temper * (won * totals[4] - votes * y1), temper * (won * totals[5] - votes * y2)
+            for q in range(8):
+                own[i, q] += found[q]
+                own[j, q] -= found[q]
+            sums.information[i, j] += w * votes * v
+            v1 *= votes * (sides.along[i, sides.label[i]] - sides.along[j, sides.label[j]])
+            sums.stretched[i] += v1
+            sums.stretched[j] -= v1
+        lengths[:] = 0.0
+        for place in range(count):
+            i = touched[place]
+            component = sides.label[i]
+            sums.weighted[i] += own[i, 0]
+            sums.plain[i] += own[i, 1]
+            lengths[0, component] += sides.along[i, component] * own[i, 4]
+            lengths[1, component] += sides.along[i, component] * own[i, 5]
+            for j in range(4):
+                sums.weighted_by_law[i, j] += own[i, 2] * of_law[0, j] + own[i, 3] * of_law[1, j]
+                sums.plain_by_law[i, j] += own[i, 4] * of_law[0, j] + own[i, 5] * of_law[1, j]
+            compact[0, place], compact[1, place] = own[i, 4], own[i, 5]
+        for component in range(components):
+            l1, l2 = lengths[0, component] / temper, lengths[1, component] / temper
+            if l1 != 0.0 or l2 != 0.0:
+                for place in range(count):
+                    i = touched[place]
+                    sums.known_stretched[i, component] += own[i, 4] * l1 + own[i, 5] * l2
+        if dense:
+            for i in range(size):
+                rows[0, 2 * row, i], rows[0, 2 * row + 1, i] = own[i, 2], own[i, 3]
+                rows[1, 2 * row, i], rows[1, 2 * row + 1, i] = own[i, 4], own[i, 5]
+        else:
+            for place in range(count):
+                i = touched[place]
+                x1, x2 = own[i, 2], own[i, 3]
+                for other in range(count):
+                    sums.known[i, touched[other]] += x1 * compact[0, other] + x2 * compact[1, other]
+        for place in range(count):
+            own[touched[place], :] = 0.0
+            mark[touched[place]] = False
 
 
-@compiled
-def share_information(
-    first: int, last: int, starts: Indices, a: Ints, b: Ints, n: Floats, weight: Floats, odds: Floats,
-    temper: float, pulled: Floats, square: Floats, information: Floats, share: Floats, by_vote: Floats,
+@partial(compiled, fastmath=ANY_ORDER)
+def find_clusters(
+    who: Indices, cells: CellArrays, weight: Floats, temper: float, nodes: Nodes, posterior: Floats,
+    information: Floats, sides: Sides, sums: ClusterSums, rows: Floats,
 ) -> None:  # fmt: skip
-    """Set the share of each annotator in the information on each model, shape (last − first, n_models).
+    """Add what the annotators in `who` are as clusters to `sums`.
 
-    Where it is large, too few annotators are left to learn from, and the votes are added to `by_vote` as independent.
-    `odds` are log odds of each cell.
+    With u_k of the equations and y_k of the plain votes, h_ki the share of the annotator in the information on model i,
+    D = 1/√(1 − h_k) and t the directions, an annotator counts by D (u_k + t c_k), c_k = t′(y_k − u_k). `rows`, shape
+    (n, n_models) or (0, n_models), or `meat` gets v_k = D u_k + (D − 1) t c_k, in which only the annotator's own models
+    have entries; `crossed` Σ v_k c_k′, and `scales` Σ c_k c_k′.
     """
-    for k in range(first, last):
-        row = k - first
+    starts, a, b, n, s = cells.starts, cells.model_a, cells.model_b, cells.n, cells.s
+    size, dense, components = len(sides.label), rows.shape[0] > 0, sides.along.shape[1]
+    e, K = np.empty(MOST_NODES), np.empty((4, MOST_NODES))
+    own, touched, mark = np.zeros((3, size)), np.empty(size, np.int64), np.zeros(size, np.bool_)
+    lengths, compact = np.zeros(components), np.empty(size)
+    longest = 0
+    for k in who:
+        longest = max(longest, starts[k + 1] - starts[k])
+    noise = np.empty(longest)
+    for row in range(len(who)):
+        k = who[row]
+        if starts[k] == starts[k + 1]:
+            continue
+        m, low, step = nodes.size[k], nodes.low[k], nodes.step[k]
+        for q in range(m):
+            t, w = low + q * step, posterior[k, q]
+            pull = pull_of(t, 1.0)
+            K[0, q], K[1, q], K[2, q], K[3, q] = w * pull, w * t, w * pull * t, w * pull * pull
+        total, total_plain, count = K[0, :m].sum(), K[1, :m].sum(), 0
         for c in range(starts[k], starts[k + 1]):
-            p = 1.0 / (1.0 + np.exp(-min(max(odds[c], -30.0), 30.0)))
-            own = weight[c] * n[c] * pulled[k] * p * (1.0 - p)
-            share[row, a[c]] += own / information[a[c]]
-            share[row, b[c]] += own / information[b[c]]
+            i, j = a[c], b[c]
+            for model in (i, j):
+                if not mark[model]:
+                    mark[model] = True
+                    touched[count] = model
+                    count += 1
+            raise_powers(nodes.first[c], nodes.ratio[c], m, e)
+            u = u1 = v = square = 0.0
+            for q in range(m):
+                rest = 1.0 / (1.0 + e[q])
+                p = e[q] * rest
+                variance = p * rest
+                u += K[0, q] * p
+                u1 += K[1, q] * p
+                v += K[2, q] * variance
+                square += K[3, q] * variance
+            u, u1 = weight[c] * (s[c] * total - n[c] * u), s[c] * total_plain - n[c] * u1
+            v *= weight[c] * n[c]
+            own[0, i] += u
+            own[0, j] -= u
+            own[1, i] += u1
+            own[1, j] -= u1
+            own[2, i] += v / information[i]
+            own[2, j] += v / information[j]
+            noise[c - starts[k]] = weight[c] ** 2 * n[c] * square / temper
         for c in range(starts[k], starts[k + 1]):
-            least = min(share[row, a[c]], share[row, b[c]])
+            i, j = a[c], b[c]
+            least = min(own[2, i], own[2, j])
             if least > ENOUGH_SHARE:
-                p = 1.0 / (1.0 + np.exp(-min(max(odds[c], -30.0), 30.0)))
                 part = min((least - ENOUGH_SHARE) / (LARGEST_SHARE - ENOUGH_SHARE), 1.0)
-                own = part * weight[c] ** 2 * n[c] * square[k] * p * (1.0 - p) / temper
-                by_vote[a[c], a[c]] += own
-                by_vote[b[c], b[c]] += own
-                by_vote[a[c], b[c]] -= own
-                by_vote[b[c], a[c]] -= own
+                sums.by_vote[i, j] += part * noise[c - starts[k]]
+        lengths[:] = 0.0
+        for place in range(count):
+            i = touched[place]
+            lengths[sides.label[i]] += sides.along[i, sides.label[i]] * (own[1, i] - own[0, i])
+        for place in range(count):
+            i = touched[place]
+            component, share = sides.label[i], own[2, i]
+            stretch = sides.along[i, component] * lengths[component]
+            own[0, i] = (own[0, i] + stretch) / np.sqrt(1.0 - min(share, LARGEST_SHARE)) - stretch
+            compact[place] = own[0, i]
+            sums.shares[i] += share * share
+            sums.judges[i] += 1.0 if share > 0.0 else 0.0
+        for component in range(components):
+            if lengths[component] != 0.0:
+                for place in range(count):
+                    sums.crossed[touched[place], component] += compact[place] * lengths[component]
+                for other in range(components):
+                    sums.scales[component, other] += lengths[component] * lengths[other]
+        if dense:
+            for i in range(size):
+                rows[row, i] = own[0, i]
+        else:
+            for place in range(count):
+                i = touched[place]
+                for other in range(count):
+                    sums.meat[i, touched[other]] += compact[place] * compact[other]
+        for place in range(count):
+            own[:, touched[place]] = 0.0
+            mark[touched[place]] = False

@@ -1,34 +1,39 @@
 """Scores by the marginal equations, in which every annotator's ability is integrated out."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import reduce
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from itertools import pairwise
 from operator import add
-from typing import TypeVar
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, lu_factor, lu_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from app.rating.arrays import Floats, Indices
 from app.rating.errors import NotConvergedError
+from app.rating.executors import Build, Message, Parts, place_parts
 from app.rating.fit.rows import CellRows
 from app.rating.fit.weights import weigh_votes
 from app.rating.model.crowd import Clusters, Contributions, Crowd, Directions
-from app.rating.model.law import Law, Posterior, find_law
+from app.rating.model.law import Found, Law, Posterior, find_law
 from app.rating.model.start import PRECISION, balance, disperse, fit_bradley_terry
 from app.rating.sums import Sums
-from app.rating.threads import map_parts, one_blas_thread
+from app.rating.threads import one_blas_thread
 from app.rating.votes.cells import Cells
 from app.rating.votes.compact import pool_annotators
 from app.rating.votes.graph import find_components
 
 MOST_ITERATIONS = 60
-CONVERGED = 1e-7  # longest step of a score in natural units
-NEAR, STEADY = 1e-2, 1e-3  # steps below which the nodes, and the matrices, of the step before serve
+CONVERGED = 1e-5  # longest step of a score in natural units that is the last one; what is left is far less
+NEAR = 1e-2  # step below which the nodes of the step before serve
 LONGEST = 1.0  # step of a score
 MOST_HALVINGS = 8
 STRENGTHS = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the bounds on influence, where the search with all of it failed
 
+P = ParamSpec("P")
+T = TypeVar("T")
 S = TypeVar("S", bound=Sums)
 
 
@@ -39,13 +44,24 @@ class Equations:
     Attributes
     ----------
     value : Σ_k u_k − R/σ², with each component's stretch decided by the plain votes; 0 at the solution
-    jacobian : minus its derivative by R, not symmetric
+    jacobian : minus its derivative by R at a fixed law, not symmetric
+    profiled : minus its derivative where the law follows the scores
     information : Σ n E[h θ p (1 − p)] (e_a − e_b)(e_a − e_b)′ + 1/σ²: positive definite
     """
 
     value: Floats
     jacobian: Floats
+    profiled: Floats
     information: Floats
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where a search begins: another fit's scores, law, and modes of the abilities, shape (n_annotators,)."""
+
+    R: Floats
+    law: Law
+    mode: Floats
 
 
 @dataclass(frozen=True)
@@ -64,6 +80,7 @@ class MarginalFit:
     equations : at the solution
     clusters : what the annotators add to the errors
     iterations : of the solver
+    start : for a fit of nearly the same votes
     """
 
     R: Floats
@@ -77,44 +94,84 @@ class MarginalFit:
     equations: Equations
     clusters: Clusters
     iterations: int
+    start: Start
 
 
 class Crowds:
-    """All annotators, in parts on which threads work."""
+    """All annotators, in parts: on the threads of this process, or on the executors in force.
+
+    The sums over the annotators are those of the same few units, added in order, wherever the units are: so they are
+    the same to the last bit. Of the size of the votes, nothing leaves the units.
+
+    Parameters
+    ----------
+    limit : of `app.rating.fit.weights.weigh_votes`
+    temper, ranking, mode : of `Crowd`
+    kind : what a unit is
+    """
 
     def __init__(
-        self, cells: Cells, limit: float | None, temper: float, crowd: Callable[..., Crowd] = Crowd
+        self, cells: Cells, limit: float | None, temper: float, ranking: Floats, mode: Floats | None = None, *,
+        kind: Callable[..., Crowd] = Crowd,
+    ) -> None:  # fmt: skip
+        weight = _weigh(cells, limit)
+
+        def unit(part: tuple[int, int]) -> Build:
+            some = weight[slice(*cells.starts[list(part)])]
+            own = None if mode is None else mode[slice(*part)]
+            return partial(kind, cells.of_annotators(*part), some, temper, ranking, own)
+
+        def build(number: int | None) -> Sequence[Build]:
+            units = CellRows(cells).parts
+            number = len(units) if number is None else number
+            units = units if number <= len(units) else CellRows(cells, number).parts
+            cuts = [len(units) * place // number for place in range(number + 1)]
+            return [partial(_build, [unit(part) for part in units[first:last]]) for first, last in pairwise(cuts)]
+
+        self._parts: Parts = place_parts(len(cells.n), build)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _at: TracebackType | None
     ) -> None:
-        weighted = None if limit is None else weigh_votes(cells, np.ones(cells.n_annotators), limit)
-        weight = np.ones(len(cells.n)) if weighted is None else weighted.cells.n / cells.n
-        self.parts = [
-            crowd(cells.of_annotators(*part), weight[slice(*cells.starts[list(part)])], temper)
-            for part in CellRows(cells).parts
-        ]
+        self._parts.close()
 
-    def each(self, work: Callable[[Crowd], object]) -> list[object]:
-        """Do the work in every part; results in order."""
-        return map_parts(work, self.parts)
+    def each(self, work: Callable[Concatenate[Crowd, P], T], *args: P.args, **named: P.kwargs) -> list[T]:
+        """Do the work in every unit; results in order."""
+        message = Message(_work, (work, args, named), {})
+        return [found for some in self._parts.run([message] * self._parts.number) for found in some]
 
-    def total(self, work: Callable[[Crowd], S]) -> S:
-        """Do the work in every part, and add up the sums."""
-        return reduce(add, map_parts(work, self.parts))
-
-    def join(self, work: Callable[[Crowd], Floats]) -> Floats:
-        """Return an array over all annotators."""
-        return np.concatenate(map_parts(work, self.parts))
+    def total(self, work: Callable[Concatenate[Crowd, P], S], *args: P.args, **named: P.kwargs) -> S:
+        """Do the work in every unit, and add up the sums."""
+        return reduce(add, self.each(work, *args, **named))
 
     def weigh(self, law: Law) -> Posterior:
-        """Return the sums of all posteriors under a law."""
-        return self.total(lambda crowd: crowd.weigh(law))
+        """Set all posteriors under a law; return their sums."""
+        return self.total(Crowd.weigh, law)
 
-    def settle(self, law: Law) -> Posterior:
-        """Keep the posteriors under a law; return their sums."""
-        return self.total(lambda crowd: crowd.weigh(law, settle=True))
+
+def _build(units: Sequence[Build]) -> list[Any]:
+    return [unit() for unit in units]
+
+
+def _work(units: Sequence[Any], work: Callable[..., T], args: tuple[Any, ...], named: dict[str, Any]) -> list[T]:
+    return [getattr(unit, work.__name__)(*args, **named) for unit in units]
+
+
+def _weigh(cells: Cells, limit: float | None) -> Floats:
+    """Return the weight of the votes of each cell in the equations of the scores, shape (n_cells,)."""
+    if limit is None:
+        return np.ones(len(cells.n)) if cells.trust is None else cells.trust
+    weighted = weigh_votes(cells, np.ones(cells.n_annotators), limit)
+    return np.ones(len(cells.n)) if weighted is None else weighted.cells.n / cells.n
 
 
 @one_blas_thread()
-def fit_scores(cells: Cells, *, influence_limit: float | None = 1.25, start: Floats | None = None) -> MarginalFit:
+def fit_scores(
+    cells: Cells, *, influence_limit: float | None = 1.25, spread: float | None = None, start: Start | None = None
+) -> MarginalFit:
     """Solve Σ_k E[Σ_c w_c h(θ_k) (s_c − n_c σ(θ_k d_c)) (e_a − e_b) | votes of k] = R/σ² for the scores R.
 
     E is over the posterior of θ_k under the crowd's law, which is estimated with the scores. h(θ) bounds what a vote of
@@ -124,14 +181,20 @@ def fit_scores(cells: Cells, *, influence_limit: float | None = 1.25, start: Flo
 
     Parameters
     ----------
-    cells : votes of the annotators that count
+    cells : votes of the annotators that count; their `trust` is a factor of w
     influence_limit : of `app.rating.fit.weights.weigh_votes`
-    start : R to start from; default the Bradley-Terry scores of balanced votes, in which no annotator has more than
+    spread : τ of the honest law; default estimated
+    start : where to begin; default the Bradley-Terry scores of balanced votes, in which no annotator has more than
         about one vote on a model, so that attackers who flood a model do not decide where the search begins
 
     Raises
     ------
     NotConvergedError
+
+    Notes
+    -----
+    A follower follows the ranking of the balanced votes, whatever the scores: were it that of the scores, posteriors
+    would jump where two models change places.
 
     References
     ----------
@@ -140,9 +203,10 @@ def fit_scores(cells: Cells, *, influence_limit: float | None = 1.25, start: Flo
     pairs = pool_annotators(cells)
     label = find_components(pairs).label
     dispersion = disperse(pairs, fit_bradley_terry(pairs))
-    R = fit_bradley_terry(balance(cells)) if start is None else start.astype(np.float64)
-    crowds = Crowds(cells, influence_limit, 1.0 / dispersion)
-    return Search(crowds, label, dispersion).find(R)
+    ranking = fit_bradley_terry(balance(cells))
+    begin = Start(ranking, Law.assumed(spread), np.ones(cells.n_annotators)) if start is None else start
+    with Crowds(cells, influence_limit, 1.0 / dispersion, ranking, begin.mode) as crowds:
+        return Search(crowds, label, dispersion, fixed=spread is not None).find(begin.R.astype(np.float64), begin.law)
 
 
 @dataclass(frozen=True)
@@ -151,7 +215,8 @@ class Point:
 
     Attributes
     ----------
-    value : log-likelihood of the votes
+    value : log-likelihood of the votes, and log prior
+    log_likelihood : of the votes
     away : value′ information⁻¹ value of the equations: about how far the solution is, in squared standard errors
     """
 
@@ -159,52 +224,48 @@ class Point:
     law: Law
     equations: Equations
     value: float
+    log_likelihood: float
     away: float
-
     strength: float
 
     def better_than(self, other: "Point") -> bool:
-        """Whether the search may go on from here.
-
-        The value is the objective at the strength 0, but for followers, whose votes say nothing of the scores.
-        """
+        """Whether the search may go on from here. The value is the objective at the strength 0."""
         return self.away <= other.away or self.value > other.value
 
 
 class Search:
     """The search for the scores."""
 
-    def __init__(self, crowds: Crowds, label: Indices, dispersion: float) -> None:
-        self.crowds, self.label, self.dispersion, self.iterations = crowds, label, dispersion, 0
+    def __init__(self, crowds: Crowds, label: Indices, dispersion: float, *, fixed: bool) -> None:
+        self.crowds, self.label, self.dispersion, self.fixed, self.iterations = crowds, label, dispersion, fixed, 0
 
-    def find(self, R: Floats) -> MarginalFit:
-        """Solve the equations from R; where that fails, those without the bounds on influence first.
+    def find(self, R: Floats, law: Law) -> MarginalFit:
+        """Solve the equations from a point; where that fails, those without the bounds on influence first.
 
         Raises
         ------
         NotConvergedError
         """
-        begin = self.at(R, Law.assumed(), 1.0, look=True, full=True)
+        at = self.at(R, law, 1.0, look=True)
         try:
-            return self.conclude(self.solve(begin))
+            return self.conclude(self.solve(at))
         except NotConvergedError:
-            self.crowds.each(Crowd.leave_followers_out)
             for strength in STRENGTHS:
-                begin = self.solve(self.at(begin.R, begin.law, strength, look=True, full=True))
-            return self.conclude(begin)
+                at = self.solve(self.at(at.R, at.law, strength, look=True))
+            return self.conclude(at)
 
-    def at(self, R: Floats, law: Law, strength: float, *, look: bool, full: bool) -> Point:
+    def at(self, R: Floats, law: Law, strength: float, *, look: bool) -> Point:
         """Estimate the law at these scores, and set up the equations."""
         crowds, directions = self.crowds, Directions.of(R, self.label)
         if look:
-            crowds.each(lambda crowd: crowd.look(R, law.spread))
-        crowds.each(lambda crowd: crowd.fill(R))
-        law = find_law(law, crowds.weigh)
-        value = crowds.settle(law).value - 0.5 * PRECISION * float(R @ R)
-        sums = crowds.total(lambda crowd: crowd.contribute(R, directions, strength, full=full))
-        found = combine(sums, R, directions)
-        away = float(found.value @ cho_solve(cho_factor(found.information), found.value)) if full else 0.0
-        return Point(R, law, found, value, away, strength)
+            crowds.each(Crowd.look, R, law.spread)
+        crowds.each(Crowd.fill, R)
+        found = find_law(law, crowds.weigh, fixed=self.fixed)
+        value = found.value - 0.5 * PRECISION * float(R @ R)
+        sums = crowds.total(Crowd.contribute, directions, found.law, strength)
+        equations = combine(sums, R, directions, found, self.dispersion)
+        away = float(equations.value @ cho_solve(cho_factor(equations.information), equations.value))
+        return Point(R, found.law, equations, value, found.posterior.value, away, strength)
 
     def solve(self, at: Point) -> Point:
         """Solve the equations at a strength by Newton's method with backtracking.
@@ -213,26 +274,23 @@ class Search:
         ------
         NotConvergedError
         """
-        solve = _solver(at.equations)
         for _ in range(MOST_ITERATIONS):
             self.iterations += 1
-            step = solve(at.equations.value)
+            step = _solve(at.equations)
             longest = float(np.abs(step).max(initial=0.0))
             if longest < CONVERGED:
-                return at
-            full, share = longest > STEADY, min(1.0, LONGEST / longest)
+                return replace(at, R=at.R + step)
+            share = min(1.0, LONGEST / longest)
             for _ in range(MOST_HALVINGS):
-                there = self.at(at.R + share * step, at.law, at.strength, look=longest > NEAR, full=full)
-                if not full or there.better_than(at):
+                there = self.at(at.R + share * step, at.law, at.strength, look=longest > NEAR)
+                if there.better_than(at):
                     break
                 share /= 2.0
             else:
                 break
             at = there
-            if full:
-                solve = _solver(at.equations)
         detail = f"the scores still moved by {longest:.1e} after {self.iterations} iterations"
-        raise NotConvergedError(detail, at.R, self.crowds.join(Crowd.ability))
+        raise NotConvergedError(detail, at.R, np.concatenate([each.mean for each in self.crowds.each(Crowd.abilities)]))
 
     def known(self, equations: Equations) -> Floats:
         """Return the information on every score, abilities known."""
@@ -240,22 +298,18 @@ class Search:
 
     def conclude(self, at: Point) -> MarginalFit:
         """Return the fit at a solution, with what the annotators add to its errors."""
-        crowds, directions = self.crowds, Directions.of(at.R, self.label)
-        sums = crowds.total(lambda crowd: crowd.contribute(at.R, directions, at.strength, full=True))
-        equations = combine(sums, at.R, directions)
-        known = self.known(equations)
-        clusters = crowds.total(lambda crowd: crowd.cluster(at.R, directions, known))
-        ability = crowds.join(Crowd.ability)
-        variance = np.maximum(crowds.join(Crowd.square) - ability**2, 0.0)
-        silent = np.concatenate(map_parts(Crowd.silent, crowds.parts))
-        ability[silent] = variance[silent] = np.nan
+        directions = Directions.of(at.R, self.label)
+        clusters = self.crowds.total(Crowd.cluster, directions, self.known(at.equations))
+        mean, sd, types, mode = (
+            np.concatenate(column) for column in zip(*self.crowds.each(Crowd.abilities), strict=True)
+        )
         return MarginalFit(
-            at.R, self.label, at.law, self.dispersion, ability, np.sqrt(variance),
-            crowds.join(lambda crowd: crowd.types), at.value, equations, clusters, self.iterations,
+            at.R, self.label, at.law, self.dispersion, mean, sd, types, at.log_likelihood, at.equations, clusters,
+            self.iterations, Start(at.R, at.law, mode),
         )  # fmt: skip
 
 
-def combine(found: Contributions, R: Floats, directions: Directions) -> Equations:
+def combine(found: Contributions, R: Floats, directions: Directions, law: Found, dispersion: float) -> Equations:
     """Put the equations together: those of the weighted votes, but for each component's stretch that of the plain ones.
 
     With t the unit vector of a component's centred scores, x = u − R/σ² and y the same of the plain votes, the value is
@@ -278,15 +332,19 @@ def combine(found: Contributions, R: Floats, directions: Directions) -> Equation
     turn = missing / length  # how the directions turn with the scores
     jacobian -= np.diag(inside @ turn) - (inside * (turn / np.maximum(inside.sum(axis=0), 1.0))) @ inside.T
     jacobian -= along @ (centred / length).T - 2.0 * (along * turn) @ along.T
-    return Equations(value, jacobian, found.information + prior)
+    by_law = found.weighted_by_law + along @ (along.T @ (dispersion * found.plain_by_law - found.weighted_by_law))
+    profiled = jacobian - by_law @ law.inverse @ found.plain_by_law.T
+    return Equations(value, jacobian, profiled, found.information + prior)
 
 
-def _solver(equations: Equations) -> Callable[[Floats], Floats]:
-    """Return what solves the Newton system; where the Jacobian is not positive, that of expectation-maximisation."""
-    try:
-        cho_factor((equations.jacobian + equations.jacobian.T) / 2.0)
-    except LinAlgError:
-        factor = cho_factor(equations.information)
-        return lambda value: cho_solve(factor, value)
-    exact = lu_factor(equations.jacobian)
-    return lambda value: lu_solve(exact, value)
+def _solve(equations: Equations) -> Floats:
+    """Return the Newton step; where no Jacobian is positive, that of expectation-maximisation."""
+    for jacobian in (equations.profiled, equations.jacobian):
+        try:
+            cho_factor((jacobian + jacobian.T) / 2.0)
+        except LinAlgError:
+            continue
+        step: Floats = np.linalg.solve(jacobian, equations.value)
+        return step
+    step = cho_solve(cho_factor(equations.information), equations.value)
+    return step

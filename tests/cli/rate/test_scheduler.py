@@ -9,8 +9,8 @@ import pytest
 from distributed import LocalCluster
 from typer.testing import Result
 
-from app.rating.fit import cluster as module
-from app.rating.fit.executors import Message
+from app.rating import cluster as module
+from app.rating.executors import Message
 
 RunCli = Callable[..., Result]
 

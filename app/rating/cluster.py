@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from app import __version__
 from app.rating.errors import ClusterError
-from app.rating.fit.executors import Build, Executors, fitting_on
+from app.rating.executors import Build, Executors, fitting_on
 
 if TYPE_CHECKING:
     from distributed import Client

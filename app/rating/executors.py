@@ -7,28 +7,27 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 from uuid import uuid4
 
 from app.rating.errors import ClusterError
-from app.rating.fit.partition import Partition
-from app.rating.threads import one_blas_thread
+from app.rating.threads import map_parts, one_blas_thread
 
 WORTH_A_PARTITION = 250_000  # cells; a pass over fewer takes no longer than a message and its answer
 IDLE_SECONDS = 600.0  # after which a partition belongs to a fit that has died; if not, it is built again
 ATTEMPTS = 4  # at one message, before the fit fails
 
-Build = Callable[[], Partition]
+Build = Callable[[], Any]
 
 
 class Message(NamedTuple):
-    """A method of `Partition` with its arguments."""
+    """A method of a partition with its arguments."""
 
     work: Callable[..., Any]
     args: tuple[Any, ...]
     named: dict[str, Any]
 
-    def __call__(self, partition: Partition) -> Any:
+    def __call__(self, partition: Any) -> Any:
         """Call the method."""
         return self.work(partition, *self.args, **self.named)
 
@@ -45,7 +44,7 @@ class _Held:
     """A partition, the fit that it belongs to, and how many of the fit's messages it has had."""
 
     fit: int
-    partition: Partition
+    partition: Any
     messages: int = 0
     used: float = 0.0
 
@@ -204,6 +203,53 @@ class RemoteParts:
             self._on[part] = self._executors.keep_or_replace(part, self._on[part], failed=failed)
             future = self._ask(part, again=True)
         raise ClusterError(f"processes that held a part of the votes died {ATTEMPTS} times in a row: {last}")
+
+
+class Parts(Protocol):
+    """Where the partitions of a fit are.
+
+    Attributes
+    ----------
+    number : of them
+    """
+
+    number: int
+
+    def run(self, messages: Sequence[Message]) -> list[Any]:
+        """Send each partition its message; answers in order."""
+
+    def close(self) -> None:
+        """Forget the partitions."""
+
+
+class LocalParts:
+    """Partitions in this process, whose threads work on them."""
+
+    def __init__(self, build: Sequence[Build]) -> None:
+        self.number, self.parts = len(build), map_parts(lambda make: make(), build)
+
+    def run(self, messages: Sequence[Message]) -> list[Any]:
+        """Send each partition its message; answers in order."""
+        if self.number == 1:  # of a small fit, where this is a good part of the time
+            return [messages[0](self.parts[0])]
+        return map_parts(lambda pair: pair[1](pair[0]), zip(self.parts, messages, strict=True))
+
+    def close(self) -> None:
+        """Forget the partitions."""
+        self.parts = []
+
+
+def place_parts(n_cells: int, build: Callable[[int | None], Sequence[Build]]) -> Parts:
+    """Place the partitions of a fit here, or on the executors in force if it has cells enough.
+
+    Parameters
+    ----------
+    build : what makes the partitions, of which there are to be so many; None for any number
+    """
+    executors = current_executors()
+    number = 0 if executors is None else executors.count_partitions(n_cells)
+    builds = build(number or None)
+    return LocalParts(builds) if executors is None or number == 0 else RemoteParts(executors, builds)
 
 
 _current: ContextVar[Executors | None] = ContextVar("executors", default=None)
