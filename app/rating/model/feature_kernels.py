@@ -13,7 +13,6 @@ from app.rating.compiled import compiled
 from app.rating.model.kernels import (
     ANY_ORDER,
     COIN,
-    FURTHEST,
     MEAN,
     MOST_NODES,
     PRECISION,
@@ -28,9 +27,9 @@ from app.rating.votes.cells import CellArrays
 SLOTS = 1 + MOST_NODES
 PRODUCT = 8  # factors 1 + e^−x of one logarithm: their product stays finite
 STEPS = 12  # of Newton's method for leans, at most
-NEAR, NEAR_MODE = 1e-8, 1e-2  # squared length in standard errors of the last step: of leans at a node, and of a mode
+NEAR, NEAR_MODE = 1e-4, 1e-2  # squared length in standard errors of the last step: of leans at a node, and of a mode
 LONGEST = 2.0  # step of a lean
-LARGEST_ODDS = 30.0
+FURTHEST, LARGEST_ODDS = 12.0, 85.0  # distance, and log odds at a node, beyond which a vote is as good as certain
 CHUNK = 1024
 OF_ABILITY = 2  # polynomials in θ, before the leans, in what `find_feature_contributions` says of an annotator
 
@@ -39,10 +38,10 @@ OF_ABILITY = 2  # polynomials in θ, before the leans, in what `find_feature_con
 def distance_of(c: int, a: Ints, b: Ints, z: Floats, R: Floats) -> float:
     """Return R_a − R_b + γ·z of a cell."""
     models = len(R) - z.shape[1]
-    d = min(max(R[a[c]] - R[b[c]], -FURTHEST), FURTHEST)
+    d = R[a[c]] - R[b[c]]
     for j in range(z.shape[1]):
         d += R[models + j] * z[c, j]
-    return d
+    return min(max(d, -FURTHEST), FURTHEST)
 
 
 @compiled
@@ -154,7 +153,7 @@ def fill_feature_likelihoods(
     n, s, count, power = cells.n, cells.s, z.shape[1], np.empty(CHUNK)
     theta, product, value, log_det = np.empty(SLOTS), np.empty(SLOTS), np.empty(SLOTS), np.empty(SLOTS)
     left, variance = np.empty(SLOTS), np.empty(SLOTS)
-    gradient, A, move = np.empty((count, SLOTS)), np.empty((count, count, SLOTS)), np.empty(count)
+    gradient, A, move, totals = np.empty((count, SLOTS)), np.empty((count, count, SLOTS)), np.empty(count), np.empty(count)
     room = np.empty(most_slots(0, len(nodes.size), cells, nodes))
     for k in range(len(nodes.size)):
         m, begin, number = nodes.size[k] + 1, cells.starts[k], cells.starts[k + 1] - cells.starts[k]
@@ -168,19 +167,16 @@ def fill_feature_likelihoods(
                 for q in range(m):
                     gradient[j, q] = -precision[j] * leans[k, j, q]
                     value[q] -= 0.5 * precision[j] * leans[k, j, q] ** 2
+            lost, totals[:] = 0.0, 0.0
             for i in range(number):
                 c = begin + i
-                votes, won = n[c], s[c]
-                d, lost = distance_of(c, cells.model_a, cells.model_b, z, R), temper * (votes - won)
+                votes, won, here = n[c], s[c], odds[i]
+                lost += (votes - won) * distance_of(c, cells.model_a, cells.model_b, z, R)
                 for q in range(m):
-                    x = theta[q] * d
-                    for j in range(count):
-                        x += leans[k, j, q] * z[c, j]
-                    p = 1.0 / (1.0 + odds[i, q])
-                    value[q] -= lost * min(max(x, -LARGEST_ODDS), LARGEST_ODDS)
+                    p = 1.0 / (1.0 + here[q])
                     left[q] = temper * (won - votes * p)
                     variance[q] = temper * votes * p * (1.0 - p)
-                    product[q] *= 1.0 + odds[i, q]
+                    product[q] *= 1.0 + here[q]
                 factors += 1
                 if factors == PRODUCT or votes != 1.0 or (i + 1 < number and n[c + 1] != 1.0):
                     for q in range(m):  # a cell of many votes has a logarithm of its own
@@ -189,6 +185,7 @@ def fill_feature_likelihoods(
                     factors = 0
                 for j in range(count):
                     own = z[c, j]
+                    totals[j] += (votes - won) * own
                     for q in range(m):
                         gradient[j, q] += left[q] * own
                     for other in range(j + 1):
@@ -201,14 +198,15 @@ def fill_feature_likelihoods(
             invert_each(A, m, log_det)
             longest = 0.0
             for q in range(m):
-                length, furthest = 0.0, 0.0
+                length, furthest, sure = 0.0, 0.0, theta[q] * lost
                 for j in range(count):
+                    sure += leans[k, j, q] * totals[j]
                     move[j] = 0.0
                     for other in range(count):
                         move[j] += A[j, other, q] * gradient[other, q]
                     length += move[j] * gradient[j, q]
                     furthest = max(furthest, abs(move[j]))
-                value[q] += 0.5 * length - 0.5 * log_det[q] - temper * np.log(product[q])
+                value[q] += 0.5 * length - 0.5 * log_det[q] - temper * (sure + np.log(product[q]))
                 longest = max(longest, length)
                 for j in range(count):
                     leans[k, j, q] += move[j] * min(1.0, LONGEST / max(furthest, LONGEST))
@@ -261,7 +259,11 @@ def find_feature_contributions(
     theta, x, log_det, mass = np.empty(SLOTS), np.empty(SLOTS), np.empty(SLOTS), np.empty(SLOTS)
     V, delta, bent = np.empty((count, count, SLOTS)), np.empty((count, SLOTS)), np.empty((count, SLOTS))
     one, two, L = np.empty(SLOTS), np.empty(SLOTS), np.empty((count, count))
-    K, entry, totals, found = np.zeros((9, SLOTS)), np.empty(len(rows)), np.empty(6), np.empty(9)
+    K, entry, totals = np.zeros((9, SLOTS)), np.empty(len(rows) + 1), np.empty(6)
+    terms, sums, known, before = len(entry), np.zeros((len(R), len(entry))), np.zeros(len(R)), np.zeros(count)
+    touched = np.empty(2 * most + count, np.int64)
+    for j in range(count):
+        before[j] = information[models + j, models + j]
     for k in range(first, last):
         m, row, begin, number = nodes.size[k] + 1, k - first, cells.starts[k], cells.starts[k + 1] - cells.starts[k]
         p, v = room_p[: number * m].reshape(number, m), room_v[: number * m].reshape(number, m)
@@ -305,6 +307,7 @@ def find_feature_contributions(
         one[0], two[0] = find_polynomials(posterior[k], nodes.low[k], nodes.step[k], m - 1, one[1:], two[1:])
         weigh_slots(posterior[k], types[k], theta, one, two, law, strength, m, mass, K, told.of_law[k])
         square = max(K[7, :m].sum(), 1e-12)
+        root = np.sqrt(square)
         set_leans(mass, theta, one, two, leans[k], delta, V, precision, m, square, L, told.moments[k], told.answers[k])
         for j in range(6):
             totals[j] = K[j, :m].sum()
@@ -341,19 +344,42 @@ def find_feature_contributions(
             for j in range(count):
                 turned = 0.0
                 for other in range(j, count):
-                    turned += L[other, j] * z[c, other] / np.sqrt(square)
+                    turned += L[other, j] * z[c, other]
+                turned /= root
                 entry[4 + j], entry[4 + half + j] = stiff * turned, temper * stiff1 * turned
                 along += stretch[models + j] * z[c, j]
-                rows[-1, row, models + j] += stiff * z[c, j] ** 2
-            rows[-1, row, a[c]] += stiff
-            rows[-1, row, b[c]] += stiff
-            for term in range(2 + 2 * half):
-                add_row(a[c], b[c], z[c], entry[term], models, rows[term, row])
-            add_row(a[c], b[c], z[c], stiff1 * along, models, stretched)
-            add_row(a[c], b[c], z[c], stiff, models, information[a[c]])
-            add_row(a[c], b[c], z[c], -stiff, models, information[b[c]])
+            entry[terms - 2], entry[terms - 1] = stiff1 * along, stiff
+            first_model, other_model = a[c], b[c]
+            for term in range(terms):
+                sums[first_model, term] += entry[term]
+                sums[other_model, term] -= entry[term]
             for j in range(count):
-                add_row(a[c], b[c], z[c], stiff * z[c, j], models, information[models + j])
+                amount = z[c, j]
+                for term in range(terms):
+                    sums[models + j, term] += entry[term] * amount
+                mixed = stiff * amount
+                information[models + j, first_model] += mixed
+                information[models + j, other_model] -= mixed
+                for other in range(j + 1):
+                    information[models + j, models + other] += mixed * z[c, other]
+            information[max(first_model, other_model), min(first_model, other_model)] -= stiff
+            known[first_model] += stiff
+            known[other_model] += stiff
+            touched[2 * i], touched[2 * i + 1] = first_model, other_model
+        for j in range(count):
+            touched[2 * number + j] = models + j
+            known[models + j] = information[models + j, models + j] - before[j]
+            before[j] = information[models + j, models + j]
+        for place in range(2 * number + count):
+            i = touched[place]
+            if known[i] > 0.0:
+                stretched[i] += sums[i, terms - 2]
+                for term in range(terms - 2):
+                    rows[term, row, i] = sums[i, term]
+                rows[-1, row, i] = known[i]
+                if i < models:
+                    information[i, i] += known[i]
+                sums[i, :], known[i] = 0.0, 0.0
 
 
 @compiled
@@ -379,15 +405,6 @@ def weigh_slots(
         K[0, q], K[1, q], K[2, q], K[3, q] = pull, w * t, pull * one[q], pull * two[q]
         K[4, q], K[5, q], K[6, q], K[7, q] = w * t * one[q], w * t * two[q], pull * t, w * t * t
         K[8, q] = pull * pull_of(t, strength)
-
-
-@compiled
-def add_row(a: int, b: int, z: Floats, amount: float, models: int, row: Floats) -> None:
-    """Add amount·(e_a − e_b, z) to a row."""
-    row[a] += amount
-    row[b] -= amount
-    for j in range(len(z)):
-        row[models + j] += amount * z[j]
 
 
 @compiled

@@ -197,8 +197,10 @@ class FeatureCrowd(Crowd):
             for u, own in zip(of_u, of_likelihood, strict=True):
                 known += u.T @ own
                 known_stretched += own.T @ (own @ along) / self.temper
-            for place, some in enumerate((of_u, of_likelihood)):
-                by_law[place] += np.einsum("jki,kjl->il", some[:OF_ABILITY], self.told.of_law[first:last])
+            for j in range(OF_ABILITY):
+                by_law[0] += of_u[j].T @ self.told.of_law[first:last, j]
+                by_law[1] += of_likelihood[j].T @ self.told.of_law[first:last, j]
+        information += np.tril(information, -1).T
         return Contributions(
             weighted, plain, information, known, stretched, known_stretched, by_law[0], by_law[1]
         )  # fmt: skip
@@ -271,11 +273,9 @@ class FeatureCrowd(Crowd):
         """Yield what some annotators at a time contribute (`find_feature_contributions`), and keep what is known of γ."""
         size, count, models = len(self._R), len(self.spread), self.cells.n_models
         half, stretch = OF_ABILITY + count, directions.along[np.arange(size), directions.label]
-        rows = np.empty((3 + 2 * half, BLOCK, size))
         for first in range(0, self.cells.n_annotators, BLOCK):
             last = min(first + BLOCK, self.cells.n_annotators)
-            some = rows[:, : last - first]
-            some.fill(0.0)
+            some = np.zeros((3 + 2 * half, last - first, size))
             find_feature_contributions(
                 first, last, self.cells.arrays, self._z, self.weight, self._R, self.temper, self.spread**-2, self.nodes,
                 self.posterior, self.types, self._law.numbers(), self._leans, strength, stretch, information, stretched,
