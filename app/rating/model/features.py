@@ -145,10 +145,10 @@ class FeatureCrowd(Crowd):
         self, cells: Cells, weight: Floats, temper: float, ranking: Floats, mode: Floats | None = None
     ) -> None:
         super().__init__(cells, weight, temper, ranking, mode)
-        self._z = np.ascontiguousarray(features_of(cells))
-        number, count = cells.n_annotators, self._z.shape[1]
+        self._z = np.ascontiguousarray(features_of(cells).T)
+        number, count = cells.n_annotators, len(self._z)
         self._at = np.column_stack([self.mode, np.zeros((number, count))])
-        self._along, self._leans = np.zeros((number, count)), np.zeros((number, count, SLOTS))
+        self._along, self._leans = np.zeros((number, count)), np.zeros((number, SLOTS, count))
         self.spread, self.known = np.full(count, FIRST_SPREAD), np.zeros((number, count))
         self.told = Told(
             np.zeros((number, 3, count)), np.zeros((number, count, OF_ABILITY + count)), np.zeros((number, 2, 4)),
@@ -169,7 +169,7 @@ class FeatureCrowd(Crowd):
         self.set_nodes(spread)
         places = np.column_stack([np.zeros(len(self.mode)), self.places()])
         away = places - self.mode[:, None]
-        self._leans = self._at[:, 1:, None] + self._along[:, :, None] * away[:, None, :]
+        self._leans = self._at[:, None, 1:] + self._along[:, None, :] * away[:, :, None]
 
     def fill(self, R: Floats) -> None:
         """Compute the likelihoods at the nodes and of a coin, the leans integrated out."""
