@@ -31,6 +31,7 @@ NEAR, NEAR_MODE = 1e-4, 1e-2  # squared length in standard errors of the last st
 LONGEST = 2.0  # step of a lean
 FURTHEST, LARGEST_ODDS = 12.0, 85.0  # distance, and log odds at a node, beyond which a vote is as good as certain
 LEAST_MASS = 1e-7  # of a slot that counts
+OF_MEAN = 6  # factors of p in `weigh_slots`, before those of p′
 OF_ABILITY = 2  # polynomials in θ, before the leans, in what `find_feature_contributions` says of an annotator
 
 
@@ -103,6 +104,33 @@ def sum_products(begin: int, z: Floats, weight: Floats, matrix: Floats) -> None:
                 matrix[other, j] += total
 
 
+@partial(compiled, fastmath=ANY_ORDER)
+def add_scaled(factor: float, values: Floats, out: Floats) -> None:
+    """Add factor·values to `out`."""
+    for i in range(len(out)):
+        out[i] += factor * values[i]
+
+
+@compiled
+def set_diagonal(A: Floats, diagonal: Floats) -> None:
+    """Set a diagonal matrix."""
+    for i in range(len(A)):
+        for j in range(len(A)):
+            A[i, j] = diagonal[i] if i == j else 0.0
+
+
+@compiled
+def multiply(A: Floats, vector: Floats, out: Floats) -> float:
+    """Set `out` to A·vector; return vector·A·vector."""
+    total = 0.0
+    for i in range(len(A)):
+        out[i] = 0.0
+        for j in range(len(A)):
+            out[i] += A[i, j] * vector[j]
+        total += out[i] * vector[i]
+    return total
+
+
 @compiled
 def invert(A: Floats) -> float:
     """Replace a positive definite matrix by its inverse; return the logarithm of its determinant."""
@@ -132,7 +160,8 @@ def climb_abilities_and_leans(
     `along` becomes the derivative of the leans' mode by θ, `information` that of the votes on θ, the leans unknown.
     """
     size, most = at.shape[1], most_cells(0, len(at), cells)
-    gradient, V, room = np.empty(size), np.empty((size, size)), np.empty((5, most))
+    gradient, move, V, room = np.empty(size), np.empty(size), np.empty((size, size)), np.empty((5, most))
+    own_precision = np.append(PRECISION, precision)
     for k in range(len(at)):
         begin, number = cells.starts[k], cells.starts[k + 1] - cells.starts[k]
         d, x, left, variance = room[0, :number], room[1, :number], room[2, :number], room[3, :number]
@@ -141,10 +170,10 @@ def climb_abilities_and_leans(
         for _ in range(STEPS):
             fill_odds(begin, z, d, at[k, 0], at[k, 1:], x)
             exponentiate(x, room[4])
-            V[:] = 0.0
-            gradient[0], V[0, 0] = (MEAN - at[k, 0]) * PRECISION, PRECISION
+            set_diagonal(V, own_precision)
+            gradient[0] = (MEAN - at[k, 0]) * PRECISION
             for j in range(1, size):
-                gradient[j], V[j, j] = -precision[j - 1] * at[k, j], precision[j - 1]
+                gradient[j] = -precision[j - 1] * at[k, j]
             slope = curve = 0.0
             for i in range(number):
                 p = 1.0 / (1.0 + x[i])
@@ -162,11 +191,9 @@ def climb_abilities_and_leans(
                 V[j, 0] = V[0, j] = mixed
             sum_products(begin, z, variance, V[1:, 1:])
             invert(V)
-            length = 0.0
+            length = multiply(V, gradient, move)
             for j in range(size):
-                move = (V[j] * gradient).sum()
-                length += move * gradient[j]
-                at[k, j] += min(max(move, -1.0), 1.0)
+                at[k, j] += min(max(move[j], -1.0), 1.0)
             if length < NEAR_MODE:
                 break
         information[k] = 1.0 / V[0, 0] - PRECISION
@@ -184,51 +211,61 @@ def fill_feature_likelihoods(
     table[k, q] = log L_k(θ_q, b̂) − ½ b̂′Pb̂ − ½ log det(A/P) with A = P − ∂²log L_k/∂b². The last Newton step enters by
     the expansion about its start, so that near the mode the votes are read once.
     """
-    count, room = len(z), np.empty((5, most_cells(0, len(nodes.size), cells)))
-    gradient, V, move, log_prior = np.empty(count), np.empty((count, count)), np.empty(count), np.log(precision).sum()
+    room, log_prior = np.empty((5, most_cells(0, len(nodes.size), cells))), np.log(precision).sum()
+    V, own = np.empty((len(z), len(z))), np.empty((2, len(z)))
     for k in range(len(nodes.size)):
         begin, number = cells.starts[k], cells.starts[k + 1] - cells.starts[k]
-        d, x, left, variance = room[0, :number], room[1, :number], room[2, :number], room[3, :number]
-        votes, won = cells.n[begin : begin + number], cells.s[begin : begin + number]
-        fill_distances(begin, cells, z, R, d)
+        fill_distances(begin, cells, z, R, room[0, :number])
         for slot in range(nodes.size[k] + 1):
-            theta, b = nodes.low[k] + (slot - 1) * nodes.step[k] if slot else 0.0, leans[k, slot]
-            for _ in range(STEPS):
-                fill_odds(begin, z, d, theta, b, x)
-                value = 0.0
-                for i in range(number):
-                    value += (votes[i] - won[i]) * x[i]
-                exponentiate(x, room[4])
-                value -= sum_logarithms(votes, x)
-                value = temper * value + 0.5 * log_prior
-                V[:] = 0.0
-                for j in range(count):
-                    gradient[j], V[j, j] = -precision[j] * b[j], precision[j]
-                    value -= 0.5 * precision[j] * b[j] * b[j]
-                for i in range(number):
-                    p = 1.0 / (1.0 + x[i])
-                    left[i], variance[i] = temper * (won[i] - votes[i] * p), temper * votes[i] * p * (1.0 - p)
-                for j in range(count):
-                    slope, column = 0.0, z[j, begin : begin + number]
-                    for i in range(number):
-                        slope += left[i] * column[i]
-                    gradient[j] += slope
-                sum_products(begin, z, variance, V)
-                value -= 0.5 * invert(V)
-                length = furthest = 0.0
-                for j in range(count):
-                    move[j] = (V[j] * gradient).sum()
-                    length += move[j] * gradient[j]
-                    furthest = max(furthest, abs(move[j]))
-                for j in range(count):
-                    b[j] += move[j] * min(1.0, LONGEST / max(furthest, LONGEST))
-                if length < NEAR:
-                    break
-            value += 0.5 * length
+            theta = nodes.low[k] + (slot - 1) * nodes.step[k] if slot else 0.0
+            value = climb_leans(begin, cells, z, theta, temper, precision, leans[k, slot], V, own, room, number)
+            value += 0.5 * log_prior
             if slot:
                 table[k, slot - 1] = value
             else:
                 extra[k, COIN] = value
+
+
+@partial(compiled, fastmath=ANY_ORDER)
+def climb_leans(
+    begin: int, cells: CellArrays, z: Floats, theta: float, temper: float, precision: Floats, b: Floats, V: Floats,
+    own: Floats, room: Floats, number: int,
+) -> float:  # fmt: skip
+    """Move an annotator's leans b to their mode at θ; return the log-likelihood there, up to ½ log det P.
+
+    `room` has the distances of the annotator's cells in its first row, and four more to work in, as V and `own` are.
+    """
+    count, d, x, left, variance = len(z), room[0, :number], room[1, :number], room[2, :number], room[3, :number]
+    votes, won = cells.n[begin : begin + number], cells.s[begin : begin + number]
+    gradient, move, value = own[0], own[1], 0.0
+    for _ in range(STEPS):
+        fill_odds(begin, z, d, theta, b, x)
+        value = 0.0
+        for i in range(number):
+            value += (votes[i] - won[i]) * x[i]
+        exponentiate(x, room[4])
+        value = temper * (value - sum_logarithms(votes, x))
+        for i in range(number):
+            p = 1.0 / (1.0 + x[i])
+            left[i], variance[i] = temper * (won[i] - votes[i] * p), temper * votes[i] * p * (1.0 - p)
+        for j in range(count):
+            slope, column = -precision[j] * b[j], z[j, begin : begin + number]
+            for i in range(number):
+                slope += left[i] * column[i]
+            gradient[j] = slope
+            value -= 0.5 * precision[j] * b[j] * b[j]
+        set_diagonal(V, precision)
+        sum_products(begin, z, variance, V)
+        value -= 0.5 * invert(V)
+        length, furthest = multiply(V, gradient, move), LONGEST
+        for j in range(count):
+            furthest = max(furthest, abs(move[j]))
+        for j in range(count):
+            b[j] += move[j] * LONGEST / furthest
+        value += 0.5 * length
+        if length < NEAR:
+            break
+    return value
 
 
 @compiled
@@ -243,7 +280,7 @@ def sum_logarithms(n: Floats, e: Floats) -> float:
             if product > LARGE:
                 total += np.log(product)
                 product = 1.0
-    return total + np.log(product)
+    return total + float(np.log(product))
 
 
 @partial(compiled, fastmath=ANY_ORDER)
@@ -267,80 +304,107 @@ def find_feature_contributions(
     """
     count, most = len(z), most_cells(first, last, cells)
     theta, mass, one, two, K = np.empty(SLOTS), np.empty(SLOTS), np.empty(SLOTS), np.empty(SLOTS), np.empty((9, SLOTS))
-    V, of_slot, bent = np.empty((SLOTS, count, count)), np.empty((SLOTS, count)), np.empty(count)
-    L, room, found = np.empty((count, count)), np.empty((7, most)), np.empty((9, most))
-    entry, sums, known = np.empty(len(rows) + 1), np.zeros((len(R), len(rows) + 1)), np.zeros(len(R))
-    touched = np.empty(2 * most + count, np.int64)
+    V, of_slot, L = np.empty((SLOTS, count, count)), np.empty((SLOTS, count)), np.empty((count, count))
+    room, found, touched = np.empty((7, most)), np.empty((9, most)), np.empty(2 * most + count, np.int64)
+    own, entry, known = np.empty((2, count)), np.empty(len(rows) + 1), np.zeros(len(R))
+    sums = np.zeros((len(R), len(entry)))
     for k in range(first, last):
         m, begin, number = nodes.size[k] + 1, cells.starts[k], cells.starts[k + 1] - cells.starts[k]
-        d, p, variance, v, skew = room[0, :number], room[1, :number], room[2, :number], room[3, :number], room[4, :number]
-        moved, votes = room[5, :number], cells.n[begin : begin + number]
-        fill_distances(begin, cells, z, R, d)
+        fill_distances(begin, cells, z, R, room[0, :number])
         theta[0] = 0.0
         for q in range(1, m):
             theta[q] = nodes.low[k] + (q - 1) * nodes.step[k]
         one[0], two[0] = find_polynomials(posterior[k], nodes.low[k], nodes.step[k], m - 1, one[1:], two[1:])
         weigh_slots(posterior[k], types[k], theta, one, two, law, strength, m, mass, K, told.of_law[k])
-        found[:, :number] = 0.0
+        found[:, :number], V[:m], of_slot[:m] = 0.0, 0.0, leans[k, :m]
         for q in range(m):
-            b, inverse = leans[k, q], V[q]
-            if mass[q] < LEAST_MASS:
-                inverse[:], of_slot[q] = 0.0, b
-                continue
-            fill_odds(begin, z, d, theta[q], b, p)
-            exponentiate(p, room[6])
-            for i in range(number):
-                p[i] = 1.0 / (1.0 + p[i])
-                variance[i], skew[i], v[i] = p[i] * (1.0 - p[i]), 1.0 - 2.0 * p[i], 0.0
-                moved[i] = temper * votes[i] * variance[i]
-            inverse[:] = 0.0
-            for j in range(count):
-                inverse[j, j] = precision[j]
-            sum_products(begin, z, moved, inverse)
-            invert(inverse)
-            for j in range(count):
-                column = z[j, begin : begin + number]
-                for other in range(j + 1):
-                    factor, second = inverse[j, other] * (1.0 if j == other else 2.0), z[other, begin : begin + number]
-                    for i in range(number):
-                        v[i] += factor * column[i] * second[i]
-            for j in range(count):
-                total, column = 0.0, z[j, begin : begin + number]
-                for i in range(number):
-                    total -= 0.5 * moved[i] * skew[i] * v[i] * column[i]
-                bent[j] = total
-            moved[:] = 0.0
-            for j in range(count):
-                delta = (inverse[j] * bent).sum()
-                of_slot[q, j] = b[j] + delta
-                column = z[j, begin : begin + number]
-                for i in range(number):
-                    moved[i] += delta * column[i]
-            for i in range(number):
-                mean = p[i] + variance[i] * (0.5 * skew[i] * v[i] + moved[i])
-                factor = 1.0 + 0.5 * (1.0 - 6.0 * variance[i]) * v[i] + skew[i] * moved[i]
-                p[i], variance[i] = mean, variance[i] * max(factor, 0.0)
-            for term in range(9):
-                factor, values, out = K[term, q], p if term < 6 else variance, found[term, :number]
-                for i in range(number):
-                    out[i] += factor * values[i]
+            if mass[q] > LEAST_MASS:
+                average_slot(begin, cells, z, theta[q], temper, precision, of_slot[q], V[q], own, room, number)
+                for term in range(len(found)):
+                    add_scaled(K[term, q], room[1 if term < OF_MEAN else 2, :number], found[term, :number])
         square = max(K[7, :m].sum(), 1e-12)
         set_leans(mass, theta, one, two, of_slot, V, precision, m, square, L, told.moments[k], told.answers[k])
         L /= np.sqrt(square)
         add_cells(
-            k - first, begin, cells, z, weight, temper, strength, K[:, :m].sum(axis=1), found[:, :number], L, stretch,
-            information, stretched, rows, told.noise, entry, sums, known, touched,
+            begin, cells, z, weight, temper, strength, K[:, :m].sum(axis=1), found, L, stretch, information, told.noise,
+            entry, sums, known, touched, number,
         )  # fmt: skip
+        move_rows(k - first, touched[: 2 * number + count], len(R) - count, sums, known, information, stretched, rows)
+
+
+@compiled
+def move_rows(
+    row: int, touched: Indices, models: int, sums: Floats, known: Floats, information: Floats, stretched: Floats,
+    rows: Floats,
+) -> None:  # fmt: skip
+    """Move what an annotator has of each model and feature from `sums` and `known` to the rows."""
+    last = len(rows) - 1
+    for i in touched:
+        if known[i] > 0.0:
+            stretched[i] += sums[i, last]
+            for term in range(last):
+                rows[term, row, i] = sums[i, term]
+            rows[last, row, i] = known[i]
+            if i < models:
+                information[i, i] += known[i]
+            sums[i, :], known[i] = 0.0, 0.0
+
+
+@partial(compiled, fastmath=ANY_ORDER)
+def average_slot(
+    begin: int, cells: CellArrays, z: Floats, theta: float, temper: float, precision: Floats, b: Floats, V: Floats,
+    own: Floats, room: Floats, number: int,
+) -> None:  # fmt: skip
+    """Set V = A⁻¹ at an annotator's leans b in a slot, add δ to b, and set rows 1 and 2 of `room` to E[p] and E[p′]."""
+    p, variance, v = room[1, :number], room[2, :number], room[3, :number]
+    skew, moved = room[4, :number], room[5, :number]
+    votes = cells.n[begin : begin + number]
+    fill_odds(begin, z, room[0, :number], theta, b, p)
+    exponentiate(p, room[6])
+    for i in range(number):
+        p[i] = 1.0 / (1.0 + p[i])
+        variance[i], skew[i], v[i] = p[i] * (1.0 - p[i]), 1.0 - 2.0 * p[i], 0.0
+        moved[i] = temper * votes[i] * variance[i]
+    set_diagonal(V, precision)
+    sum_products(begin, z, moved, V)
+    invert(V)
+    for j in range(len(z)):
+        column = z[j, begin : begin + number]
+        for other in range(j + 1):
+            factor, second = V[j, other] * (1.0 if j == other else 2.0), z[other, begin : begin + number]
+            for i in range(number):
+                v[i] += factor * column[i] * second[i]
+    for j in range(len(z)):
+        total, column = 0.0, z[j, begin : begin + number]
+        for i in range(number):
+            total -= 0.5 * moved[i] * skew[i] * v[i] * column[i]
+        own[0, j] = total
+    multiply(V, own[0], own[1])
+    moved[:] = 0.0
+    for j in range(len(z)):
+        delta, column = own[1, j], z[j, begin : begin + number]
+        b[j] += delta
+        for i in range(number):
+            moved[i] += delta * column[i]
+    for i in range(number):
+        p[i] += variance[i] * (0.5 * skew[i] * v[i] + moved[i])
+        variance[i] *= max(1.0 + 0.5 * (1.0 - 6.0 * variance[i]) * v[i] + skew[i] * moved[i], 0.0)
 
 
 @partial(compiled, fastmath=ANY_ORDER)
 def add_cells(
-    row: int, begin: int, cells: CellArrays, z: Floats, weight: Floats, temper: float, strength: float, totals: Floats,
-    found: Floats, L: Floats, stretch: Floats, information: Floats, stretched: Floats, rows: Floats, noise: Floats,
-    entry: Floats, sums: Floats, known: Floats, touched: Indices,
+    begin: int, cells: CellArrays, z: Floats, weight: Floats, temper: float, strength: float, totals: Floats,
+    found: Floats, L: Floats, stretch: Floats, information: Floats, noise: Floats, entry: Floats, sums: Floats,
+    known: Floats, touched: Indices, number: int,
 ) -> None:  # fmt: skip
-    """Add the cells of an annotator from E[… p] (6) and E[… p′] (3) to the sums of `find_feature_contributions`."""
-    count, models, number, terms = len(z), len(sums) - len(z), found.shape[1], len(entry)
+    """Add an annotator's cells to `information` but for its diagonal of models, `known`, and to `sums` of the rows.
+
+    Parameters
+    ----------
+    totals, found : sums over the slots of the factors of `weigh_slots`, and of these times p (6) and p′ (3)
+    entry, sums : a row's terms; then the part in the direction, and the information
+    """
+    count, models, terms = len(z), len(sums) - len(z), len(entry)
     half = OF_ABILITY + count
     for i in range(number):
         c = begin + i
@@ -364,31 +428,19 @@ def add_cells(
             sums[a, term] += entry[term]
             sums[b, term] -= entry[term]
         for j in range(count):
-            amount = z[j, c]
+            amount, mixed = z[j, c], stiff * z[j, c]
             for term in range(terms):
                 sums[models + j, term] += entry[term] * amount
-            mixed = stiff * amount
             information[models + j, a] += mixed
             information[models + j, b] -= mixed
             for other in range(j + 1):
                 information[models + j, models + other] += mixed * z[other, c]
             known[models + j] += mixed * amount
+            touched[2 * number + j] = models + j
         information[max(a, b), min(a, b)] -= stiff
         known[a] += stiff
         known[b] += stiff
         touched[2 * i], touched[2 * i + 1] = a, b
-    for j in range(count):
-        touched[2 * number + j] = models + j
-    for place in range(2 * number + count):
-        i = touched[place]
-        if known[i] > 0.0:
-            stretched[i] += sums[i, terms - 2]
-            for term in range(terms - 2):
-                rows[term, row, i] = sums[i, term]
-            rows[-1, row, i] = known[i]
-            if i < models:
-                information[i, i] += known[i]
-            sums[i, :], known[i] = 0.0, 0.0
 
 
 @compiled
@@ -396,7 +448,7 @@ def weigh_slots(
     posterior: Floats, types: Floats, theta: Floats, one: Floats, two: Floats, law: LawNumbers, strength: float, m: int,
     mass: Floats, K: Floats, of_law: Floats,
 ) -> None:  # fmt: skip
-    """Set an annotator's weights of the slots: mass, and mass times h, θ, φh (2), φθ (2), hθ, θ² and h²; and `of_law`."""
+    """Set an annotator's slots' mass, and in K mass times h, θ, φh (2), φθ (2), hθ, θ² and h²; and `of_law`."""
     mass[0] = types[1]
     mass[1:m] = posterior[: m - 1]
     for j in range(2):

@@ -1,12 +1,13 @@
-"""Scores of votes with features: γ the crowd's taste, b each annotator's own leans, integrated out beside abilities.
+"""Scores of votes with features: γ the crowd's taste, b each annotator's own leans, integrated out with abilities.
 
-P(a wins) = σ(θ_k (R_a − R_b + γ·z) + b_k·z), z what the answer of a has more than that of b. The leans b_kj ~ N(0, σ_j²)
-are integrated by Laplace's approximation at every node of θ_k, their spread σ_j is estimated with the crowd's law, and
-γ is one more block of the scores: the search of `app.rating.model.scores` solves for (R, γ).
+P(a wins) = σ(θ_k (R_a − R_b + γ·z) + b_k·z), z what the answer of a has more than that of b. The leans,
+b_kj ~ N(0, σ_j²), are integrated by Laplace's approximation at every node of θ_k, their spread σ_j is estimated with
+the crowd's law, and γ is one more block of the scores: the search of `app.rating.model.scores` solves for (R, γ).
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,8 +38,7 @@ FASTEST = 0.96  # ratio of two steps of the spread from which the rest is summed
 KNOWN = 1e-6  # information below which an annotator's votes say nothing of a lean
 
 
-@dataclass(frozen=True)
-class Leans:
+class Leans(NamedTuple):
     """What annotators add to γ, log-odds by one unit of a feature, shapes (n_annotators, n_features).
 
     Attributes
@@ -190,7 +190,7 @@ class FeatureCrowd(Crowd):
         information, stretched, half = np.zeros((size, size)), np.zeros(size), OF_ABILITY + len(self.spread)
         weighted, plain, known, known_stretched = (np.zeros(shape) for shape in (size, size, (size, size), along.shape))
         by_law = np.zeros((2, size, 4))
-        for first, last, rows in self._blocks(directions, strength, information, stretched):
+        for first, last, rows in self._rows(directions, strength, information, stretched):
             weighted += rows[0].sum(axis=0)
             plain += rows[1].sum(axis=0)
             of_u, of_likelihood = rows[2 : 2 + half], rows[2 + half : -1]
@@ -214,7 +214,7 @@ class FeatureCrowd(Crowd):
         """
         size, models, along, c = len(self._R), self.cells.n_models, directions.along, self.cells
         meat, shares, judges, pairs = np.zeros((size, size)), np.zeros(size), np.zeros(size), np.zeros(models**2)
-        for first, last, rows in self._blocks(directions, 1.0, np.zeros((size, size)), np.zeros(size)):
+        for first, last, rows in self._rows(directions, 1.0, np.zeros((size, size)), np.zeros(size)):
             share = rows[-1]
             share[:, models:] = self.known[first:last]
             share /= information
@@ -247,7 +247,7 @@ class FeatureCrowd(Crowd):
         nowhere = Directions(np.zeros(size, dtype=np.int64), np.zeros((size, 1)))
         moved = np.zeros((2, *self.told.moments[:, 0].shape))
         mean, sd, _, _ = self.abilities()
-        for first, last, rows in self._blocks(nowhere, 1.0, np.zeros((size, size)), np.zeros(size)):
+        for first, last, rows in self._rows(nowhere, 1.0, np.zeros((size, size)), np.zeros(size)):
             here, of_votes = slice(first, last), rows[2 + half : -1].transpose(1, 0, 2)
             moves = self.told.answers[here] @ of_votes
             moved[0, here] = ((moves @ errors) * moves).sum(axis=2)
@@ -267,10 +267,10 @@ class FeatureCrowd(Crowd):
         moments = self.told.moments[~self.silent]
         return np.stack([moments[:, 0], moments[:, 1], self.known[~self.silent]])
 
-    def _blocks(
+    def _rows(
         self, directions: Directions, strength: float, information: Floats, stretched: Floats
     ) -> Iterator[tuple[int, int, Floats]]:
-        """Yield what some annotators at a time contribute (`find_feature_contributions`), and keep what is known of γ."""
+        """Yield what some annotators at a time say (`find_feature_contributions`), and keep what is known of γ."""
         size, count, models = len(self._R), len(self.spread), self.cells.n_models
         half, stretch = OF_ABILITY + count, directions.along[np.arange(size), directions.label]
         for first in range(0, self.cells.n_annotators, BLOCK):
@@ -289,9 +289,7 @@ class FeatureCrowd(Crowd):
 class _FeatureSearch(Search):
     """The search for scores and γ, with the spread of the leans."""
 
-    def __init__(
-        self, crowds: Crowds, label: Indices, dispersion: float, spread: Floats, *, fixed: bool
-    ) -> None:
+    def __init__(self, crowds: Crowds, label: Indices, dispersion: float, spread: Floats, *, fixed: bool) -> None:
         super().__init__(crowds, label, dispersion, fixed=fixed)
         self.spread, self._move = spread, np.full(len(spread), np.inf)
 

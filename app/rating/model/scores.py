@@ -138,12 +138,12 @@ class Crowds:
     ) -> None:
         self._parts.close()
 
-    def each(self, work: Callable[Concatenate[Crowd, P], T], *args: P.args, **named: P.kwargs) -> list[T]:
+    def each(self, work: Callable[Concatenate[Any, P], T], *args: P.args, **named: P.kwargs) -> list[T]:
         """Do the work in every unit; results in order."""
         message = Message(_work, (work, args, named), {})
         return [found for some in self._parts.run([message] * self._parts.number) for found in some]
 
-    def total(self, work: Callable[Concatenate[Crowd, P], S], *args: P.args, **named: P.kwargs) -> S:
+    def total(self, work: Callable[Concatenate[Any, P], S], *args: P.args, **named: P.kwargs) -> S:
         """Do the work in every unit, and add up the sums."""
         return reduce(add, self.each(work, *args, **named))
 

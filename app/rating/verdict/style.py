@@ -12,6 +12,8 @@ from app.rating.fit.result import FitResult
 from app.rating.fit.scale import ELO_PER_NATURAL, one_group
 from app.rating.fit.unit import solvers_unit
 from app.rating.model.features import FeatureFit, Leans, find_shadows, fit_features
+from app.rating.model.law import Law
+from app.rating.model.scores import Start
 from app.rating.settings import LoopSettings, SettingError
 from app.rating.threads import one_blas_thread
 from app.rating.uncertainty.covariance import Covariance, critical_values
@@ -21,7 +23,6 @@ from app.rating.votes.compact import Compact, compact
 from app.rating.votes.features import Features, featured_cells, refuse_constant, single_cells
 from app.rating.votes.indexed import IndexedVotes
 
-
 HISTORY = 20.0  # votes from which an annotator's leans are told
 
 
@@ -30,7 +31,7 @@ class StyleEstimates:
     """The crowd's taste and every annotator's own, in Elo points by one standard deviation of a feature.
 
     An annotator of ability a takes an answer for better by a·γ + b points, of the side for the left one. Without
-    intervals errors are NaN, and so is everything of an annotator outside the fit with fewer than 20 votes.
+    intervals errors are NaN, and so is everything of an annotator with fewer than 20 votes.
 
     Attributes
     ----------
@@ -155,10 +156,10 @@ def control_style(rating: Rating, votes: IndexedVotes, features: Features) -> St
         raise VotesError("style control needs two annotators")
     cells = featured_cells(votes, features, small)
     refuse_constant(cells, features.names)
-    found = fit_features(
-        cells, influence_limit=settings.influence_limit, start=rating.natural_scores()[small.models]
-    )
-    leaning, outside = [(found.leans, small.annotators)], _votes_outside(votes, features, small)
+    begin = Start(rating.natural_scores()[small.models], Law.assumed(), np.ones(len(small.annotators)))
+    found = fit_features(cells, influence_limit=settings.influence_limit, start=begin)
+    told, outside = cells.votes_by_annotator() >= HISTORY, _votes_outside(votes, features, small)
+    leaning = [(Leans(*(each[told] for each in found.leans)), small.annotators[told])]
     if len(outside.annotators):
         leaning.append((find_shadows(found, outside.cells), outside.annotators))
     style = _estimate_style(found, leaning, features.names, rating.cells.n_annotators, settings)

@@ -16,7 +16,7 @@ from app.rating.votes.cells import Cells
 from app.rating.votes.features import SIDE, Features, featured_cells, measure_features, refuse_constant
 from app.rating.votes.indexed import IndexedVotes
 from tests.fixtures.errors import having
-from tests.rating.fit.styled_world import StyledWorld, draw_styled
+from tests.rating.model.styled_world import StyledWorld, draw_styled
 
 SETTINGS = LoopSettings(min_votes=0, flag_rule="threshold")
 
