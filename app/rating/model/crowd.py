@@ -11,6 +11,7 @@ from app.rating.model.kernels import (
     MOST_NODES,
     ClusterSums,
     Nodes,
+    Rows,
     ScoreSums,
     Sides,
     climb_abilities,
@@ -28,8 +29,8 @@ from app.rating.votes.cells import Cells
 LEAST_LENGTH = 1e-9  # of a component's centred scores, below which nothing can be stretched
 BLOCK = 256  # annotators whose rows are multiplied at once
 DENSE_GAIN = 32.0  # how much faster a multiplication is in a dense product than in a sparse one
-SPACING = 1.3  # posterior standard deviations between two nodes: the trapezoid rule is then exact to 1e-4
-REACH = 4.2  # standard deviations that the nodes reach to both sides
+SPACING = 1.2  # posterior standard deviations between two nodes: means of squares are then exact to 1e-5
+REACH, REACH_OF_LAW = 4.2, 5.0  # standard deviations that the nodes reach to both sides
 FURTHEST_MODE = 3.0
 LEAST_NODES = 8
 MODE_STEPS = 12  # of the search for each ability's mode, at most
@@ -138,7 +139,7 @@ class Crowd:
 
     Attributes
     ----------
-    posterior : weights of the nodes, shape (n_annotators, nodes); with the types that have no node they add up to 1
+    nodes : with the posteriors
     types : probability of each type, shape (n_annotators, 4)
     """
 
@@ -149,13 +150,12 @@ class Crowd:
         number = cells.n_annotators
         self.silent: Mask = np.diff(cells.starts) == 0
         self.mode = np.ones(number) if mode is None else mode.copy()
-        self._information, self._table, self._extra = (
-            np.zeros(number),
-            np.zeros((number, MOST_NODES)),
-            np.zeros((number, 2)),
-        )
-        self.posterior, self.types = np.zeros((number, MOST_NODES)), np.zeros((number, len(TYPES)))
-        self.nodes = Nodes(np.empty(number), np.empty(number), np.empty(0, dtype=np.int64), *np.empty((2, len(cells.n))))
+        self._information, self._extra = np.zeros(number), np.zeros((number, 2))
+        self.types = np.zeros((number, len(TYPES)))
+        nothing = np.empty(0)
+        begin = np.zeros(1, dtype=np.int64)
+        first, ratio = np.empty((2, len(cells.n)))
+        self.nodes = Nodes(nothing, nothing, begin, first, ratio, nothing, nothing)
         follow_ranking(cells.arrays, ranking, temper, self._extra)
         width = np.minimum(2.0 * np.diff(cells.starts), cells.n_models)
         dense = width**2 * DENSE_GAIN > float(cells.n_models) ** 2
@@ -173,23 +173,23 @@ class Crowd:
         """Set the nodes from the modes and the information of the votes."""
         mode = np.clip(self.mode, -FURTHEST_MODE, FURTHEST_MODE)
         wide = REACH / np.sqrt(1.0 + self._information)
-        low = np.maximum(mode - wide, np.minimum(-1.0 - 6.0 * spread, mode))
-        high = np.minimum(mode + wide, np.maximum(1.0 + 6.0 * spread, mode))
+        low = np.maximum(mode - wide, np.minimum(-1.0 - REACH_OF_LAW * spread, mode))
+        high = np.minimum(mode + wide, np.maximum(1.0 + REACH_OF_LAW * spread, mode))
         step = np.maximum(SPACING / np.sqrt(1.0 / spread**2 + self._information), (high - low) / (MOST_NODES - 2))
         first = np.floor(low / step) + 0.5
         size = 4 * np.ceil((high / step - first + 1.0) / 4.0).astype(np.int64)
-        self.nodes = self.nodes._replace(low=first * step, step=step, size=np.clip(size, LEAST_NODES, MOST_NODES))
+        begin = np.append(0, np.cumsum(np.clip(size, LEAST_NODES, MOST_NODES)))
+        table, posterior = np.zeros((2, begin[-1]))
+        self.nodes = self.nodes._replace(low=first * step, step=step, begin=begin, table=table, posterior=posterior)
 
     def fill(self, R: Floats) -> None:
         """Compute the likelihoods at the nodes."""
         spread_exponentials(self.cells.arrays, R, self.nodes)
-        fill_likelihoods(self.cells.arrays, R, self.temper, self.nodes, self._table)
+        fill_likelihoods(self.cells.arrays, R, self.temper, self.nodes)
 
     def weigh(self, law: Law) -> Posterior:
         """Set the posteriors under a law; return their sums."""
-        return Posterior(
-            *weigh_nodes(self._table, self._extra, self.nodes, self.silent, law.numbers(), self.posterior, self.types)
-        )
+        return Posterior(*weigh_nodes(self.nodes, self._extra, self.silent, law.numbers(), self.types))
 
     def contribute(self, directions: Directions, law: Law, strength: float) -> Contributions:
         """Return what the annotators say of the scores."""
@@ -201,7 +201,7 @@ class Crowd:
         for who, rows in self._blocks((2, 2 * BLOCK, size)):
             some = rows[:, : 2 * len(who)] if rows.size else rows
             find_contributions(
-                who, self.cells.arrays, self.weight, self.temper, self.nodes, self.posterior, self.types,
+                who, self.cells.arrays, self.weight, self.temper, self.nodes, self.types,
                 law.numbers(), strength, directions.sides, sums, some,
             )  # fmt: skip
             if rows.size:
@@ -223,7 +223,7 @@ class Crowd:
         for who, rows in self._blocks((BLOCK, size)):
             some = rows[: len(who)] if rows.size else rows
             find_clusters(
-                who, self.cells.arrays, self.weight, self.temper, self.nodes, self.posterior, information,
+                who, self.cells.arrays, self.weight, self.temper, self.nodes, information,
                 directions.sides, sums, some,
             )  # fmt: skip
             if rows.size:
@@ -233,19 +233,21 @@ class Crowd:
         return Clusters(meat, laplacian(sums.by_vote), sums.shares, sums.judges)
 
     def places(self) -> Floats:
-        """Return the abilities of the nodes, shape (n_annotators, nodes)."""
-        places: Floats = self.nodes.low[:, None] + np.arange(MOST_NODES) * self.nodes.step[:, None]
+        """Return the abilities of all nodes."""
+        size = np.diff(self.nodes.begin)
+        place = np.arange(self.nodes.begin[-1]) - np.repeat(self.nodes.begin[:-1], size)
+        places: Floats = np.repeat(self.nodes.low, size) + place * np.repeat(self.nodes.step, size)
         return places
 
     def abilities(self) -> Abilities:
         """Return the posteriors of the annotators."""
-        nodes = self.places()
-        mean = (self.posterior * nodes).sum(axis=1)
-        variance = np.maximum((self.posterior * nodes**2).sum(axis=1) - mean**2, 0.0)
+        theta = self.places()
+        mean, square = (np.add.reduceat(self.nodes.posterior * x, self.nodes.begin[:-1]) for x in (theta, theta**2))
+        variance = np.maximum(square - mean**2, 0.0)
         mean[self.silent] = variance[self.silent] = np.nan
         return Abilities(mean, np.sqrt(variance), self.types, self.mode)
 
-    def _blocks(self, shape: tuple[int, ...]) -> Iterator[tuple[Indices, Floats]]:
+    def _blocks(self, shape: tuple[int, ...]) -> Iterator[tuple[Indices, Rows]]:
         """Yield annotators of few models, with no rows, and some at a time of the others, with rows to fill."""
         yield self._sparse, np.empty((*shape[:-2], 0, shape[-1]), dtype=np.float32)
         rows = np.empty(shape if len(self._dense) else (0,), dtype=np.float32)

@@ -43,7 +43,8 @@ class Told(NamedTuple):
     moments : E[b], E[b²] and E[θ b], shape (n_annotators, 3, n_features)
     answers : what E[b] moves by where (R, γ) moves along the rows of dℓ_k/d(R, γ), those for the two polynomials and
         those for the leans, shape (n_annotators, n_features, 2 + n_features)
-    of_law : E[φ ∂log g/∂λ] of the polynomials φ and the law's logarithms λ, shape (n_annotators, 2, 4)
+    of_law : E[φ ∂log g/∂λ] of the polynomials φ, λ the logarithms of the contrary share and of τ, shape
+        (n_annotators, 2, 2)
     noise : of each cell, the variance of its part of u as an independent vote, shape (n_cells,)
     """
 
@@ -204,24 +205,24 @@ def climb_abilities_and_leans(
 @partial(compiled, fastmath=ANY_ORDER)
 def fill_feature_likelihoods(
     cells: CellArrays, z: Floats, R: Floats, temper: float, precision: Floats, nodes: Nodes, leans: Floats,
-    table: Floats, extra: Floats,
+    extra: Floats,
 ) -> None:  # fmt: skip
-    """Move the leans of every slot, leans[k, slot], to their mode b̂; set the log-likelihoods of nodes and coin.
+    """Move the leans of every slot to their mode b̂; set the log-likelihoods of nodes and coin.
 
-    table[k, q] = log L_k(θ_q, b̂) − ½ b̂′Pb̂ − ½ log det(A/P) with A = P − ∂²log L_k/∂b². The last Newton step enters by
+    That of a node is log L_k(θ, b̂) − ½ b̂′Pb̂ − ½ log det(A/P) with A = P − ∂²log L_k/∂b². The last Newton step enters by
     the expansion about its start, so that near the mode the votes are read once.
     """
-    room, log_prior = np.empty((5, most_cells(0, len(nodes.size), cells))), np.log(precision).sum()
+    room, log_prior = np.empty((5, most_cells(0, len(nodes.low), cells))), np.log(precision).sum()
     V, own = np.empty((len(z), len(z))), np.empty((2, len(z)))
-    for k in range(len(nodes.size)):
-        begin, number = cells.starts[k], cells.starts[k + 1] - cells.starts[k]
+    for k in range(len(nodes.low)):
+        at, begin, number = nodes.begin[k], cells.starts[k], cells.starts[k + 1] - cells.starts[k]
         fill_distances(begin, cells, z, R, room[0, :number])
-        for slot in range(nodes.size[k] + 1):
+        for slot in range(nodes.begin[k + 1] - at + 1):
             theta = nodes.low[k] + (slot - 1) * nodes.step[k] if slot else 0.0
-            value = climb_leans(begin, cells, z, theta, temper, precision, leans[k, slot], V, own, room, number)
+            value = climb_leans(begin, cells, z, theta, temper, precision, leans[at + k + slot], V, own, room, number)
             value += 0.5 * log_prior
             if slot:
-                table[k, slot - 1] = value
+                nodes.table[at + slot - 1] = value
             else:
                 extra[k, COIN] = value
 
@@ -286,7 +287,7 @@ def sum_logarithms(n: Floats, e: Floats) -> float:
 @partial(compiled, fastmath=ANY_ORDER)
 def find_feature_contributions(
     first: int, last: int, cells: CellArrays, z: Floats, weight: Floats, R: Floats, temper: float, precision: Floats,
-    nodes: Nodes, posterior: Floats, types: Floats, law: LawNumbers, leans: Floats, strength: float, stretch: Floats,
+    nodes: Nodes, types: Floats, law: LawNumbers, leans: Floats, strength: float, stretch: Floats,
     information: Floats, stretched: Floats, rows: Floats, told: Told,
 ) -> None:  # fmt: skip
     """Add what annotators first … last−1 say of scores and γ to rows, `information` and `stretched`; set their leans.
@@ -309,14 +310,15 @@ def find_feature_contributions(
     own, entry, known = np.empty((2, count)), np.empty(len(rows) + 1), np.zeros(len(R))
     sums = np.zeros((len(R), len(entry)))
     for k in range(first, last):
-        m, begin, number = nodes.size[k] + 1, cells.starts[k], cells.starts[k + 1] - cells.starts[k]
+        begin, number, at = cells.starts[k], cells.starts[k + 1] - cells.starts[k], nodes.begin[k]
+        m, posterior = nodes.begin[k + 1] - at + 1, nodes.posterior[at : nodes.begin[k + 1]]
         fill_distances(begin, cells, z, R, room[0, :number])
         theta[0] = 0.0
         for q in range(1, m):
             theta[q] = nodes.low[k] + (q - 1) * nodes.step[k]
-        one[0], two[0] = find_polynomials(posterior[k], nodes.low[k], nodes.step[k], m - 1, one[1:], two[1:])
-        weigh_slots(posterior[k], types[k], theta, one, two, law, strength, m, mass, K, told.of_law[k])
-        found[:, :number], V[:m], of_slot[:m] = 0.0, 0.0, leans[k, :m]
+        one[0], two[0] = find_polynomials(posterior, nodes.low[k], nodes.step[k], m - 1, one[1:], two[1:])
+        weigh_slots(posterior, types[k, 1], theta, one, two, law, strength, m, mass, K, told.of_law[k])
+        found[:, :number], V[:m], of_slot[:m] = 0.0, 0.0, leans[at + k : at + k + m]
         for q in range(m):
             if mass[q] > LEAST_MASS:
                 average_slot(begin, cells, z, theta[q], temper, precision, of_slot[q], V[q], own, room, number)
@@ -445,24 +447,20 @@ def add_cells(
 
 @compiled
 def weigh_slots(
-    posterior: Floats, types: Floats, theta: Floats, one: Floats, two: Floats, law: LawNumbers, strength: float, m: int,
+    posterior: Floats, coin: float, theta: Floats, one: Floats, two: Floats, law: LawNumbers, strength: float, m: int,
     mass: Floats, K: Floats, of_law: Floats,
 ) -> None:  # fmt: skip
     """Set an annotator's slots' mass, and in K mass times h, θ, φh (2), φθ (2), hθ, θ² and h²; and `of_law`."""
-    mass[0] = types[1]
-    mass[1:m] = posterior[: m - 1]
-    for j in range(2):
-        at_zero = one[0] if j == 0 else two[0]
-        of_law[j, 0], of_law[j, 1], of_law[j, 2], of_law[j, 3] = types[1] * at_zero, 0.0, types[3] * at_zero, 0.0
-    K[:, 0] = 0.0
+    mass[0], mass[1:m], of_law[:], K[:, 0] = coin, posterior, 0.0, 0.0
     for q in range(1, m):
-        t, w = theta[q], mass[q]
-        pull, far = w * pull_of(t, strength), (abs(t) - law.centre) / law.spread
-        density, contrary = w * (far * far + law.kappa * far - 1.0 - law.mu), w if t <= 0.0 else 0.0
-        of_law[0, 3] += density * one[q]
-        of_law[1, 3] += density * two[q]
-        of_law[0, 1] += contrary * one[q]
-        of_law[1, 1] += contrary * two[q]
+        t, w, pull = theta[q], mass[q], mass[q] * pull_of(theta[q], strength)
+        odds = law.log_shares[2] - law.log_shares[0] - 2.0 * t / law.spread**2
+        contrary = w / (1.0 + np.exp(min(max(-odds, -LARGEST_ODDS), LARGEST_ODDS)))
+        able = w * ((t - 1.0) / law.spread) ** 2 + 4.0 * t * contrary / law.spread**2 - w
+        of_law[0, 0] += contrary * one[q]
+        of_law[1, 0] += contrary * two[q]
+        of_law[0, 1] += able * one[q]
+        of_law[1, 1] += able * two[q]
         K[0, q], K[1, q], K[2, q], K[3, q] = pull, w * t, pull * one[q], pull * two[q]
         K[4, q], K[5, q], K[6, q], K[7, q] = w * t * one[q], w * t * two[q], pull * t, w * t * t
         K[8, q] = pull * pull_of(t, strength)

@@ -16,7 +16,6 @@ from app.rating.model.covariance import ScoreCovariance, find_covariance
 from app.rating.model.crowd import BLOCK, Clusters, Contributions, Crowd, Directions, laplacian
 from app.rating.model.feature_kernels import (
     OF_ABILITY,
-    SLOTS,
     Told,
     climb_abilities_and_leans,
     fill_feature_likelihoods,
@@ -148,10 +147,10 @@ class FeatureCrowd(Crowd):
         self._z = np.ascontiguousarray(features_of(cells).T)
         number, count = cells.n_annotators, len(self._z)
         self._at = np.column_stack([self.mode, np.zeros((number, count))])
-        self._along, self._leans = np.zeros((number, count)), np.zeros((number, SLOTS, count))
+        self._along, self._leans = np.zeros((number, count)), np.zeros((0, count))
         self.spread, self.known = np.full(count, FIRST_SPREAD), np.zeros((number, count))
         self.told = Told(
-            np.zeros((number, 3, count)), np.zeros((number, count, OF_ABILITY + count)), np.zeros((number, 2, 4)),
+            np.zeros((number, 3, count)), np.zeros((number, count, OF_ABILITY + count)), np.zeros((number, 2, 2)),
             np.zeros(len(cells.n)),
         )  # fmt: skip
 
@@ -167,16 +166,16 @@ class FeatureCrowd(Crowd):
         )
         self.mode = self._at[:, 0].copy()
         self.set_nodes(spread)
-        places = np.column_stack([np.zeros(len(self.mode)), self.places()])
-        away = places - self.mode[:, None]
-        self._leans = self._at[:, None, 1:] + self._along[:, None, :] * away[:, :, None]
+        coins, number = self.nodes.begin[:-1], len(self.mode)  # each annotator's coin comes before its nodes
+        k = np.insert(np.repeat(np.arange(number), np.diff(self.nodes.begin)), coins, np.arange(number))
+        away = np.insert(self.places(), coins, 0.0) - self.mode[k]
+        self._leans = self._at[k, 1:] + self._along[k] * away[:, None]
 
     def fill(self, R: Floats) -> None:
         """Compute the likelihoods at the nodes and of a coin, the leans integrated out."""
         self._R = R
         fill_feature_likelihoods(
-            self.cells.arrays, self._z, R, self.temper, self.spread**-2, self.nodes, self._leans, self._table,
-            self._extra,
+            self.cells.arrays, self._z, R, self.temper, self.spread**-2, self.nodes, self._leans, self._extra,
         )  # fmt: skip
 
     def weigh(self, law: Law) -> Posterior:
@@ -197,9 +196,10 @@ class FeatureCrowd(Crowd):
             for u, own in zip(of_u, of_likelihood, strict=True):
                 known += u.T @ own
                 known_stretched += own.T @ (own @ along) / self.temper
-            for j in range(OF_ABILITY):
-                by_law[0] += of_u[j].T @ self.told.of_law[first:last, j]
-                by_law[1] += of_likelihood[j].T @ self.told.of_law[first:last, j]
+            of_law, types = self.told.of_law[first:last], self.types[first:last]
+            for place, some, own in ((0, of_u, rows[0]), (1, of_likelihood, self.temper * rows[1])):
+                by_law[place][:, [0, 2]] -= own.T @ types[:, [1, 3]]
+                by_law[place][:, [1, 3]] += some[0].T @ of_law[:, 0] + some[1].T @ of_law[:, 1]
         information += np.tril(information, -1).T
         return Contributions(
             weighted, plain, information, known, stretched, known_stretched, by_law[0], by_law[1]
@@ -277,8 +277,7 @@ class FeatureCrowd(Crowd):
             last = min(first + BLOCK, self.cells.n_annotators)
             some = np.zeros((3 + 2 * half, last - first, size))
             find_feature_contributions(
-                first, last, self.cells.arrays, self._z, self.weight, self._R, self.temper, self.spread**-2, self.nodes,
-                self.posterior, self.types, self._law.numbers(), self._leans, strength, stretch, information, stretched,
+                first, last, self.cells.arrays, self._z, self.weight, self._R, self.temper, self.spread**-2, self.nodes, self.types, self._law.numbers(), self._leans, strength, stretch, information, stretched,
                 some, self.told,
             )  # fmt: skip
             taken = (some[2 : 2 + half, :, models:] * some[2 + half : -1, :, models:]).sum(axis=0)

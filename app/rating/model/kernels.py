@@ -1,18 +1,22 @@
 """Compiled loops over the votes of the model of votes."""
 
+import math
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.rating.arrays import Floats, Indices, Mask
 from app.rating.compiled import compiled
 from app.rating.votes.cells import CellArrays
 
-MOST_NODES = 24  # a multiple of 4
-FURTHEST = 15.0  # |R_a − R_b| in natural units, beyond which a vote is as good as certain
+Rows = NDArray[np.float32]
+
+MOST_NODES = 48  # a multiple of 4
+FURTHEST = 30.0  # |R_a − R_b| in natural units; the weak prior of scores keeps them nearer
 MEAN, PRECISION = 0.7, 1.0  # of the wide normal prior under which the mode of an ability is found
-PRODUCT = 6  # factors 1 + eˣ whose product stays finite
+PRODUCT = 3  # factors 1 + eˣ whose product stays finite
 NEAR_MODE = 0.04  # squared standard deviations from which a mode is near enough
 STRICT = 8.0  # ability of a follower, which no person has
 SLIP = 0.05  # share of a follower's votes that are wrong
@@ -26,34 +30,36 @@ ROUNDER = 1.5 * 2.0**EXPONENT  # what is added to a number to round it to a whol
 LOG_2, LOG_2_REST = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # the former has few bits
 LEAST_LOG = -700.0
 CHUNK = 1024
+ROWS = 6  # of `find_contributions` for the scores
 
 
 class Nodes(NamedTuple):
-    """An even grid of abilities for each annotator: low, low + step, …; shape (n_annotators,) each.
+    """An even grid of abilities for each annotator, and what is known at it.
 
-    `first` and `ratio`, shape (n_cells,), are e^{low d} and e^{step d} of each cell's difference d, not beyond `FURTHEST`:
-    e^{θ d} is a geometric series on the grid.
+    Attributes
+    ----------
+    low, step : abilities low, low + step, …, shape (n_annotators,)
+    begin : where an annotator's nodes begin, and their number at the end, shape (n_annotators + 1,)
+    first, ratio : e^{low d} and e^{step d} of each cell's difference d of scores, not beyond `FURTHEST`, shape
+        (n_cells,): so e^{θ d} is a geometric series on the grid
+    table : log-likelihoods, shape (begin[−1],)
+    posterior : weights; with the types that have no node an annotator's add up to 1
     """
 
     low: Floats
     step: Floats
-    size: Indices
+    begin: Indices
     first: Floats
     ratio: Floats
+    table: Floats
+    posterior: Floats
 
 
 class LawNumbers(NamedTuple):
-    """The law as compiled loops read it.
-
-    With z = (|θ| − c)/τ and λ = log τ the derivative of an honest ability's log density by λ is z² + κ z − 1 − μ.
-    """
+    """The law as compiled loops read it."""
 
     log_shares: Floats
-    centre: float
     spread: float
-    log_above: float
-    kappa: float
-    mu: float
 
 
 class Sides(NamedTuple):
@@ -89,13 +95,14 @@ class ClusterSums(NamedTuple):
 
 @compiled
 def pull_of(theta: float, strength: float) -> float:
-    """Return h(θ), how strongly a vote pulls at scores: 0 below 0, θ up to 1, then θ^−0.25; θ at the strength 0.
+    """Return h(θ), how strongly a vote pulls at scores; θ at the strength 0.
 
-    A vote of an able annotator pulls no more than a typical one. E[h(θ)(s − n p(θ))] is 0 for any h, so no choice of h
-    biases the scores.
+    h is 0 below 0, grows as θ, and falls as θ^−¼ above 1: a vote of an able annotator pulls no more than a typical one.
+    It is smooth where abilities are, so that sums over few nodes are exact. E[h(θ)(s − n p(θ))] is 0 for any h, so no
+    choice of h biases the scores.
     """
-    bounded = theta if theta <= 1.0 else 1.0 / np.sqrt(np.sqrt(theta))
-    return strength * max(bounded, 0.0) + (1.0 - strength) * theta
+    able = max(theta, 0.0)
+    return strength * able / math.sqrt(math.sqrt(0.5 + 0.5 * able**5)) + (1.0 - strength) * theta
 
 
 @compiled
@@ -157,7 +164,7 @@ def exponentiate(x: Floats, power: Floats) -> None:
 def spread_exponentials(cells: CellArrays, R: Floats, nodes: Nodes) -> None:
     """Set `nodes.first` and `nodes.ratio`."""
     power = np.empty(CHUNK)
-    for k in range(len(nodes.size)):
+    for k in range(len(nodes.low)):
         for c in range(cells.starts[k], cells.starts[k + 1]):
             d = min(max(R[cells.model_a[c]] - R[cells.model_b[c]], -FURTHEST), FURTHEST)
             nodes.first[c], nodes.ratio[c] = nodes.low[k] * d, nodes.step[k] * d
@@ -179,8 +186,8 @@ def raise_powers(first: float, ratio: float, size: int, e: Floats) -> None:
 
 
 @partial(compiled, fastmath=ANY_ORDER)
-def fill_likelihoods(cells: CellArrays, R: Floats, temper: float, nodes: Nodes, table: Floats) -> None:
-    """Set table[k, q] = log L_k(θ_q).
+def fill_likelihoods(cells: CellArrays, R: Floats, temper: float, nodes: Nodes) -> None:
+    """Set `nodes.table`.
 
     The factors 1 + e^{θ_q d} are multiplied up, and the exponents of the products counted apart, so that an annotator
     takes one logarithm a node.
@@ -188,8 +195,9 @@ def fill_likelihoods(cells: CellArrays, R: Floats, temper: float, nodes: Nodes, 
     starts, a, b, n, s = cells.starts, cells.model_a, cells.model_b, cells.n, cells.s
     product, e, total = np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty(MOST_NODES)
     bits, exponent = product.view(np.int64), np.empty(MOST_NODES, dtype=np.int64)
-    for k in range(len(nodes.size)):
-        m, low, step, won, factors = nodes.size[k], nodes.low[k], nodes.step[k], 0.0, 0
+    for k in range(len(nodes.low)):
+        at, low, step, won, factors = nodes.begin[k], nodes.low[k], nodes.step[k], 0.0, 0
+        m = nodes.begin[k + 1] - at
         product[:m], total[:m], exponent[:m] = 1.0, 0.0, 0
         for c in range(starts[k], starts[k + 1]):
             won += s[c] * min(max(R[a[c]] - R[b[c]], -FURTHEST), FURTHEST)
@@ -208,72 +216,81 @@ def fill_likelihoods(cells: CellArrays, R: Floats, temper: float, nodes: Nodes, 
                     total[q] += n[c] * np.log(1.0 + e[q])
         for q in range(m):
             total[q] += np.log(product[q]) + exponent[q] * np.log(2.0)
-            table[k, q] = temper * (won * (low + q * step) - total[q])
+            nodes.table[at + q] = temper * (won * (low + q * step) - total[q])
 
 
-@compiled
-def weigh_nodes(
-    table: Floats, extra: Floats, nodes: Nodes, silent: Mask, law: LawNumbers, posterior: Floats, types: Floats
-) -> tuple[Floats, Floats, Floats, float]:  # fmt: skip
+@partial(compiled, fastmath=ANY_ORDER)
+def weigh_nodes(  # noqa: C901  loops over nodes
+    nodes: Nodes, extra: Floats, silent: Mask, law: LawNumbers, types: Floats
+) -> tuple[Floats, float, Floats, float]:  # fmt: skip
     """Set the posteriors of the nodes and of the types under a law.
 
     Returns
     -------
-    number : expected annotators of each type
-    moments : expected Σ z and Σ z² of honest and contrary ones
-    missing : Σ_k Var_k of the types' indicators and of z² + κ z, shape (5, 5)
+    number : expected annotators of each part of the law
+    square : expected Σ z² of honest and contrary ones
+    missing : Σ_k Var_k of the parts' indicators and of z², shape (5, 5)
     value : Σ log ∫ L dG
     """
-    number, moments, missing, value = np.zeros(4), np.zeros(2), np.zeros((5, 5)), 0.0
-    f, power, own, shape, cross = np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty(4), np.empty(5), np.zeros(4)
-    base, kappa = -np.log(law.spread) - 0.5 * np.log(2.0 * np.pi) - law.log_above, law.kappa
-    for k in range(len(nodes.size)):
+    number, square, missing, value = np.zeros(4), 0.0, np.zeros((5, 5)), 0.0
+    f, power, own, cross, shape = (
+        np.empty(2 * MOST_NODES),
+        np.empty(2 * MOST_NODES),
+        np.empty(4),
+        np.zeros(4),
+        np.empty(5),
+    )
+    base = -np.log(law.spread) - 0.5 * np.log(2.0 * np.pi)
+    for k in range(len(nodes.low)):
         if silent[k]:
             continue
-        m, low, step = nodes.size[k], nodes.low[k], nodes.step[k]
-        here = base + np.log(step)
+        at, low, step = nodes.begin[k], nodes.low[k], nodes.step[k]
+        m = nodes.begin[k + 1] - at
+        table, here = nodes.table[at : at + m], base + np.log(step)
+        logs = here + law.log_shares[0], here + law.log_shares[2]
+        for q in range(m):
+            t = low + q * step
+            f[q] = table[q] + logs[0] - 0.5 * ((t - 1.0) / law.spread) ** 2
+            f[m + q] = table[q] + logs[1] - 0.5 * ((t + 1.0) / law.spread) ** 2
         coin, follower = extra[k, COIN] + law.log_shares[1], extra[k, FOLLOWER] + law.log_shares[3]
         top = max(coin, follower)
-        for q in range(m):
-            t = low + q * step
-            z = (abs(t) - law.centre) / law.spread
-            f[q] = table[k, q] + here - 0.5 * z * z + (law.log_shares[0] if t > 0.0 else law.log_shares[2])
+        for q in range(2 * m):
             top = max(top, f[q])
-        for q in range(m):
+        for q in range(2 * m):
             f[q] = max(f[q] - top, LEAST_LOG)
-        exponentiate(f[:m], power)
-        own[:], cross[:] = 0.0, 0.0
-        first = second = curve = 0.0
-        for q in range(m):
-            t = low + q * step
-            z = (abs(t) - law.centre) / law.spread
-            a, j = z * z + kappa * z, 0 if t > 0.0 else 2
-            own[j] += f[q]
-            cross[j] += f[q] * a
-            first += f[q] * z
-            second += f[q] * z * z
-            curve += f[q] * a * a
+        exponentiate(f[: 2 * m], power)
         own[1], own[3] = np.exp(coin - top), np.exp(follower - top)
+        curve = 0.0
+        for side in range(2):
+            there = mixed = 0.0
+            for q in range(m):
+                w, z = f[side * m + q], (low + q * step - (1.0 - 2.0 * side)) / law.spread
+                there += w
+                mixed += w * z * z
+                curve += w * z * z * z * z
+            own[2 * side], cross[2 * side] = there, mixed
         total = own.sum()
         value += np.log(total) + top
+        below = 0.0
         for q in range(m):
-            posterior[k, q] = f[q] / total
-        posterior[k, m:] = 0.0
+            w = (f[q] + f[m + q]) / total
+            nodes.posterior[at + q] = w
+            below += w if low + q * step < 0.0 else 0.0
         for j in range(4):
-            shape[j] = types[k, j] = own[j] / total
+            shape[j] = own[j] / total
+            number[j] += shape[j]
+        types[k, 0], types[k, 1], types[k, 2], types[k, 3] = shape[0] + shape[2] - below, shape[1], below, shape[3]
         shape[4] = (cross[0] + cross[2]) / total
-        number += types[k]
-        moments[0] += first / total
-        moments[1] += second / total
+        square += shape[4]
+        missing[4, 4] += curve / total
         for i in range(5):
             for j in range(5):
                 missing[i, j] -= shape[i] * shape[j]
-            if i < 4:
-                missing[i, i] += shape[i]
-                missing[i, 4] += cross[i] / total
-                missing[4, i] += cross[i] / total
-        missing[4, 4] += curve / total
-    return number, moments, missing, value
+        for i in range(4):
+            missing[i, i] += shape[i]
+            missing[i, 4] += cross[i] / total
+            missing[4, i] += cross[i] / total
+    return number, square, missing, value
 
 
 @compiled
@@ -304,9 +321,9 @@ def find_polynomials(weight: Floats, low: float, step: float, m: int, one: Float
 
 
 @partial(compiled, fastmath=ANY_ORDER)
-def find_contributions(
-    who: Indices, cells: CellArrays, weight: Floats, temper: float, nodes: Nodes, posterior: Floats,
-    types: Floats, law: LawNumbers, strength: float, sides: Sides, sums: ScoreSums, rows: Floats,
+def find_contributions(  # noqa: C901, PLR0912, PLR0915  one pass over an annotator's votes while they are at hand
+    who: Indices, cells: CellArrays, weight: Floats, temper: float, nodes: Nodes,
+    types: Floats, law: LawNumbers, strength: float, sides: Sides, sums: ScoreSums, rows: Rows,
 ) -> None:  # fmt: skip
     """Add what the annotators in `who` say of the scores to `sums`.
 
@@ -321,42 +338,43 @@ def find_contributions(
     """
     starts, a, b, n, s = cells.starts, cells.model_a, cells.model_b, cells.n, cells.s
     size, dense, components = len(sides.label), rows.shape[1] > 0, sides.along.shape[1]
-    e, one, two, K = np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty((8, MOST_NODES))
-    found, own, of_law = np.zeros(8), np.zeros((size, 8)), np.empty((2, 4))
-    touched, mark = np.empty(size, np.int64), np.zeros(size, np.bool_)
-    lengths, totals, compact = np.zeros((2, components)), np.empty(6), np.empty((2, size))
+    e, one, two, K = np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty((12, MOST_NODES))
+    found, own = np.zeros(12), np.zeros((size, 12))
+    touched, mark = np.empty(size + 1, np.int64), np.zeros(size, np.int64)
+    lengths, totals, compact = np.zeros((2, components)), np.empty(10), np.empty((2, size))
+    odds, power, logs = np.empty(MOST_NODES), np.empty(MOST_NODES), law.log_shares[2] - law.log_shares[0]
     for row in range(len(who)):
         k = who[row]
         if starts[k] == starts[k + 1]:
             continue
-        m, low, step, weights = nodes.size[k], nodes.low[k], nodes.step[k], posterior[k]
-        at_zero = find_polynomials(weights, low, step, m, one, two)
-        for j in range(2):
-            of_law[j, 0], of_law[j, 1], of_law[j, 2] = types[k, 1] * at_zero[j], 0.0, types[k, 3] * at_zero[j]
-            of_law[j, 3] = 0.0
+        low, step, weights = nodes.low[k], nodes.step[k], nodes.posterior[nodes.begin[k] : nodes.begin[k + 1]]
+        m = len(weights)
+        find_polynomials(weights, low, step, m, one, two)
         for q in range(m):
-            t, w = low + q * step, weights[q]
-            z = (abs(t) - law.centre) / law.spread
-            density, contrary = w * (z * z + law.kappa * z - 1.0 - law.mu), w if t <= 0.0 else 0.0
-            of_law[0, 3] += density * one[q]
-            of_law[1, 3] += density * two[q]
-            of_law[0, 1] += contrary * one[q]
-            of_law[1, 1] += contrary * two[q]
+            odds[q] = logs - 2.0 * (low + q * step) / law.spread**2
+            odds[q] = min(max(odds[q], LEAST_LOG), -LEAST_LOG)
+        exponentiate(odds[:m], power)
+        mean_contrary = mean_spread = 0.0
+        for q in range(m):
+            t, w, contrary = low + q * step, weights[q], odds[q] / (1.0 + odds[q])
+            able = ((t - 1.0) ** 2 + 4.0 * t * contrary) / law.spread**2 - 1.0
+            mean_contrary += w * contrary
+            mean_spread += w * able
             pull = w * pull_of(t, strength)
             K[0, q], K[1, q], K[2, q], K[3, q] = pull, w * t, pull * one[q], pull * two[q]
             K[4, q], K[5, q], K[6, q], K[7, q] = w * t * one[q], w * t * two[q], pull * t, w * t * t
-        for j in range(6):
-            totals[j] = K[j, :m].sum()
+            K[8, q], K[9, q], K[10, q], K[11, q] = pull * contrary, w * t * contrary, pull * able, w * t * able
+        for j in range(10):
+            totals[j] = K[j if j < ROWS else j + 2, :m].sum()
         count = 0
         for c in range(starts[k], starts[k + 1]):
             i, j = a[c], b[c]
-            for model in (i, j):
-                if not mark[model]:
-                    mark[model] = True
-                    touched[count] = model
-                    count += 1
+            for model in (i, j):  # without a branch, which no processor could foresee
+                touched[count] = model
+                count += 1 - mark[model]
+                mark[model] = 1
             raise_powers(nodes.first[c], nodes.ratio[c], m, e)
-            u = u1 = x1 = x2 = y1 = y2 = v = v1 = 0.0
+            u = u1 = x1 = x2 = y1 = y2 = v = v1 = c1 = c2 = a1 = a2 = 0.0
             for q in range(m):
                 rest = 1.0 / (1.0 + e[q])
                 p = e[q] * rest
@@ -369,11 +387,17 @@ def find_contributions(
                 y2 += K[5, q] * p
                 v += K[6, q] * variance
                 v1 += K[7, q] * variance
+                c1 += K[8, q] * p
+                c2 += K[9, q] * p
+                a1 += K[10, q] * p
+                a2 += K[11, q] * p
             w, votes, won = 1.0 - strength + strength * weight[c], n[c], s[c]
             found[0], found[1] = w * (won * totals[0] - votes * u), won * totals[1] - votes * u1
             found[2], found[3] = w * (won * totals[2] - votes * x1), w * (won * totals[3] - votes * x2)
             found[4], found[5] = temper * (won * totals[4] - votes * y1), temper * (won * totals[5] - votes * y2)
-            for q in range(8):
+            found[6], found[7] = w * (won * totals[6] - votes * c1), temper * (won * totals[7] - votes * c2)
+            found[8], found[9] = w * (won * totals[8] - votes * a1), temper * (won * totals[9] - votes * a2)
+            for q in range(12):
                 own[i, q] += found[q]
                 own[j, q] -= found[q]
             sums.information[i, j] += w * votes * v
@@ -388,9 +412,15 @@ def find_contributions(
             sums.plain[i] += own[i, 1]
             lengths[0, component] += sides.along[i, component] * own[i, 4]
             lengths[1, component] += sides.along[i, component] * own[i, 5]
-            for j in range(4):
-                sums.weighted_by_law[i, j] += own[i, 2] * of_law[0, j] + own[i, 3] * of_law[1, j]
-                sums.plain_by_law[i, j] += own[i, 4] * of_law[0, j] + own[i, 5] * of_law[1, j]
+            u, u1 = own[i, 0], temper * own[i, 1]
+            sums.weighted_by_law[i, 0] -= types[k, 1] * u
+            sums.weighted_by_law[i, 1] += own[i, 6] - mean_contrary * u
+            sums.weighted_by_law[i, 2] -= types[k, 3] * u
+            sums.weighted_by_law[i, 3] += own[i, 8] - mean_spread * u
+            sums.plain_by_law[i, 0] -= types[k, 1] * u1
+            sums.plain_by_law[i, 1] += own[i, 7] - mean_contrary * u1
+            sums.plain_by_law[i, 2] -= types[k, 3] * u1
+            sums.plain_by_law[i, 3] += own[i, 9] - mean_spread * u1
             compact[0, place], compact[1, place] = own[i, 4], own[i, 5]
         for component in range(components):
             l1, l2 = lengths[0, component] / temper, lengths[1, component] / temper
@@ -410,13 +440,13 @@ def find_contributions(
                     sums.known[i, touched[other]] += x1 * compact[0, other] + x2 * compact[1, other]
         for place in range(count):
             own[touched[place], :] = 0.0
-            mark[touched[place]] = False
+            mark[touched[place]] = 0
 
 
 @partial(compiled, fastmath=ANY_ORDER)
-def find_clusters(
-    who: Indices, cells: CellArrays, weight: Floats, temper: float, nodes: Nodes, posterior: Floats,
-    information: Floats, sides: Sides, sums: ClusterSums, rows: Floats,
+def find_clusters(  # noqa: C901, PLR0912, PLR0915  as above
+    who: Indices, cells: CellArrays, weight: Floats, temper: float, nodes: Nodes,
+    information: Floats, sides: Sides, sums: ClusterSums, rows: Rows,
 ) -> None:  # fmt: skip
     """Add what the annotators in `who` are as clusters to `sums`.
 
@@ -428,7 +458,7 @@ def find_clusters(
     starts, a, b, n, s = cells.starts, cells.model_a, cells.model_b, cells.n, cells.s
     size, dense, components = len(sides.label), rows.shape[0] > 0, sides.along.shape[1]
     e, K = np.empty(MOST_NODES), np.empty((4, MOST_NODES))
-    own, touched, mark = np.zeros((3, size)), np.empty(size, np.int64), np.zeros(size, np.bool_)
+    own, touched, mark = np.zeros((3, size)), np.empty(size + 1, np.int64), np.zeros(size, np.int64)
     lengths, compact = np.zeros(components), np.empty(size)
     longest = 0
     for k in who:
@@ -438,19 +468,19 @@ def find_clusters(
         k = who[row]
         if starts[k] == starts[k + 1]:
             continue
-        m, low, step = nodes.size[k], nodes.low[k], nodes.step[k]
+        low, step, weights = nodes.low[k], nodes.step[k], nodes.posterior[nodes.begin[k] : nodes.begin[k + 1]]
+        m = len(weights)
         for q in range(m):
-            t, w = low + q * step, posterior[k, q]
+            t, w = low + q * step, weights[q]
             pull = pull_of(t, 1.0)
             K[0, q], K[1, q], K[2, q], K[3, q] = w * pull, w * t, w * pull * t, w * pull * pull
         total, total_plain, count = K[0, :m].sum(), K[1, :m].sum(), 0
         for c in range(starts[k], starts[k + 1]):
             i, j = a[c], b[c]
-            for model in (i, j):
-                if not mark[model]:
-                    mark[model] = True
-                    touched[count] = model
-                    count += 1
+            for model in (i, j):  # without a branch, which no processor could foresee
+                touched[count] = model
+                count += 1 - mark[model]
+                mark[model] = 1
             raise_powers(nodes.first[c], nodes.ratio[c], m, e)
             u = u1 = v = square = 0.0
             for q in range(m):
@@ -504,4 +534,4 @@ def find_clusters(
                     sums.meat[i, touched[other]] += compact[place] * compact[other]
         for place in range(count):
             own[:, touched[place]] = 0.0
-            mark[touched[place]] = False
+            mark[touched[place]] = 0

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve
 
 from app.rating.arrays import Floats, Indices
 from app.rating.errors import NotConvergedError
@@ -17,7 +17,7 @@ from app.rating.executors import Build, Message, Parts, place_parts
 from app.rating.fit.rows import CellRows
 from app.rating.fit.weights import weigh_votes
 from app.rating.model.crowd import Clusters, Contributions, Crowd, Directions
-from app.rating.model.law import Found, Law, Posterior, find_law
+from app.rating.model.law import SETTLED, Found, Law, Posterior, find_law
 from app.rating.model.start import PRECISION, balance, disperse, fit_bradley_terry
 from app.rating.sums import Sums
 from app.rating.threads import one_blas_thread
@@ -26,11 +26,14 @@ from app.rating.votes.compact import pool_annotators
 from app.rating.votes.graph import find_components
 
 MOST_ITERATIONS = 60
-CONVERGED = 1e-5  # longest step of a score in natural units that is the last one; what is left is far less
+CONVERGED = 2e-7  # what the last step is to leave of a score, natural units
+LAST = 1e-4  # longest step that may be the last one
 NEAR = 1e-2  # step below which the nodes of the step before serve
+ROUGH = 1e-4  # change of a logarithm that ends the search for the law after longer steps
 LONGEST = 1.0  # step of a score
+MOST_RATE = 0.3  # of a step to the one before, where Broyden's update is used
 MOST_HALVINGS = 8
-STRENGTHS = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the bounds on influence, where the search with all of it failed
+STRENGTHS = (0.0, 1.0)  # of the bounds on influence, where the search with all of it failed
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -47,12 +50,14 @@ class Equations:
     jacobian : minus its derivative by R at a fixed law, not symmetric
     profiled : minus its derivative where the law follows the scores
     information : Σ n E[h θ p (1 − p)] (e_a − e_b)(e_a − e_b)′ + 1/σ²: positive definite
+    response : derivative of the law's logarithms by R, shape (4, n_models)
     """
 
     value: Floats
     jacobian: Floats
     profiled: Floats
     information: Floats
+    response: Floats
 
 
 @dataclass(frozen=True)
@@ -157,7 +162,7 @@ def _build(units: Sequence[Build]) -> list[Any]:
 
 
 def _work(units: Sequence[Any], work: Callable[..., T], args: tuple[Any, ...], named: dict[str, Any]) -> list[T]:
-    return [getattr(unit, work.__name__)(*args, **named) for unit in units]
+    return [getattr(unit, work.__name__)(*args, **named) for unit in units]  # as a kind of crowd has it
 
 
 def _weigh(cells: Cells, limit: float | None) -> Floats:
@@ -215,7 +220,7 @@ class Point:
 
     Attributes
     ----------
-    value : log-likelihood of the votes, and log prior
+    value : log-likelihood and log priors, times the dispersion: the equations at the strength 0 are its gradient
     log_likelihood : of the votes
     away : value′ information⁻¹ value of the equations: about how far the solution is, in squared standard errors
     """
@@ -228,9 +233,13 @@ class Point:
     away: float
     strength: float
 
+    def followed(self, step: Floats) -> Law:
+        """Return the law after a step of the scores."""
+        return self.law.moved(np.clip(self.equations.response @ step, -1.0, 1.0))
+
     def better_than(self, other: "Point") -> bool:
-        """Whether the search may go on from here. The value is the objective at the strength 0."""
-        return self.away <= other.away or self.value > other.value
+        """Whether the search may go on from here."""
+        return self.value > other.value or (self.away <= other.away and self.strength > 0.0)
 
 
 class Search:
@@ -260,8 +269,8 @@ class Search:
         if look:
             crowds.each(Crowd.look, R, law.spread)
         crowds.each(Crowd.fill, R)
-        found = find_law(law, crowds.weigh, fixed=self.fixed)
-        value = found.value - 0.5 * PRECISION * float(R @ R)
+        found = find_law(law, crowds.weigh, fixed=self.fixed, settled=ROUGH if look else SETTLED)
+        value = self.dispersion * found.value - 0.5 * PRECISION * float(R @ R)
         sums = crowds.total(Crowd.contribute, directions, found.law, strength)
         equations = combine(sums, R, directions, found, self.dispersion)
         away = float(equations.value @ cho_solve(cho_factor(equations.information), equations.value))
@@ -270,27 +279,52 @@ class Search:
     def solve(self, at: Point) -> Point:
         """Solve the equations at a strength by Newton's method with backtracking.
 
+        The Jacobian is not exact, so that near the solution a step is about the same small part of the one before:
+        Broyden's update of the inverse takes that part away.
+
         Raises
         ------
         NotConvergedError
         """
+        before: Floats | None = None
         for _ in range(MOST_ITERATIONS):
             self.iterations += 1
             step = _solve(at.equations)
             longest = float(np.abs(step).max(initial=0.0))
-            if longest < CONVERGED:
-                return replace(at, R=at.R + step)
-            share = min(1.0, LONGEST / longest)
-            for _ in range(MOST_HALVINGS):
-                there = self.at(at.R + share * step, at.law, at.strength, look=longest > NEAR)
-                if there.better_than(at):
-                    break
-                share /= 2.0
-            else:
-                break
+            rate = 1.0 if before is None else min(longest / float(np.abs(before).max()), 1.0)
+            if before is not None and longest < NEAR and rate < MOST_RATE:
+                step /= 1.0 - float(before @ step) / float(before @ before)
+            if longest < LAST and longest * rate**2 < CONVERGED:
+                return replace(at, R=at.R + step, law=at.followed(step))
+            step *= min(1.0, LONGEST / longest)
+            there, before = self.at(at.R + step, at.followed(step), at.strength, look=longest > NEAR), step
+            if not there.better_than(at):
+                at = self.at(at.R, at.law, at.strength, look=longest > NEAR)
+                there, before = self.halve(at), None
             at = there
-        detail = f"the scores still moved by {longest:.1e} after {self.iterations} iterations"
-        raise NotConvergedError(detail, at.R, np.concatenate([each.mean for each in self.crowds.each(Crowd.abilities)]))
+        raise self.failed(at, step)
+
+    def halve(self, at: Point) -> Point:
+        """Shorten the step from a point until it leads to a better one, at the same nodes: others have other sums.
+
+        Raises
+        ------
+        NotConvergedError
+        """
+        step = _solve(at.equations)
+        step *= min(1.0, LONGEST / float(np.abs(step).max()))
+        for _ in range(MOST_HALVINGS):
+            there = self.at(at.R + step, at.followed(step), at.strength, look=False)
+            if there.better_than(at):
+                return there
+            step /= 2.0
+        raise self.failed(at, step)
+
+    def failed(self, at: Point, step: Floats) -> NotConvergedError:
+        """Return the error of a search that ends before it converges."""
+        detail = f"the scores still moved by {np.abs(step).max(initial=0.0):.1e} after {self.iterations} iterations"
+        abilities = np.concatenate([each.mean for each in self.crowds.each(Crowd.abilities)])
+        return NotConvergedError(detail, at.R, abilities)
 
     def known(self, equations: Equations) -> Floats:
         """Return the information on every score, abilities known."""
@@ -332,9 +366,9 @@ def combine(found: Contributions, R: Floats, directions: Directions, law: Found,
     turn = missing / length  # how the directions turn with the scores
     jacobian -= np.diag(inside @ turn) - (inside * (turn / np.maximum(inside.sum(axis=0), 1.0))) @ inside.T
     jacobian -= along @ (centred / length).T - 2.0 * (along * turn) @ along.T
+    response = law.inverse @ found.plain_by_law.T
     by_law = found.weighted_by_law + along @ (along.T @ (dispersion * found.plain_by_law - found.weighted_by_law))
-    profiled = jacobian - by_law @ law.inverse @ found.plain_by_law.T
-    return Equations(value, jacobian, profiled, found.information + prior)
+    return Equations(value, jacobian, jacobian - by_law @ response, found.information + prior, response)
 
 
 def _solve(equations: Equations) -> Floats:
@@ -344,7 +378,7 @@ def _solve(equations: Equations) -> Floats:
             cho_factor((jacobian + jacobian.T) / 2.0)
         except LinAlgError:
             continue
-        step: Floats = np.linalg.solve(jacobian, equations.value)
+        step: Floats = solve(jacobian, equations.value)
         return step
     step = cho_solve(cho_factor(equations.information), equations.value)
-    return step
+    return step  # noqa: RET504  of a known type

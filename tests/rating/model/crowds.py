@@ -6,6 +6,7 @@ import numpy as np
 from scipy.special import expit
 
 from app.rating.arrays import Floats
+from app.rating.model.crowd import Crowd
 from app.rating.model.law import Law
 from app.rating.model.scores import Crowds
 from app.rating.votes.cells import Cells, aggregate
@@ -40,7 +41,7 @@ def draw(
 
 def look(drawn: Drawn, law: Law | None = None, *, limit: float | None = 1.25) -> tuple[Crowds, Floats]:
     """Return the annotators with their likelihoods at the true scores, and these."""
-    crowds, spread = Crowds(drawn.cells, limit, 1.0), (law or Law.assumed()).spread
-    crowds.each(lambda crowd: crowd.look(drawn.R, spread))
-    crowds.each(lambda crowd: crowd.fill(drawn.R))
+    crowds, spread = Crowds(drawn.cells, limit, 1.0, drawn.R), (law or Law.assumed()).spread
+    crowds.each(Crowd.look, drawn.R, spread)
+    crowds.each(Crowd.fill, drawn.R)
     return crowds, drawn.R

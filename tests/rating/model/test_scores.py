@@ -8,9 +8,9 @@ from scipy.special import expit
 
 from app.rating.arrays import Floats
 from app.rating.model.covariance import find_covariance
-from app.rating.model.crowd import Directions
-from app.rating.model.kernels import share_information
-from app.rating.model.scores import Crowds, MarginalFit, combine, fit_scores
+from app.rating.model.crowd import Crowd, Directions
+from app.rating.model.law import Found
+from app.rating.model.scores import Crowds, Equations, MarginalFit, combine, fit_scores
 from app.rating.votes.cells import Cells, aggregate
 from tests.rating.model.crowds import draw
 
@@ -153,22 +153,10 @@ def test_a_steep_contrary_annotator_among_many_honest_ones_is_fitted() -> None:
 
 
 def test_shares_in_the_information_add_up_to_one_for_each_model() -> None:
-    drawn = draw(30, 100, contrary=8, spread=0.5)
-    fit = fit_scores(drawn.cells)
-    crowds = Crowds(drawn.cells, 1.25, 1.0 / fit.dispersion)
-    crowds.each(lambda crowd: crowd.look(fit.R, fit.law.spread))
-    crowds.each(lambda crowd: crowd.fill(fit.R))
-    crowds.settle(fit.law)
-    (crowd,) = crowds.parts
-    pulled, square = crowd.mean_of_pulls()
-    known, share = np.diag(fit.equations.information), np.zeros((30, 8))
-    odds = np.sqrt(pulled)[drawn.cells.annotator] * (fit.R[drawn.cells.model_a] - fit.R[drawn.cells.model_b])
-    share_information(
-        0, 30, *drawn.cells.arrays[0:1], drawn.cells.model_a, drawn.cells.model_b, drawn.cells.n, crowd.weight, odds,
-        1.0, pulled, square, known, share, np.zeros((8, 8)),
-    )  # fmt: skip
-    np.testing.assert_allclose(share.sum(axis=0), 1.0, atol=0.1)
-    assert (share[:8] < 0.01).all(), "contrary annotators inform about no score"
+    """Four equal annotators have a quarter each: Σ h² is ¼."""
+    fit = fit_scores(expected_cells(np.array([0.5, 0.1, -0.6]), 4, 50.0))
+    np.testing.assert_allclose(fit.clusters.shares, 0.25, atol=1e-6)
+    np.testing.assert_array_equal(fit.clusters.judges, 4.0)
 
 
 def test_parts_that_share_annotators_have_the_jacobian_of_both() -> None:
@@ -180,20 +168,79 @@ def test_parts_that_share_annotators_have_the_jacobian_of_both() -> None:
         20, 10,
     )  # fmt: skip
     fit = fit_scores(both)
-    crowds = Crowds(both, 1.25, 1.0 / fit.dispersion)
-    crowds.each(lambda crowd: crowd.look(fit.R, fit.law.spread))
+    crowds = Crowds(both, 1.25, 1.0 / fit.dispersion, fit.R)
+    crowds.each(Crowd.look, fit.R, fit.law.spread)
 
-    def value(R: Floats) -> Floats:
-        crowds.each(lambda crowd: crowd.fill(R))
-        crowds.settle(fit.law)
-        directions = Directions.of(R, fit.label)
-        return combine(crowds.total(lambda crowd: crowd.contribute(R, directions, 1.0, full=True)), R, directions).value
+    def equations(R: Floats) -> Equations:
+        crowds.each(Crowd.fill, R)
+        law, directions = Found(fit.law, crowds.weigh(fit.law), np.zeros((4, 4))), Directions.of(R, fit.label)
+        sums = crowds.total(Crowd.contribute, directions, fit.law, 1.0)
+        return combine(sums, R, directions, law, fit.dispersion)
 
-    slope = (value(fit.R + 1e-5 * (np.arange(10) == 2)) - value(fit.R - 1e-5 * (np.arange(10) == 2))) / -2e-5
-    np.testing.assert_allclose(fit.equations.jacobian[:, 2], slope, atol=0.03 * np.abs(slope).max())
+    moved = 1e-5 * (np.arange(10) == 2)
+    slope = (equations(fit.R + moved).value - equations(fit.R - moved).value) / -2e-5
+    jacobian = equations(fit.R).jacobian[:, 2]
+    np.testing.assert_allclose(jacobian, slope, atol=0.03 * np.abs(slope).max())
 
 
 def test_an_annotator_without_votes_has_no_ability() -> None:
     fit = fit_scores(replace(draw(10, 30).cells, n_annotators=11))
     assert np.isnan(fit.ability[10])
     assert np.isfinite(fit.ability[:10]).all()
+
+
+@pytest.mark.parametrize("votes_each", [10, 60])
+def test_a_fit_that_starts_from_another_ends_where_it_would_have_ended(votes_each: int) -> None:
+    cells = draw(300, votes_each, coins=15, contrary=10).cells
+    first = fit_scores(cells.where(np.random.default_rng(0).random(len(cells.n)) > 0.01))
+    cold, warm = fit_scores(cells), fit_scores(cells, start=first.start)
+    np.testing.assert_allclose(warm.R, cold.R, atol=5e-6)
+    np.testing.assert_allclose(warm.types, cold.types, atol=1e-3)
+    assert warm.iterations < cold.iterations
+
+
+def test_the_result_solves_the_equations() -> None:
+    fit = fit_scores(draw(200, 30, coins=20).cells)
+    again = fit_scores(draw(200, 30, coins=20).cells, start=fit.start)
+    assert again.iterations <= 2
+    np.testing.assert_allclose(again.R, fit.R, atol=1e-6)
+
+
+def test_trust_weighs_the_equations_of_the_scores_alone() -> None:
+    cells = draw(40, 60).cells
+    half, whole = (replace(cells, trust=np.full(len(cells.n), trust)) for trust in (0.5, 1.0))
+    plain = fit_scores(cells)
+    np.testing.assert_array_equal(fit_scores(whole).R, plain.R)
+    weighted = fit_scores(half)
+    np.testing.assert_allclose(weighted.R, plain.R, rtol=0.01, atol=2e-3)  # but for the prior of scores
+    np.testing.assert_allclose(weighted.ability_sd, plain.ability_sd, rtol=0.02)
+    np.testing.assert_allclose(weighted.equations.information, plain.equations.information / 2.0, rtol=0.02, atol=0.05)
+    doubted = replace(cells, trust=np.where(cells.model_a == 0, 1e-6, 1.0))
+    without = fit_scores(cells.where(cells.model_a != 0))
+    np.testing.assert_allclose(np.diff(fit_scores(doubted).R[1:]), np.diff(without.R[1:]), atol=0.05)
+
+
+def test_a_spread_that_is_given_stays() -> None:
+    cells = draw(40, 60).cells
+    fit = fit_scores(cells, spread=0.5)
+    assert fit.law.spread == 0.5
+    assert fit_scores(cells).law.spread < 0.5
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_every_small_arena_has_a_fit(seed: int) -> None:
+    """Ties, coins, contrary annotators, islands, models that only won, and one annotator."""
+    generator = np.random.default_rng(seed)
+    models, annotators = int(generator.integers(3, 13)), int(generator.integers(1, 30))
+    k = np.repeat(np.arange(annotators), generator.integers(1, 61, annotators))
+    a = generator.integers(0, models, len(k))
+    b = (a + generator.integers(1, models, len(k))) % models
+    ability = generator.choice([0.0, -1.0, 0.5, 1.0, 2.0], annotators)[k]
+    R = generator.normal(0.0, 2.0, models)
+    p = expit(ability * (R[a] - R[b]))
+    outcome = np.where(generator.random(len(k)) < 0.3, 0.5, (generator.random(len(k)) < p) * 1.0)
+    if seed % 3 == 0:
+        outcome = np.where(a == 0, 1.0, np.where(b == 0, 0.0, outcome))
+    fit = fit_scores(aggregate(k, a, b, outcome, n_annotators=annotators, n_models=models))
+    assert np.isfinite(fit.R).all()
+    assert np.isfinite(find_covariance(fit).scores).all()
