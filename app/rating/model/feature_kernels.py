@@ -357,7 +357,11 @@ def average_slot(
     begin: int, cells: CellArrays, z: Floats, theta: float, temper: float, precision: Floats, b: Floats, V: Floats,
     own: Floats, room: Floats, number: int,
 ) -> None:  # fmt: skip
-    """Set V = A⁻¹ at an annotator's leans b in a slot, add δ to b, and set rows 1 and 2 of `room` to E[p] and E[p′]."""
+    """Add δ to an annotator's leans b in a slot, set rows 1 and 2 of `room` to E[p] and E[p′], and V to (P + Σ n E[p′] z z′)⁻¹.
+
+    V is the variance of the normal law nearest to that of b. With A⁻¹, at the mode, what the leans take from the
+    information on γ would not go with that information, of which it leaves little.
+    """
     p, variance, v = room[1, :number], room[2, :number], room[3, :number]
     skew, moved = room[4, :number], room[5, :number]
     votes = cells.n[begin : begin + number]
@@ -391,6 +395,10 @@ def average_slot(
     for i in range(number):
         p[i] += variance[i] * (0.5 * skew[i] * v[i] + moved[i])
         variance[i] *= max(1.0 + 0.5 * (1.0 - 6.0 * variance[i]) * v[i] + skew[i] * moved[i], 0.0)
+        moved[i] = temper * votes[i] * variance[i]
+    set_diagonal(V, precision)
+    sum_products(begin, z, moved, V)
+    invert(V)
 
 
 @partial(compiled, fastmath=ANY_ORDER)

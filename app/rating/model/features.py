@@ -30,7 +30,8 @@ from app.rating.votes.cells import Cells
 from app.rating.votes.compact import pool_annotators
 from app.rating.votes.graph import find_components
 
-FIRST_SPREAD = 0.3  # of the leans, log-odds, until the votes say more
+FIRST_SPREAD = 0.3  # of the leans, log-odds, where the search begins
+ASSUMED_SPREAD = 0.7  # mode of the spread's prior, which has the density σ exp(−σ²/2·0.7²)
 LEAST_SPREAD, MOST_SPREAD = 0.02, 3.0
 SPREAD_STEPS, SPREAD_CONVERGED = 50, 1e-9  # at most; change of a variance that ends them
 FASTEST = 0.96  # ratio of two steps of the spread from which the rest is summed, at most
@@ -313,12 +314,12 @@ class _FeatureSearch(Search):
 
 
 def find_spread(mean: Floats, second: Floats, share: Floats, spread: Floats) -> Floats:
-    """Return the σ_j that maximise the marginal likelihood times σ_j, with what the posteriors under the last ones say.
+    """Return the σ_j that maximise the marginal likelihood times a prior, with what the posteriors under the last say.
 
     An annotator's votes alone say of b_j about N(mean, variance), the posterior less its prior. By Fisher's identity
     the slope at the last σ is exact, so that the fixed point is that of expectation-maximisation, in fewer steps. The
-    factor σ_j keeps few annotators from showing no spread by chance; γ, which follows the annotators, hides a share of
-    what each is away from it, as the mean does in the variance of a sample.
+    prior keeps few annotators from showing no spread by chance, and one annotator from any spread. γ, which follows the
+    annotators, hides a share of what each is away from it, as the mean does in the variance of a sample.
 
     Parameters
     ----------
@@ -335,7 +336,7 @@ def find_spread(mean: Floats, second: Floats, share: Floats, spread: Floats) -> 
     square, noise, t = (mean / variance / alone) ** 2 / (1.0 - share), 1.0 / alone, spread**2
     for _ in range(SPREAD_STEPS):
         weight = 1.0 / (t + noise)
-        slope = ((square * weight - 1.0) * weight).sum(axis=0) + 1.0 / t
+        slope = ((square * weight - 1.0) * weight).sum(axis=0) + 1.0 / t - 1.0 / ASSUMED_SPREAD**2
         step = slope / ((weight**2).sum(axis=0) + 1.0 / t**2)
         before, t = t, np.clip(np.maximum(t + step, t / 4.0), LEAST_SPREAD**2, MOST_SPREAD**2)
         if np.abs(t - before).max(initial=0.0) < SPREAD_CONVERGED:
