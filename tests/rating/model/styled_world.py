@@ -6,9 +6,10 @@ import numpy as np
 
 from app.rating.arrays import Floats
 from app.rating.fit.scale import ELO_PER_NATURAL
+from app.rating.model.features import fit_features
 from app.rating.settings import LoopSettings
 from app.rating.votes.compact import Compact, compact
-from app.rating.votes.features import SIDE, Features
+from app.rating.votes.features import SIDE, Features, featured_cells
 from app.rating.votes.indexed import IndexedVotes
 
 GAMMA = np.array([0.2, 0.3])
@@ -75,3 +76,10 @@ def styled_records() -> list[dict[str, object]]:
         }
         for i in range(len(length))
     ]
+
+
+def fit_styled() -> Floats:
+    """Return scores, γ and leans of a small world, fitted on the executors in force."""
+    world = draw_styled(12, 60, n_models=5)
+    found = fit_features(featured_cells(world.votes, world.features, world.compact()))
+    return np.concatenate([found.fit.R, found.leans.lean.ravel()])

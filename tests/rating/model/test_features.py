@@ -11,7 +11,7 @@ from app.rating.arrays import Floats
 from app.rating.model.crowd import Crowd, Directions
 from app.rating.model.features import FeatureCrowd, FeatureFit, features_of, find_shadows, find_spread, fit_features
 from app.rating.model.kernels import SLIP, STRICT
-from app.rating.model.law import Law
+from app.rating.model.law import Found, Law
 from app.rating.model.scores import Crowds, Equations, combine, fit_scores
 from app.rating.votes.cells import Cells
 from app.rating.votes.features import Features, featured_cells
@@ -20,8 +20,8 @@ from tests.rating.model.styled_world import StyledWorld, draw_styled
 
 LAW = Law(np.array([0.8, 0.12, 0.07, 0.01]), 0.35)
 SPREAD = np.array([0.4])
-THETA = np.arange(-3.0, 3.5, 0.02) + 0.01
-LEAN = np.arange(-2.4, 2.4, 0.04)
+THETA = np.arange(-3.0, 3.5, 0.05)
+LEAN = np.arange(-2.4, 2.4, 0.08)
 
 
 def cells_of(world: StyledWorld) -> Cells:
@@ -78,12 +78,8 @@ def expand(crowds: Crowds, R: Floats, strength: float, size: int, law: Law = LAW
     for _ in range(3):  # each moves the leans nearer to their modes
         crowds.each(Crowd.fill, R)
     found, directions = crowds.weigh(law), Directions.of(R, np.where(np.arange(len(R)) < size, 0, -1))
-
-    class Fixed:
-        inverse = np.zeros((4, 4))
-
     sums = crowds.total(Crowd.contribute, directions, law, strength)
-    return found.value, combine(sums, R, directions, Fixed, 1.0)  # type: ignore[arg-type]  no law that follows
+    return found.value, combine(sums, R, directions, Found(law, found, np.zeros((4, 4))), 1.0)
 
 
 def test_the_likelihood_is_that_of_the_twin(tiny: Cells, at: Floats) -> None:
@@ -155,7 +151,7 @@ def test_neither_names_nor_sides_matter(world: StyledWorld, fit: FeatureFit) -> 
 def test_annotators_outside_the_fit_have_the_leans_that_they_have_in_it(world: StyledWorld, fit: FeatureFit) -> None:
     shadows = find_shadows(fit, cells_of(world).of_annotators(0, 40))
     np.testing.assert_allclose(shadows.own, fit.leans.own[:40], atol=0.02)
-    np.testing.assert_allclose(shadows.lean_sd, fit.leans.lean_sd[:40], rtol=0.02)
+    np.testing.assert_allclose(shadows.lean_sd, fit.leans.lean_sd[:40], rtol=0.05)
 
 
 def test_leans_of_a_few_judges_say_how_little_is_known_of_them() -> None:
