@@ -167,6 +167,10 @@ class Crowd:
         It covers the votes' likelihood and the honest law, also mirrored, where the votes say little.
         """
         climb_abilities(self.cells.arrays, R, self.temper, MODE_STEPS, self.mode, self._information)
+        self.set_nodes(spread)
+
+    def set_nodes(self, spread: float) -> None:
+        """Set the nodes from the modes and the information of the votes."""
         mode = np.clip(self.mode, -FURTHEST_MODE, FURTHEST_MODE)
         wide = REACH / np.sqrt(1.0 + self._information)
         low = np.maximum(mode - wide, np.minimum(-1.0 - REACH_OF_LAW * spread, mode))
@@ -228,16 +232,16 @@ class Crowd:
         meat = sums.meat + crossed + crossed.T + along @ sums.scales @ along.T
         return Clusters(meat, laplacian(sums.by_vote), sums.shares, sums.judges)
 
-    def thetas(self) -> Floats:
-        """Return the abilities of all nodes, shape (nodes.begin[−1],)."""
+    def places(self) -> Floats:
+        """Return the abilities of all nodes."""
         size = np.diff(self.nodes.begin)
         place = np.arange(self.nodes.begin[-1]) - np.repeat(self.nodes.begin[:-1], size)
-        thetas: Floats = np.repeat(self.nodes.low, size) + place * np.repeat(self.nodes.step, size)
-        return thetas
+        places: Floats = np.repeat(self.nodes.low, size) + place * np.repeat(self.nodes.step, size)
+        return places
 
     def abilities(self) -> Abilities:
         """Return the posteriors of the annotators."""
-        theta = self.thetas()
+        theta = self.places()
         mean, square = (np.add.reduceat(self.nodes.posterior * x, self.nodes.begin[:-1]) for x in (theta, theta**2))
         variance = np.maximum(square - mean**2, 0.0)
         mean[self.silent] = variance[self.silent] = np.nan
