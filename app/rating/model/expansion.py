@@ -18,8 +18,7 @@ from app.rating.votes.cells import CellArrays, Cells
 
 CHUNK = 512  # annotators whose rows are held at once
 CURVATURE, PULL, PLAIN = 0, 1, 2
-"""Columns of the parts; from `MOVED` on come, for the first polynomials φ in θ, E[φ h (s − n p)] (2) and E[φ θ (s − n p)]
-(2)."""
+"""Columns of the parts; from `MOVED` on E[φ h (s − n p)] (2) and E[φ θ (s − n p)] (2) for the first polynomials φ in θ."""
 MOVED, OF_PLAIN, COLUMNS = 3, 5, 7
 
 
@@ -77,8 +76,7 @@ class Expansion:
     @cached_property
     def bread(self) -> Floats:
         """J⁻¹ at the fit, shape (n_models, n_models)."""
-        bread: Floats = np.linalg.inv(self.fit.equations.jacobian)
-        return bread
+        return np.linalg.inv(self.fit.equations.jacobian).astype(np.float64)
 
     def shares(self, Y: Floats) -> Floats:
         """Return q with which a residual r of a vote of k at the difference d moves y·u by r (w h (y_a − y_b) − d q_k).

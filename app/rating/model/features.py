@@ -82,15 +82,13 @@ class FeatureFit:
 
 
 @one_blas_thread()
-def fit_features(
-    cells: Cells, *, influence_limit: float | None = 1.25, spread: float | None = None, start: Start | None = None
-) -> FeatureFit:
+def fit_features(cells: Cells, *, influence_limit: float | None = 1.25, start: Start | None = None) -> FeatureFit:
     """Solve the equations of `fit_scores` for the scores and γ together, abilities and leans integrated out.
 
     Parameters
     ----------
     cells : with features
-    influence_limit, spread : as for `fit_scores`
+    influence_limit : as for `fit_scores`
     start : of a fit of the same votes without features
 
     Raises
@@ -100,9 +98,9 @@ def fit_features(
     count, pairs = features_of(cells).shape[1], pool_annotators(cells)
     ranking, dispersion = fit_bradley_terry(balance(cells)), disperse(pairs, fit_bradley_terry(pairs))
     label = np.append(find_components(pairs).label, np.full(count, -1))
-    begin = Start(ranking, Law.assumed(spread), np.ones(cells.n_annotators)) if start is None else start
+    begin = Start(ranking, Law.assumed(), np.ones(cells.n_annotators)) if start is None else start
     with Crowds(cells, influence_limit, 1.0 / dispersion, ranking, begin.mode, kind=FeatureCrowd) as crowds:
-        search = _FeatureSearch(crowds, label, dispersion, np.full(count, FIRST_SPREAD), fixed=spread is not None)
+        search = _FeatureSearch(crowds, label, dispersion, np.full(count, FIRST_SPREAD))
         fit = search.find(np.append(begin.R, np.zeros(count)), begin.law)
         covariance = find_covariance(fit)
         return FeatureFit(fit, covariance, search.spread, _find_leans(crowds, covariance))
@@ -289,8 +287,8 @@ class FeatureCrowd(Crowd):
 class _FeatureSearch(Search):
     """The search for scores and γ, with the spread of the leans."""
 
-    def __init__(self, crowds: Crowds, label: Indices, dispersion: float, spread: Floats, *, fixed: bool) -> None:
-        super().__init__(crowds, label, dispersion, fixed=fixed)
+    def __init__(self, crowds: Crowds, label: Indices, dispersion: float, spread: Floats) -> None:
+        super().__init__(crowds, label, dispersion)
         self.spread, self._move = spread, np.full(len(spread), np.inf)
 
     def at(self, R: Floats, law: Law, strength: float, *, look: bool) -> Point:
