@@ -9,20 +9,15 @@ import numpy as np
 from app.rating.arrays import Floats, Indices, Mask
 from app.rating.model.kernels import (
     MOST_NODES,
-    ClusterSums,
     Nodes,
-    Rows,
-    ScoreSums,
-    Sides,
     climb_abilities,
     fill_likelihoods,
-    find_clusters,
-    find_contributions,
     follow_ranking,
     spread_exponentials,
     weigh_nodes,
 )
 from app.rating.model.law import TYPES, Law, Posterior
+from app.rating.model.score_kernels import ClusterSums, Rows, ScoreSums, Sides, find_clusters, find_contributions
 from app.rating.sums import Sums
 from app.rating.votes.cells import Cells
 

@@ -26,7 +26,7 @@ from app.rating.votes.compact import pool_annotators
 from app.rating.votes.graph import find_components
 
 MOST_ITERATIONS = 60
-CONVERGED = 2e-7  # what the last step is to leave of a score, natural units
+CONVERGED = 2e-8  # what the last step is to leave of a score, natural units
 LAST = 1e-4  # longest step that may be the last one
 NEAR = 1e-3  # step below which the nodes of the step before serve, so that the end hangs on no path
 ROUGH = 1e-5  # change of a logarithm that ends the search for the law after longer steps
