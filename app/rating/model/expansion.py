@@ -10,7 +10,8 @@ from app.rating.arrays import Floats, Indices, Ints
 from app.rating.compiled import compiled
 from app.rating.fit.rows import CellRows
 from app.rating.model.crowd import Crowd, Directions
-from app.rating.model.kernels import MOST_NODES, Nodes, find_polynomials, pull_of, raise_powers
+from app.rating.model.kernels import MOST_NODES, Nodes, raise_powers
+from app.rating.model.score_kernels import find_polynomials, pull_of
 from app.rating.model.scores import MarginalFit, weigh_cells
 from app.rating.model.start import balance, fit_bradley_terry
 from app.rating.threads import map_parts
@@ -100,7 +101,7 @@ class Expansion:
         The ability's posterior moves; and along the scores a vote pulls by θ, not by h.
         """
         along = self.directions.along
-        bend = (along / np.maximum((along * self.fit.R[:, None]).sum(axis=0), 1e-12)).sum(axis=1)
+        bend = (along / self.directions.length).sum(axis=1)
         stretch = self.ability - self.pull
         for first, last, own in self.each():
             moved = self.temper * self.ability_sd[first:last, None] * own.moved[0]

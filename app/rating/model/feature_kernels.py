@@ -19,9 +19,8 @@ from app.rating.model.kernels import (
     LawNumbers,
     Nodes,
     exponentiate,
-    find_polynomials,
-    pull_of,
 )
+from app.rating.model.score_kernels import find_polynomials, pull_of
 from app.rating.votes.cells import CellArrays
 
 SLOTS = 1 + MOST_NODES
