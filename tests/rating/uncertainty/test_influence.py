@@ -119,7 +119,7 @@ def test_a_votes_influence_is_what_changing_it_does(cells: Cells, method: str, c
     ]
     # An added vote changes more than any other: half of them are verdicts that the annotator would not give. And a
     # changed vote changes the weights of votes, its annotator's by ability too, which influences take as they are.
-    weighed = fit.weighted is not None
+    weighed = settings.integrates_abilities
     assert np.corrcoef(held[shown], true)[0, 1] > (0.96 if change is ADDED or weighed else 0.975)
     assert np.polyfit(held[shown], true, 1)[0] == pytest.approx(1.0, abs=0.15)
 
