@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.rating.arrays import Mask
-from app.rating.fit.style import HISTORY
+from app.rating.types.evidence import FEW_JUDGES, Evidence
 from app.rating.settings import TASTE_TESTS
 from app.rating.types.evidence import FEW_JUDGES, Evidence
 from app.rating.uncertainty.results import AnnotatorEstimates, ModelEstimates
 from app.rating.verdict.rows import habit_columns
-from app.rating.verdict.style import style_rows
+from app.rating.verdict.style import HISTORY, style_rows
 from app.refits.fit.interface import FitInput, FitOutput, Ids, MatchupTable
 
 WORTH_KEEPING = 1.0

@@ -18,7 +18,7 @@ from app.rating.executors import Build, Message, RemoteParts, _held, current_exe
 from app.rating.fit.result import FitResult
 from app.rating.votes.cells import Cells
 from tests.fixtures.cluster import SAME, assert_same, fit, start_cluster
-from tests.rating.fit.styled_world import fit_styled
+from tests.rating.model.styled_world import fit_styled
 
 
 @pytest.fixture

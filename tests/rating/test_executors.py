@@ -15,7 +15,7 @@ from app.rating.executors import Executors, RemoteParts, fitting_on
 from app.rating.fit.result import FitResult
 from app.rating.votes.cells import Cells
 from tests.fixtures.cluster import SAME, assert_same, fit
-from tests.rating.fit.styled_world import fit_styled
+from tests.rating.model.styled_world import fit_styled
 
 Start = Callable[[int], ProcessPoolExecutor]
 

@@ -3,7 +3,6 @@
 import numpy as np
 
 from app.rating.arrays import Floats, Indices
-from app.rating.fit.lean_bias import sum_skewness
 from app.rating.fit.leans import FeatureDerivatives, expand_features, fill_distances, list_odds, sum_features
 from app.rating.fit.likelihood import Curvature, Likelihood
 from app.rating.fit.own_terms import NEAR, OwnPrior, maximise_own
@@ -102,12 +101,6 @@ class FeatureLikelihood(Likelihood):
         """Return the prior of (θ, b), of θ with this precision."""
         of_theta = np.full(self.cells.n_annotators, precision)
         return OwnPrior(np.eye(1, self.z.shape[1] + 1)[0], np.column_stack([of_theta, self.lean_precision]))
-
-    def skewness(self, R: Floats, at: Floats, V: Floats) -> Floats:
-        """Return the derivative of log det H_k by (θ_k, b_k), V_k = H_k⁻¹, shape (n_annotators, 1 + n_features)."""
-        d, out = self.distances(R), np.empty_like(at)
-        map_parts(lambda part: sum_skewness(*part, self.cells.arrays, d, self.z, at, V, out), self.rows.parts)
-        return out
 
     def log_likelihood(self, R: Floats, theta: Floats) -> float:
         """Return ℓ of the votes alone."""

@@ -167,6 +167,10 @@ class Crowd:
         It covers the votes' likelihood and the honest law, also mirrored, where the votes say little.
         """
         climb_abilities(self.cells.arrays, R, self.temper, MODE_STEPS, self.mode, self._information)
+        self.set_nodes(spread)
+
+    def set_nodes(self, spread: float) -> None:
+        """Set the nodes from the modes and the information of the votes."""
         mode = np.clip(self.mode, -FURTHEST_MODE, FURTHEST_MODE)
         wide = REACH / np.sqrt(1.0 + self._information)
         low = np.maximum(mode - wide, np.minimum(-1.0 - REACH_OF_LAW * spread, mode))

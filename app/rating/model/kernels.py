@@ -305,8 +305,11 @@ def weigh_nodes(  # noqa: C901  loops over nodes
 
 
 @compiled
-def find_polynomials(weight: Floats, low: float, step: float, m: int, one: Floats, two: Floats) -> None:
-    """Set the first two orthonormal polynomials in θ at the nodes, under their weights and what is missing at 0."""
+def find_polynomials(weight: Floats, low: float, step: float, m: int, one: Floats, two: Floats) -> tuple[float, float]:
+    """Set the first two orthonormal polynomials in θ at the nodes, under their weights and what is missing at 0.
+
+    Returns their values at 0.
+    """
     mean = square = there = 0.0
     for q in range(m):
         t = low + q * step
@@ -323,7 +326,9 @@ def find_polynomials(weight: Floats, low: float, step: float, m: int, one: Float
     for q in range(m):
         two[q] = one[q] * one[q] - 1.0 - third * one[q]
         norm += weight[q] * two[q] ** 2
-    two[:m] /= np.sqrt(max(norm, 1e-12))
+    size = np.sqrt(max(norm, 1e-12))
+    two[:m] /= size
+    return away, (away * away - 1.0 - third * away) / size
 
 
 @partial(compiled, fastmath=ANY_ORDER)

@@ -143,12 +143,12 @@ class Crowds:
     ) -> None:
         self._parts.close()
 
-    def each(self, work: Callable[Concatenate[Crowd, P], T], *args: P.args, **named: P.kwargs) -> list[T]:
+    def each(self, work: Callable[Concatenate[Any, P], T], *args: P.args, **named: P.kwargs) -> list[T]:
         """Do the work in every unit; results in order."""
         message = Message(_work, (work, args, named), {})
         return [found for some in self._parts.run([message] * self._parts.number) for found in some]
 
-    def total(self, work: Callable[Concatenate[Crowd, P], S], *args: P.args, **named: P.kwargs) -> S:
+    def total(self, work: Callable[Concatenate[Any, P], S], *args: P.args, **named: P.kwargs) -> S:
         """Do the work in every unit, and add up the sums."""
         return reduce(add, self.each(work, *args, **named))
 
@@ -162,7 +162,7 @@ def _build(units: Sequence[Build]) -> list[Any]:
 
 
 def _work(units: Sequence[Any], work: Callable[..., T], args: tuple[Any, ...], named: dict[str, Any]) -> list[T]:
-    return [work(unit, *args, **named) for unit in units]
+    return [getattr(unit, work.__name__)(*args, **named) for unit in units]  # as a kind of crowd has it
 
 
 def weigh_cells(cells: Cells, limit: float | None) -> Floats:
@@ -211,18 +211,11 @@ def fit_scores(
     ranking = fit_bradley_terry(balance(cells))
     begin = Start(ranking, Law.assumed(spread), np.ones(cells.n_annotators)) if start is None else start
     with Crowds(cells, influence_limit, 1.0 / dispersion, ranking, begin.mode) as crowds:
-        search = _Search(crowds, label, dispersion)
-        at = search.at(begin.R.astype(np.float64), begin.law, 1.0, look=True)
-        try:
-            return search.conclude(search.solve(at))
-        except NotConvergedError:
-            for strength in STRENGTHS:
-                at = search.solve(search.at(at.R, at.law, strength, look=True))
-            return search.conclude(at)
+        return Search(crowds, label, dispersion).find(begin.R.astype(np.float64), begin.law)
 
 
 @dataclass(frozen=True)
-class _Point:
+class Point:
     """Where the search is.
 
     Attributes
@@ -244,18 +237,33 @@ class _Point:
         """Return the law after a step of the scores."""
         return self.law.moved(np.clip(self.equations.response @ step, -1.0, 1.0))
 
-    def better_than(self, other: "_Point") -> bool:
+    def better_than(self, other: "Point") -> bool:
         """Whether the search may go on from here."""
         return self.value > other.value or (self.away <= other.away and self.strength > 0.0)
 
 
-class _Search:
+class Search:
     """The search for the scores."""
 
     def __init__(self, crowds: Crowds, label: Indices, dispersion: float) -> None:
         self.crowds, self.label, self.dispersion, self.iterations = crowds, label, dispersion, 0
 
-    def at(self, R: Floats, law: Law, strength: float, *, look: bool) -> _Point:
+    def find(self, R: Floats, law: Law) -> MarginalFit:
+        """Solve the equations from a point; where that fails, those without the bounds on influence first.
+
+        Raises
+        ------
+        NotConvergedError
+        """
+        at = self.at(R, law, 1.0, look=True)
+        try:
+            return self.conclude(self.solve(at))
+        except NotConvergedError:
+            for strength in STRENGTHS:
+                at = self.solve(self.at(at.R, at.law, strength, look=True))
+            return self.conclude(at)
+
+    def at(self, R: Floats, law: Law, strength: float, *, look: bool) -> Point:
         """Estimate the law at these scores, and set up the equations."""
         crowds, directions = self.crowds, Directions.of(R, self.label)
         if look:
@@ -266,9 +274,9 @@ class _Search:
         sums = crowds.total(Crowd.contribute, directions, found.law, strength)
         equations = combine(sums, R, directions, found, self.dispersion)
         away = float(equations.value @ cho_solve(cho_factor(equations.information), equations.value))
-        return _Point(R, found.law, equations, value, found.posterior.value, away, strength)
+        return Point(R, found.law, equations, value, found.posterior.value, away, strength)
 
-    def solve(self, at: _Point) -> _Point:
+    def solve(self, at: Point) -> Point:
         """Solve the equations at a strength by Newton's method with backtracking.
 
         The Jacobian is not exact, so that near the solution a step is about the same small part of the one before:
@@ -296,7 +304,7 @@ class _Search:
             at = there
         raise self.failed(at, step)
 
-    def halve(self, at: _Point) -> _Point:
+    def halve(self, at: Point) -> Point:
         """Shorten the step from a point until it leads to a better one, at the same nodes: others have other sums.
 
         Raises
@@ -312,17 +320,20 @@ class _Search:
             step /= 2.0
         raise self.failed(at, step)
 
-    def failed(self, at: _Point, step: Floats) -> NotConvergedError:
+    def failed(self, at: Point, step: Floats) -> NotConvergedError:
         """Return the error of a search that ends before it converges."""
         detail = f"the scores still moved by {np.abs(step).max(initial=0.0):.1e} after {self.iterations} iterations"
         abilities = np.concatenate([each.mean for each in self.crowds.each(Crowd.abilities)])
         return NotConvergedError(detail, at.R, abilities)
 
-    def conclude(self, at: _Point) -> MarginalFit:
+    def known(self, equations: Equations) -> Floats:
+        """Return the information on every score, abilities known."""
+        return np.maximum(np.diag(equations.information) - PRECISION, 1e-300)
+
+    def conclude(self, at: Point) -> MarginalFit:
         """Return the fit at a solution, with what the annotators add to its errors."""
         directions = Directions.of(at.R, self.label)
-        known = np.maximum(np.diag(at.equations.information) - PRECISION, 1e-300)
-        clusters = self.crowds.total(Crowd.cluster, directions, known)
+        clusters = self.crowds.total(Crowd.cluster, directions, self.known(at.equations))
         mean, sd, types, mode = (
             np.concatenate(column) for column in zip(*self.crowds.each(Crowd.abilities), strict=True)
         )
@@ -346,7 +357,9 @@ def combine(found: Contributions, R: Floats, directions: Directions, law: Found,
     value = weighted + along @ missing
     inside = directions.inside()
     length = np.maximum((along * R[:, None]).sum(axis=0), 1e-9)
-    of_plain = inside * found.stretched[:, None] - found.known_stretched + PRECISION * along
+    amount = inside.T @ np.abs(found.stretched)  # γ belongs to every component, about as it has votes
+    own = inside + (directions.label < 0)[:, None] * amount / max(float(amount.sum()), 1e-300)
+    of_plain = own * found.stretched[:, None] - found.known_stretched + PRECISION * along
     jacobian = of_weighted + along @ (of_plain - of_weighted.T @ along).T
     difference = inside * (plain - weighted)[:, None]
     centred = difference - inside * (difference.sum(axis=0) / np.maximum(inside.sum(axis=0), 1.0))

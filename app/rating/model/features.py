@@ -1,0 +1,345 @@
+"""Scores of votes with features: γ the crowd's taste, b each annotator's own leans, integrated out with abilities.
+
+P(a wins) = σ(θ_k (R_a − R_b + γ·z) + b_k·z), z what the answer of a has more than that of b. The leans,
+b_kj ~ N(0, σ_j²), are integrated by Laplace's approximation at every node of θ_k, their spread σ_j is estimated with
+the crowd's law, and γ is one more block of the scores: the search of `app.rating.model.scores` solves for (R, γ).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from app.rating.arrays import Floats, Indices, sum_by
+from app.rating.model.covariance import ScoreCovariance, find_covariance
+from app.rating.model.crowd import BLOCK, Clusters, Contributions, Crowd, Directions, laplacian
+from app.rating.model.feature_kernels import (
+    OF_ABILITY,
+    Told,
+    climb_abilities_and_leans,
+    fill_feature_likelihoods,
+    find_feature_contributions,
+)
+from app.rating.model.kernels import ENOUGH_SHARE, LARGEST_SHARE
+from app.rating.model.law import Law, Posterior
+from app.rating.model.scores import Crowds, Equations, MarginalFit, Point, Search, Start
+from app.rating.model.start import balance, disperse, fit_bradley_terry
+from app.rating.threads import one_blas_thread
+from app.rating.votes.cells import Cells
+from app.rating.votes.compact import pool_annotators
+from app.rating.votes.graph import find_components
+
+FIRST_SPREAD = 0.3  # of the leans, log-odds, where the search begins
+ASSUMED_SPREAD = 0.7  # mode of the spread's prior, which has the density σ exp(−σ²/2·0.7²)
+LEAST_SPREAD, MOST_SPREAD = 0.02, 3.0
+SPREAD_STEPS, SPREAD_CONVERGED = 50, 1e-9  # at most; change of a variance that ends them
+FASTEST = 0.96  # ratio of two steps of the spread from which the rest is summed, at most
+KNOWN = 1e-6  # information below which an annotator's votes say nothing of a lean
+
+
+class Leans(NamedTuple):
+    """What annotators add to γ, log-odds by one unit of a feature, shapes (n_annotators, n_features).
+
+    Attributes
+    ----------
+    own, own_sd : posterior mean of b_k, and its error, that of scores and γ included
+    lean, lean_sd : the same of θ_k γ + b_k
+    """
+
+    own: Floats
+    own_sd: Floats
+    lean: Floats
+    lean_sd: Floats
+
+
+@dataclass(frozen=True)
+class FeatureFit:
+    """A solution of the marginal equations of votes with features.
+
+    Attributes
+    ----------
+    fit : with R = (R, γ); the label of γ is −1
+    covariance : of (R, γ)
+    spread : σ_j, log-odds, shape (n_features,)
+    leans : of the annotators in the fit
+    """
+
+    fit: MarginalFit
+    covariance: ScoreCovariance
+    spread: Floats
+    leans: Leans
+
+    @property
+    def scores(self) -> Floats:
+        """R, natural units of the average honest annotator, shape (n_models,)."""
+        return self.fit.R[: -len(self.spread)]
+
+    @property
+    def gamma(self) -> Floats:
+        """γ, natural units, shape (n_features,)."""
+        return self.fit.R[-len(self.spread) :]
+
+
+@one_blas_thread()
+def fit_features(
+    cells: Cells, *, influence_limit: float | None = 1.25, spread: float = ASSUMED_SPREAD, start: Start | None = None
+) -> FeatureFit:
+    """Solve the equations of `fit_scores` for the scores and γ together, abilities and leans integrated out.
+
+    Parameters
+    ----------
+    cells : with features
+    influence_limit, spread : as for `fit_scores`
+    start : of a fit of the same votes without features
+
+    Raises
+    ------
+    NotConvergedError
+    """
+    count, pairs = features_of(cells).shape[1], pool_annotators(cells)
+    ranking, dispersion = fit_bradley_terry(balance(cells)), disperse(pairs, fit_bradley_terry(pairs))
+    label = np.append(find_components(pairs).label, np.full(count, -1))
+    begin = Start(ranking, Law.assumed(spread), np.ones(cells.n_annotators)) if start is None else start
+    with Crowds(cells, influence_limit, 1.0 / dispersion, ranking, begin.mode, kind=FeatureCrowd) as crowds:
+        search = _FeatureSearch(crowds, label, dispersion, np.full(count, FIRST_SPREAD))
+        fit = search.find(np.append(begin.R, np.zeros(count)), begin.law)
+        covariance = find_covariance(fit)
+        return FeatureFit(fit, covariance, search.spread, _find_leans(crowds, covariance))
+
+
+@one_blas_thread()
+def find_shadows(found: FeatureFit, cells: Cells) -> Leans:
+    """Return the leans of annotators outside a fit, at its scores, γ and laws."""
+    fit = found.fit
+    with Crowds(cells, None, 1.0 / fit.dispersion, found.scores, kind=FeatureCrowd) as crowds:
+        crowds.each(FeatureCrowd.take_spread, found.spread)
+        crowds.each(Crowd.look, fit.R, fit.law.spread)
+        crowds.each(Crowd.fill, fit.R)
+        crowds.weigh(fit.law)
+        return _find_leans(crowds, found.covariance)
+
+
+def _find_leans(crowds: Crowds, covariance: ScoreCovariance) -> Leans:
+    return Leans(*np.concatenate(crowds.each(FeatureCrowd.lean, covariance.scores)).transpose(1, 0, 2))
+
+
+def features_of(cells: Cells) -> Floats:
+    """Return the features of votes that have some, shape (n_cells, n_features)."""
+    if cells.features is None:
+        raise ValueError("the votes have no features")
+    return cells.features
+
+
+class FeatureCrowd(Crowd):
+    """Annotators with leans, and their votes with features; where `Crowd` has scores R, this has (R, γ).
+
+    Attributes
+    ----------
+    spread : σ of the leans in force, shape (n_features,)
+    told : what `contribute` found last of each annotator
+    known : information of each annotator's votes about γ, abilities and leans unknown, shape (n_annotators, n_features)
+    """
+
+    def __init__(
+        self, cells: Cells, weight: Floats, temper: float, ranking: Floats, mode: Floats | None = None
+    ) -> None:
+        super().__init__(cells, weight, temper, ranking, mode)
+        self._z = np.ascontiguousarray(features_of(cells).T)
+        number, count = cells.n_annotators, len(self._z)
+        self._at = np.column_stack([self.mode, np.zeros((number, count))])
+        self._along, self._leans = np.zeros((number, count)), np.zeros((0, count))
+        self.spread, self.known = np.full(count, FIRST_SPREAD), np.zeros((number, count))
+        self.told = Told(
+            np.zeros((number, 3, count)), np.zeros((number, count, OF_ABILITY + count)), np.zeros((number, 2, 2)),
+            np.zeros(len(cells.n)),
+        )  # fmt: skip
+
+    def take_spread(self, spread: Floats) -> None:
+        """Put another spread of the leans in force."""
+        self.spread = spread
+
+    def look(self, R: Floats, spread: float) -> None:
+        """Set the nodes around the mode of each (θ, b), and the leans at them on the line of their modes."""
+        arrays = self.cells.arrays
+        climb_abilities_and_leans(
+            arrays, self._z, R, self.temper, self.spread**-2, self._at, self._along, self._information
+        )
+        self.mode = self._at[:, 0].copy()
+        self.set_nodes(spread)
+        coins, number = self.nodes.begin[:-1], len(self.mode)  # each annotator's coin comes before its nodes
+        k = np.insert(np.repeat(np.arange(number), np.diff(self.nodes.begin)), coins, np.arange(number))
+        away = np.insert(self.thetas(), coins, 0.0) - self.mode[k]
+        self._leans = self._at[k, 1:] + self._along[k] * away[:, None]
+
+    def fill(self, R: Floats) -> None:
+        """Compute the likelihoods at the nodes and of a coin, the leans integrated out."""
+        self._R = R
+        fill_feature_likelihoods(
+            self.cells.arrays, self._z, R, self.temper, self.spread**-2, self.nodes, self._leans, self._extra,
+        )  # fmt: skip
+
+    def weigh(self, law: Law) -> Posterior:
+        """Set the posteriors under a law; return their sums."""
+        self._law = law
+        return super().weigh(law)
+
+    def contribute(self, directions: Directions, law: Law, strength: float) -> Contributions:  # noqa: ARG002  the last law
+        """Return what the annotators say of scores and γ."""
+        size, along = len(self._R), directions.along
+        information, stretched, half = np.zeros((size, size)), np.zeros(size), OF_ABILITY + len(self.spread)
+        weighted, plain, known, known_stretched = (np.zeros(shape) for shape in (size, size, (size, size), along.shape))
+        by_law = np.zeros((2, size, 4))
+        for first, last, rows in self._rows(directions, strength, information, stretched):
+            weighted += rows[0].sum(axis=0)
+            plain += rows[1].sum(axis=0)
+            of_u, of_likelihood = rows[2 : 2 + half], rows[2 + half : -1]
+            for u, own in zip(of_u, of_likelihood, strict=True):
+                known += u.T @ own
+                known_stretched += own.T @ (own @ along) / self.temper
+            of_law, types = self.told.of_law[first:last], self.types[first:last]
+            for place, some, own in ((0, of_u, rows[0]), (1, of_likelihood, self.temper * rows[1])):
+                by_law[place][:, [0, 2]] -= own.T @ types[:, [1, 3]]
+                by_law[place][:, [1, 3]] += some[0].T @ of_law[:, 0] + some[1].T @ of_law[:, 1]
+        information += np.tril(information, -1).T
+        return Contributions(
+            weighted, plain, information, known, stretched, known_stretched, by_law[0], by_law[1]
+        )  # fmt: skip
+
+    def cluster(self, directions: Directions, information: Floats) -> Clusters:
+        """Return what the annotators add to the errors.
+
+        Parameters
+        ----------
+        information : of each model over all annotators; of γ, what is known with abilities and leans unknown
+        """
+        size, models, along, c = len(self._R), self.cells.n_models, directions.along, self.cells
+        meat, shares, judges, pairs = np.zeros((size, size)), np.zeros(size), np.zeros(size), np.zeros(models**2)
+        for first, last, rows in self._rows(directions, 1.0, np.zeros((size, size)), np.zeros(size)):
+            share = rows[-1]
+            share[:, models:] = self.known[first:last]
+            share /= information
+            own = rows[0] + ((rows[1] - rows[0]) @ along @ along.T)
+            own /= np.sqrt(1.0 - np.clip(share, 0.0, LARGEST_SHARE))
+            meat += own.T @ own
+            shares += (share**2).sum(axis=0)
+            judges += (share > 0.0).sum(axis=0)
+            here = slice(int(c.starts[first]), int(c.starts[last]))
+            k, a, b = c.annotator[here] - first, c.model_a[here].astype(np.int64), c.model_b[here]
+            part = (np.minimum(share[k, a], share[k, b]) - ENOUGH_SHARE) / (LARGEST_SHARE - ENOUGH_SHARE)
+            if (some := part > 0.0).any():
+                noise = np.minimum(part[some], 1.0) * self.told.noise[here][some]
+                pairs += sum_by(a[some] * models + b[some], noise, models**2)
+        by_vote = np.zeros((size, size))
+        by_vote[:models, :models] = laplacian(pairs.reshape(models, models))
+        return Clusters(meat, by_vote, shares, judges)
+
+    def lean(self, errors: Floats) -> Floats:
+        """Return own, own_sd, lean and lean_sd of `Leans`, shape (n_annotators, 4, n_features).
+
+        Scores and γ that move by δ move E[b_k] by the covariance of b_k and dℓ_k/d(R, γ) times δ.
+
+        Parameters
+        ----------
+        errors : covariance of (R, γ)
+        """
+        size, models, half = len(self._R), self.cells.n_models, OF_ABILITY + len(self.spread)
+        gamma, found = self._R[models:], np.zeros((self.cells.n_annotators, 4, len(self.spread)))
+        nowhere = Directions(np.zeros(size, dtype=np.int64), np.zeros((size, 1)))
+        moved = np.zeros((2, *self.told.moments[:, 0].shape))
+        mean, sd, _, _ = self.abilities()
+        for first, last, rows in self._rows(nowhere, 1.0, np.zeros((size, size)), np.zeros(size)):
+            here, of_votes = slice(first, last), rows[2 + half : -1].transpose(1, 0, 2)
+            moves = self.told.answers[here] @ of_votes
+            moved[0, here] = ((moves @ errors) * moves).sum(axis=2)
+            moves += gamma[:, None] * (sd[here, None] * of_votes[:, 0])[:, None, :]
+            moves[:, :, models:] += mean[here, None, None] * np.eye(len(gamma))
+            moved[1, here] = ((moves @ errors) * moves).sum(axis=2)
+        own, second, cross = self.told.moments.transpose(1, 0, 2)
+        ability, variance = mean[:, None], second - own**2
+        of_both = variance + (gamma * sd[:, None]) ** 2 + 2.0 * gamma * (cross - ability * own)
+        found[:, 0], found[:, 1] = own, np.sqrt(np.maximum(variance + moved[0], 0.0))
+        found[:, 2], found[:, 3] = ability * gamma + own, np.sqrt(np.maximum(of_both + moved[1], 0.0))
+        found[self.silent] = np.nan
+        return found
+
+    def describe_leans(self) -> Floats:
+        """Return E[b], E[b²] and `known` of annotators with votes, shape (3, n, n_features)."""
+        moments = self.told.moments[~self.silent]
+        return np.stack([moments[:, 0], moments[:, 1], self.known[~self.silent]])
+
+    def _rows(
+        self, directions: Directions, strength: float, information: Floats, stretched: Floats
+    ) -> Iterator[tuple[int, int, Floats]]:
+        """Yield what some annotators at a time say (`find_feature_contributions`), and keep what is known of γ."""
+        size, count, models = len(self._R), len(self.spread), self.cells.n_models
+        half, stretch = OF_ABILITY + count, directions.along[np.arange(size), directions.label]
+        for first in range(0, self.cells.n_annotators, BLOCK):
+            last = min(first + BLOCK, self.cells.n_annotators)
+            some = np.zeros((3 + 2 * half, last - first, size))
+            find_feature_contributions(
+                first, last, self.cells.arrays, self._z, self.weight, self._R, self.temper, self.spread**-2, self.nodes, self.types, self._law.numbers(), self._leans, strength, stretch, information, stretched,
+                some, self.told,
+            )  # fmt: skip
+            taken = (some[2 : 2 + half, :, models:] * some[2 + half : -1, :, models:]).sum(axis=0)
+            self.known[first:last] = some[-1, :, models:] - taken
+            yield first, last, some
+
+
+class _FeatureSearch(Search):
+    """The search for scores and γ, with the spread of the leans."""
+
+    def __init__(self, crowds: Crowds, label: Indices, dispersion: float, spread: Floats) -> None:
+        super().__init__(crowds, label, dispersion)
+        self.spread, self._move = spread, np.full(len(spread), np.inf)
+
+    def at(self, R: Floats, law: Law, strength: float, *, look: bool) -> Point:
+        """Set up the equations with the last spread, and estimate the next one: every other step is extrapolated."""
+        point = super().at(R, law, strength, look=look)
+        mean, second, known = np.concatenate(self.crowds.each(FeatureCrowd.describe_leans), axis=1)
+        self._known = known.sum(axis=0)
+        share = np.clip(known / self._known, 0.0, LARGEST_SHARE)
+        move = np.log(find_spread(mean, second, share, self.spread) / self.spread)
+        ratio = np.clip(move / self._move, 0.0, FASTEST)
+        self._move = np.where((ratio > 0.0) | (move == 0.0), np.inf, move)
+        self.spread = np.clip(self.spread * np.exp(move / (1.0 - ratio)), LEAST_SPREAD, MOST_SPREAD)
+        self.crowds.each(FeatureCrowd.take_spread, self.spread)
+        return point
+
+    def known(self, equations: Equations) -> Floats:
+        """Return the information on every score, and on γ with abilities and leans unknown."""
+        known, count = super().known(equations), len(self.spread)
+        known[-count:] = self._known
+        return known
+
+
+def find_spread(mean: Floats, second: Floats, share: Floats, spread: Floats) -> Floats:
+    """Return the σ_j that maximise the marginal likelihood times a prior, with what the posteriors under the last say.
+
+    An annotator's votes alone say of b_j about N(mean, variance), the posterior less its prior. By Fisher's identity
+    the slope at the last σ is exact, so that the fixed point is that of expectation-maximisation, in fewer steps. The
+    prior keeps few annotators from showing no spread by chance, and one annotator from any spread. γ, which follows the
+    annotators, hides a share of what each is away from it, as the mean does in the variance of a sample.
+
+    Parameters
+    ----------
+    mean, second : E[b_k], E[b_k²], shape (n_annotators, n_features)
+    share : of each annotator in what is known of γ, same shape
+    spread : under which they are, shape (n_features,)
+
+    References
+    ----------
+    Chung, Rabe-Hesketh, Dorie, Gelman and Liu, Psychometrika 2013.
+    """
+    variance = np.maximum(second - mean**2, 1e-12)
+    alone = np.maximum(1.0 / variance - spread**-2, KNOWN)
+    square, noise, t = (mean / variance / alone) ** 2 / (1.0 - share), 1.0 / alone, spread**2
+    for _ in range(SPREAD_STEPS):
+        weight = 1.0 / (t + noise)
+        slope = ((square * weight - 1.0) * weight).sum(axis=0) + 1.0 / t - 1.0 / ASSUMED_SPREAD**2
+        step = slope / ((weight**2).sum(axis=0) + 1.0 / t**2)
+        before, t = t, np.clip(np.maximum(t + step, t / 4.0), LEAST_SPREAD**2, MOST_SPREAD**2)
+        if np.abs(t - before).max(initial=0.0) < SPREAD_CONVERGED:
+            break
+    found: Floats = np.sqrt(t)
+    return found
