@@ -22,7 +22,7 @@ import polars as pl
 from scipy.stats import spearmanr
 
 from app.imports.formats import read_vote_file
-from app.rating.fit.m_elo import fit_m_elo
+from app.rating.plain.m_elo import fit_m_elo
 from app.rating.settings import LoopSettings
 from app.rating.simulation.worlds import simulate_votes
 from app.rating.verdict.round import run_round

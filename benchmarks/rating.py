@@ -15,8 +15,8 @@ import numpy as np
 from scipy.special import expit
 
 from app.rating.fit.am_elo import fit_am_elo
-from app.rating.fit.scale import ELO_PER_NATURAL
-from app.rating.fit.solution import Start
+from app.rating.units import ELO_PER_NATURAL
+from app.rating.fitted import Start
 from app.rating.settings import LoopSettings
 from app.rating.simulation.worlds import SimulatedVotes
 from app.rating.uncertainty.results import Diagnostics, ModelEstimates

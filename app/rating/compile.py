@@ -7,7 +7,7 @@ import numpy as np
 
 from app.rating.arrays import Floats, Ints
 from app.rating.detection.evidence import weigh
-from app.rating.fit.elo import fit_elo
+from app.rating.plain.elo import fit_elo
 from app.rating.settings import LoopSettings, VerdictRule
 from app.rating.uncertainty.influence import find_influence
 from app.rating.verdict.categories import pool_categories

@@ -10,7 +10,7 @@ from scipy.special import expit, stdtrit
 
 from app.rating.arrays import Floats
 from app.rating.errors import RatingError
-from app.rating.fit.scale import ELO_PER_NATURAL
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.model.covariance import find_covariance
 from app.rating.model.scores import fit_scores
 from app.rating.settings import LoopSettings

@@ -5,7 +5,7 @@ import numpy as np
 
 from app.rating.arrays import Floats, Indices
 from app.rating.errors import NoCommonRankingError, NoFiniteMaximumError, NotConvergedError
-from app.rating.fit.elo import NATURAL_PER_ELO, fit_elo, play
+from app.rating.plain.elo import NATURAL_PER_ELO, fit_elo, play
 from app.rating.settings import LoopSettings
 from app.rating.verdict.round import run_round
 from stable_arena_lab.arenas import Arena

@@ -9,7 +9,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from app.rating.fit.scale import ELO_PER_NATURAL
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.settings import EVIDENCE_TESTS
 from app.rating.simulation.worlds import simulate_votes
 from app.review.evidence.annotator_votes import AnnotatorVotes

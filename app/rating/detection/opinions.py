@@ -12,7 +12,7 @@ from app.rating.detection.habits_kernels import shares
 from app.rating.detection.null_model import ABILITY, COIN, FIRST_HONEST, LOG_ABILITY
 from app.rating.fit.kernels import pair_of
 from app.rating.fit.rows import CellRows
-from app.rating.fit.scale import ELO_PER_NATURAL
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.threads import map_parts
 from app.rating.votes.cells import Cells
 

@@ -12,9 +12,9 @@ from app.rating.detection.habits import Habits
 from app.rating.detection.habits_kernels import shares
 from app.rating.errors import NotConvergedError
 from app.rating.fit.kernels import pair_of
-from app.rating.fit.m_elo import fit_m_elo_unchecked
 from app.rating.fit.rows import CellRows
-from app.rating.fit.weights import weigh_votes
+from app.rating.model.start import fit_bradley_terry
+from app.rating.model.weights import weigh_votes
 from app.rating.settings import LoopSettings
 from app.rating.threads import map_parts
 from app.rating.votes.cells import Cells
@@ -69,8 +69,8 @@ def count_judges(cells: Cells) -> Floats:
 
 def limit_votes(cells: Cells) -> Cells:
     """Return the votes with the weights that the limit of influence gives where every ability is 1."""
-    limited = weigh_votes(cells, np.ones(cells.n_annotators), LoopSettings.influence_limit or np.inf)
-    return cells if limited is None else limited.cells
+    weight = weigh_votes(cells, LoopSettings.influence_limit)
+    return replace(cells, n=weight * cells.n, s=weight * cells.s, ties=weight * cells.ties)
 
 
 def find_score_errors(cells: Cells, R: Floats) -> ScoreErrors:
@@ -120,10 +120,7 @@ def fit_evenly(cells: Cells, R: Floats) -> Floats:
     cells : from `limit_votes`
     """
     judged, even = compact(pool_annotators(cells)), R.copy()
-    try:
-        even[judged.models] = fit_m_elo_unchecked(judged.cells, find_components(judged.cells).label, R[judged.models]).R
-    except NotConvergedError:
-        return R
+    even[judged.models] = fit_bradley_terry(judged.cells)
     return even
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from app.rating.arrays import Mask, sum_by
 from app.rating.errors import VotesError
-from app.rating.fit.scale import ELO_PER_NATURAL
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.judges.agreement import Agreement, agree, agree_with_swapped
 from app.rating.judges.ballots import Ballots
 from app.rating.judges.board import rate_judges

@@ -3,7 +3,6 @@
 import numpy as np
 
 from app.rating.arrays import Floats
-from app.rating.fit.rows import CellRows
 from app.rating.model.crowd import Crowd
 from app.rating.model.scores import MarginalFit
 from app.rating.threads import map_parts
@@ -30,5 +29,5 @@ def find_abilities(cells: Cells, R: Floats, fit: MarginalFit) -> tuple[Floats, F
         sd = np.sqrt(np.maximum(crowd.square() - mean**2, 0.0))
         found[:, slice(*part)] = np.where(crowd.silent(), np.nan, [mean, sd])
 
-    map_parts(judge, CellRows(cells).parts)
+    map_parts(judge, cells.split_annotators())
     return found[0], found[1]

@@ -11,11 +11,10 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, lu_factor, lu_solve
 
 from app.rating.arrays import Floats, Indices
 from app.rating.errors import NotConvergedError
-from app.rating.fit.rows import CellRows
-from app.rating.fit.weights import weigh_votes
 from app.rating.model.crowd import Clusters, Contributions, Crowd, Directions
 from app.rating.model.law import ASSUMED_SPREAD, Law, Posterior, find_law
 from app.rating.model.start import PRECISION, balance, disperse, fit_bradley_terry
+from app.rating.model.weights import weigh_votes
 from app.rating.sums import Sums
 from app.rating.threads import map_parts, one_blas_thread
 from app.rating.votes.cells import Cells
@@ -83,10 +82,10 @@ class Crowds:
     """All annotators, in parts on which threads work."""
 
     def __init__(self, cells: Cells, limit: float | None, temper: float) -> None:
-        weight = find_weights(cells, limit)
+        weight = weigh_votes(cells, limit)
         self.parts = [
             Crowd(cells.of_annotators(*part), weight[slice(*cells.starts[list(part)])], temper)
-            for part in CellRows(cells).parts
+            for part in cells.split_annotators()
         ]
 
     def each(self, work: Callable[[Crowd], object]) -> list[object]:
@@ -110,20 +109,6 @@ class Crowds:
         return self.total(lambda crowd: crowd.weigh(law, settle=True))
 
 
-def find_weights(cells: Cells, limit: float | None) -> Floats:
-    """Return the weight of the votes of each cell in the scores' equations: by trust, and by the limit if there is one.
-
-    Parameters
-    ----------
-    limit : of `app.rating.fit.weights.weigh_votes`
-    """
-    weighted = None if limit is None else weigh_votes(cells, np.ones(cells.n_annotators), limit)
-    if weighted is not None:
-        weight: Floats = weighted.cells.n / cells.n
-        return weight
-    return np.ones(len(cells.n)) if cells.trust is None or limit is not None else cells.trust
-
-
 @one_blas_thread()
 def fit_scores(
     cells: Cells, *, influence_limit: float | None = 1.25, start: Floats | None = None, spread: float = ASSUMED_SPREAD
@@ -138,7 +123,7 @@ def fit_scores(
     Parameters
     ----------
     cells : votes of the annotators that count
-    influence_limit : of `app.rating.fit.weights.weigh_votes`
+    influence_limit : of `app.rating.model.weights`
     start : R to start from; default the Bradley-Terry scores of balanced votes, in which no annotator has more than
         about one vote on a model, so that attackers who flood a model do not decide where the search begins
     spread : of honest abilities that is assumed before any vote is seen, as that of four annotators

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.special import expit
 
 from app.rating.arrays import Floats, Indices, Mask, sum_by
-from app.rating.fit.scale import ELO_PER_NATURAL
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.uncertainty.results import Estimate
 from app.rating.votes.cells import Cells
 
@@ -27,16 +27,12 @@ def unscored_bounds(rating: Estimate, confidence: float) -> tuple[Floats, Floats
     """
     label, models, identified = rating.components.label, rating.small.models, rating.identified
     R = np.nan_to_num(rating.scores())
-    unit = np.ones(max(rating.components.number, 1))
-    unit[label[models]] = rating.unit
     errors = None
     if rating.covariance is not None and not identified[label >= 0].all():
         errors = np.zeros((len(label),) * 2)
-        errors[np.ix_(models, models)] = rating.covariance.scores / np.outer(rating.unit, rating.unit)
-    theta = rating.bounding
-    lower, upper = outside_bounds(rating.cells, identified, R, theta, confidence, errors)
-    scale = ELO_PER_NATURAL * unit[np.maximum(label, 0)]
-    return scale * lower, scale * upper
+        errors[np.ix_(models, models)] = rating.covariance.scores
+    lower, upper = outside_bounds(rating.cells, identified, R, rating.bounding, confidence, errors)
+    return ELO_PER_NATURAL * lower, ELO_PER_NATURAL * upper
 
 
 def outside_bounds(

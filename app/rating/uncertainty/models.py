@@ -4,7 +4,7 @@ import numpy as np
 
 from app.rating.arrays import Floats, Indices, Mask, sum_by
 from app.rating.errors import VotesError
-from app.rating.fit.scale import ELO_PER_NATURAL
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.settings import LoopSettings
 from app.rating.uncertainty.bounds import unscored_bounds
 from app.rating.uncertainty.ranks import (
@@ -31,10 +31,8 @@ def make_model_estimates(rating: Estimate) -> ModelEstimates:
         The anchor model has no score.
     """
     settings, identified, size = rating.settings, rating.identified, rating.cells.n_models
-    scale = np.ones(size)
-    scale[rating.small.models] = ELO_PER_NATURAL * rating.unit
-    offset = _offset(rating, scale)
-    score = offset + scale * rating.scores()
+    offset = _offset(rating)
+    score = offset + ELO_PER_NATURAL * rating.scores()
     se = np.full(size, np.nan)
     lower, upper = np.full(size, np.nan), np.full(size, np.nan)
     if rating.covariance is not None:
@@ -95,7 +93,7 @@ def check_anchor(settings: LoopSettings, identified: Mask) -> None:
         raise VotesError("the anchor model has no score: it has no counted votes, or only won, or only lost")
 
 
-def _offset(rating: Estimate, scale: Floats) -> Floats:
+def _offset(rating: Estimate) -> Floats:
     """Return the Elo points to add to each model: the base, or the shift that gives the anchor its points."""
     offset = np.full(rating.cells.n_models, rating.settings.base)
     if rating.settings.anchor is None:
@@ -103,7 +101,7 @@ def _offset(rating: Estimate, scale: Floats) -> Floats:
     model, points = rating.settings.anchor
     check_anchor(rating.settings, rating.identified)
     R = rating.scores()[model]
-    offset[rating.components.label == rating.components.label[model]] = points - scale[model] * R
+    offset[rating.components.label == rating.components.label[model]] = points - ELO_PER_NATURAL * R
     return offset
 
 
@@ -145,7 +143,7 @@ def _rank_sets(rating: Estimate, ranked: Mask) -> tuple[Indices, Indices]:
     first, last = np.zeros((2, len(ranked)), dtype=np.int64)
     if spread is None:
         return first, last
-    R = rating.unit * rating.fit.scores
+    R = rating.fit.R
     for component in range(rating.components.number):
         scored = np.flatnonzero(label == component)
         confidence, half = pairwise_confidence(rating.settings.confidence, len(scored)), np.zeros((len(scored),) * 2)
@@ -216,10 +214,9 @@ def predict_matchups(
     else:
         model_a, model_b = pairs
     scored = (component[model_a] == component[model_b]) & (component[model_a] >= 0)
-    unit, row = np.ones(len(component)), np.zeros(len(component), dtype=np.int64)
-    unit[rating.small.models] = rating.unit
+    row = np.zeros(len(component), dtype=np.int64)
     row[rating.small.models] = np.arange(len(rating.small.models))
-    R = unit * rating.scores()
+    R = rating.scores()
     difference, half = R[model_a] - R[model_b], np.full(len(model_a), np.nan)
     spread = rating.covariance
     if spread is not None:

@@ -5,11 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from app.rating.errors import counted
-from app.rating.fit.prior_spread import MOST
-from app.rating.fit.rows import CellRows, count_following
+from app.rating.plain.abilities import count_following
 from app.rating.uncertainty.results import Estimate, RatingNotice
 
-CAP_RANGE = (1.25, 2.5)  # around 1.5 to 2, where the cap limits attackers at no cost to honest annotators
 ZERO = 1e-9  # an ability nearer to 0 than this is 0 but for rounding
 PAIR = 2
 FEWEST = 5  # annotators, of all votes or of a model, from which the spread between them is known fairly well
@@ -21,13 +19,6 @@ Found = Iterator[tuple[str, str]]
 def find_notices(rating: Estimate) -> tuple[RatingNotice, ...]:
     """Find everything unusual about the counted votes and their fit."""
     found = [*_of_votes(rating), *_of_intervals(rating), *_of_fit(rating)]
-    published_cap = rating.published_cap
-    if published_cap is not None and not CAP_RANGE[0] <= published_cap <= CAP_RANGE[1]:
-        detail = (
-            f"the ability cap is {published_cap:.2f} times the mean ability, outside {CAP_RANGE[0]} to "
-            f"{CAP_RANGE[1]}: a few annotators set the scale"
-        )
-        found.append(("cap-out-of-range", detail))
     return tuple(RatingNotice(code, detail) for code, detail in found)
 
 
@@ -97,30 +88,9 @@ def _of_fit(rating: Estimate) -> Found:
         yield "always-wrong", detail
     if zero := int((np.abs(theta) < ZERO).sum()):
         yield "zero-ability", f"an ability of exactly 0 for {counted(zero, 'annotator')}: their votes do not count"
-    if undecided := int(rating.fit.undecided.sum()):
-        detail = (
-            f"{counted(undecided, 'annotator')} contradict each other so that believing either side is as good: all of "
-            "them count alike, with ability 1"
-        )
-        yield "undecided-abilities", detail
-    asked, sd, prior = rating.settings.prior_sd, rating.fit.prior_sd, rating.fit.prior
-    if asked is not None and sd is not None and (prior is None if asked == "estimated" else sd < asked):
-        wide = "the estimated sd" if asked == "estimated" else f"sd {asked:g}"
-        detail = (
-            f"the votes are too few to tell scores from abilities with a prior of {wide}: it has sd {sd:g}, so "
-            "abilities are nearer to 1"
-        )
-        yield "prior-narrowed", detail
-    if prior is not None and prior.source == "assumed":
-        detail = (
-            f"the spread of abilities was not estimated, because abilities are undecided: the prior has sd {prior.sd:g}"
-        )
-        yield "prior-spread-assumed", detail
-    elif prior is not None and prior.source == "at-most":
-        yield "prior-spread-at-bound", f"the estimated spread of abilities is above {MOST}: {prior.spread:g} is used"
 
 
 def _unanimous(rating: Estimate) -> tuple[int, int]:
     """Count the annotators whose votes all follow, and whose votes all oppose, the fitted ranking."""
-    along, against = count_following(CellRows(rating.small.cells), rating.fit.R)
+    along, against = count_following(rating.small.cells, rating.fit.R)
     return int(np.sum((along > 0) & (against == 0))), int(np.sum((along == 0) & (against > 0)))

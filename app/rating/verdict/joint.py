@@ -8,7 +8,7 @@ from scipy.linalg import eigh
 from scipy.special import expit, ndtr, stdtrit
 
 from app.rating.arrays import Floats, Indices, Mask
-from app.rating.fit.scale import ELO_PER_NATURAL
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.uncertainty.covariance import NORMAL
 from app.rating.uncertainty.ranks import contrast_errors
 from app.rating.verdict.rating import Rating
@@ -72,7 +72,7 @@ def join_scores(rating: Rating, component: int = 0) -> JointScores | None:
     here = np.flatnonzero((rating.components.label[models] == component) & ~rating.models.provisional[models])
     if len(here) < 2:  # noqa: PLR2004  one score has no difference
         return None
-    score = ELO_PER_NATURAL * (rating.unit * rating.fit.scores)[here]
+    score = ELO_PER_NATURAL * rating.fit.R[here]
     here, score = here[np.argsort(-score, kind="stable")], -np.sort(-score, kind="stable")
     errors = ELO_PER_NATURAL * contrast_errors(rating.covariance.order, here[:, None], here)
     return JointScores(models[here], score, errors, rating.covariance.freedom[here])

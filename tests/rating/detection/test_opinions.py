@@ -10,7 +10,7 @@ from app.rating.detection.evidence import Evidence, weigh
 from app.rating.detection.habits import estimate_habits
 from app.rating.detection.null_model import COIN
 from app.rating.detection.opinions import SDS, climb, explain_by_opinions, solve_step
-from app.rating.fit.scale import ELO_PER_NATURAL
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.settings import LoopSettings
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import aggregate

@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 
 from app.rating.arrays import Floats
-from app.rating.fit.scale import ELO_PER_NATURAL
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.fit.style import fit_style
 from app.rating.settings import LoopSettings
 from app.rating.verdict.rating import Rating

@@ -17,7 +17,7 @@ from app.rating.errors import (
     SaddlePointError,
 )
 from app.rating.fit.am_elo import fit_am_elo
-from app.rating.fit.m_elo import fit_m_elo
+from app.rating.plain.m_elo import fit_m_elo
 from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.votes.cells import Cells, aggregate
 

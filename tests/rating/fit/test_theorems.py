@@ -13,8 +13,8 @@ from scipy.special import expit, log_expit
 from app.rating.errors import NoFiniteScoreError
 from app.rating.fit.am_elo import fit_am_elo
 from app.rating.fit.likelihood import Likelihood
-from app.rating.fit.m_elo import fit_m_elo
-from app.rating.fit.unit import papers_gauge
+from app.rating.plain.m_elo import fit_m_elo
+from app.rating.units import papers_gauge
 from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.votes.cells import Cells, aggregate
 

@@ -18,7 +18,7 @@ from app.rating.detection.habits import NEAR
 from app.rating.detection.opinions import climb
 from app.rating.errors import VotesError
 from app.rating.fit.abilities import profile_abilities
-from app.rating.fit.elo import fit_elo
+from app.rating.plain.elo import fit_elo
 from app.rating.fit.kernels import update_abilities
 from app.rating.fit.own_terms import OwnPrior, maximise_own
 from app.rating.fit.rows import CellRows, count_following

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
-from app.rating.fit.scale import ELO_PER_NATURAL
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.sampling.policies import POLICIES
 from app.rating.settings import LoopSettings, PairPolicy, SamplingSettings
 from app.rating.uncertainty.models import predict_matchups

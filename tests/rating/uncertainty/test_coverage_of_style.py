@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from app.rating.fit.scale import ELO_PER_NATURAL
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.settings import LoopSettings
 from app.rating.verdict.round import run_round
 from app.rating.verdict.style import control_style

@@ -4,7 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from app.rating.fit.scale import ELO_PER_NATURAL
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.settings import LoopSettings
 from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.uncertainty import influence

@@ -6,7 +6,7 @@ import pytest
 
 from app.rating.fit.am_elo import fit_am_elo
 from app.rating.fit.likelihood import Likelihood
-from app.rating.fit.m_elo import fit_m_elo
+from app.rating.plain.m_elo import fit_m_elo
 from app.rating.fit.result import FitResult
 from app.rating.fit.scale import one_group
 from app.rating.fit.unit import Unit, mean_unit

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.special import stdtrit
 
-from app.rating.fit.scale import ELO_PER_NATURAL
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.settings import LoopSettings
 from app.rating.simulation.worlds import simulate_votes
 from app.rating.uncertainty.models import predict_matchups

@@ -11,7 +11,7 @@ from scipy.stats import norm
 
 from app.rating.errors import NoFiniteScoreError, VotesError
 from app.rating.fit import strategy
-from app.rating.fit.m_elo import fit_m_elo
+from app.rating.plain.m_elo import fit_m_elo
 from app.rating.settings import LoopSettings
 from app.rating.simulation.worlds import simulate_votes
 from app.rating.uncertainty.bounds import outside_bounds

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from app.rating.errors import VotesError
-from app.rating.fit.scale import ELO_PER_NATURAL
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.settings import LoopSettings
 from app.rating.uncertainty.influence import Influence, find_influence, leave_annotators_out
 from app.rating.uncertainty.vote_changes import ADDED, DROPPED, FLIPPED, VoteChange

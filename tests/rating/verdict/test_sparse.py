@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from app.rating.fit.scale import ELO_PER_NATURAL
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.settings import LoopSettings
 from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import run_round
