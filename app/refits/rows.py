@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from app.rating.arrays import Mask
 from app.rating.detection.evidence import Evidence
 from app.rating.detection.score_errors import FEW_JUDGES
-from app.rating.fit.style import HISTORY
 from app.rating.settings import TASTE_TESTS
 from app.rating.uncertainty.results import AnnotatorEstimates, ModelEstimates
 from app.rating.verdict.rows import habit_columns
-from app.rating.verdict.style import style_rows
+from app.rating.verdict.style import HISTORY, style_rows
 from app.refits.fit.interface import FitInput, FitOutput, Ids, MatchupTable
 
 WORTH_KEEPING = 1.0

@@ -7,6 +7,8 @@ import numpy as np
 from app.rating.arrays import Floats
 from app.rating.model.scores import MarginalFit
 
+TINY = 1e-300
+
 
 @dataclass(frozen=True)
 class ScoreCovariance:
@@ -39,7 +41,7 @@ def find_covariance(fit: MarginalFit) -> ScoreCovariance:
 
 def shift_to_centre(fit: MarginalFit) -> tuple[Floats, Floats]:
     """Return the matrix that shifts each component to its centre, and the weights of the models in it."""
-    together = fit.label[:, None] == fit.label
+    together = (fit.label[:, None] == fit.label) & (fit.label >= 0)
     information = np.diag(fit.equations.information)
-    centre = information / (together @ information)
+    centre = np.where(fit.label < 0, 0.0, information / np.maximum(together @ information, TINY))
     return np.eye(len(fit.R)) - together * centre, centre

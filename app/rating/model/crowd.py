@@ -131,6 +131,9 @@ class Crowd:
         It covers the votes' likelihood and the honest law, also mirrored, where the votes say little.
         """
         climb_abilities(*self._votes, R, self.temper, MODE_STEPS, self.mode, self._information)
+        self._set_nodes(spread)
+
+    def _set_nodes(self, spread: float) -> None:
         mode = np.clip(self.mode, -FURTHEST_MODE, FURTHEST_MODE)
         wide = REACH / np.sqrt(1.0 + self._information)
         low = np.maximum(mode - wide, np.minimum(-1.0 - 6.0 * spread, mode))
@@ -165,14 +168,15 @@ class Crowd:
     def contribute(self, R: Floats, directions: Directions, strength: float, *, full: bool) -> Contributions:
         """Return what the annotators say of the scores; the matrices only where `full`."""
         size, along = len(R), directions.along
-        found = _no_contributions(size, along.shape[1])
+        found = no_contributions(size, along.shape[1])
         stretch = along[np.arange(size), directions.label]
         for _first, _last, rows in self._blocks(R, stretch, strength, found, full=full):
             found.weighted[:] += rows[0].sum(axis=0)
             found.plain[:] += rows[1].sum(axis=0)
             if full:
-                found.known[:] += rows[2].T @ rows[4] + rows[3].T @ rows[5]
-                for own in rows[4:]:
+                half = 1 + len(rows) // 2
+                for of_scores, own in zip(rows[2:half], rows[half:], strict=True):
+                    found.known[:] += of_scores.T @ own
                     found.known_stretched[:] += own.T @ (own @ along) / self.temper
         return found
 
@@ -185,12 +189,13 @@ class Crowd:
         """
         size, along = len(R), directions.along
         meat, by_vote, shares, judges = np.zeros((size, size)), np.zeros((size, size)), np.zeros(size), np.zeros(size)
-        stretch, nothing = along[np.arange(size), directions.label], _no_contributions(size, along.shape[1])
+        stretch, nothing = along[np.arange(size), directions.label], no_contributions(size, along.shape[1])
         pulled, square = self.mean_of_pulls()
+        odds = np.sqrt(pulled)[self.cells.annotator] * (R[self.cells.model_a] - R[self.cells.model_b])
         for first, last, rows in self._blocks(R, stretch, 1.0, nothing, full=False):
             share = np.zeros((last - first, size))
             share_information(
-                first, last, *self._votes[:4], self.weight, R, self.temper, pulled, square, information, share, by_vote
+                first, last, *self._votes[:4], self.weight, odds, self.temper, pulled, square, information, share, by_vote
             )
             own = rows[0] + ((rows[1] - rows[0]) @ along @ along.T)
             own /= np.sqrt(1.0 - np.minimum(share, LARGEST_SHARE))
@@ -245,6 +250,7 @@ class Crowd:
             yield first, last, some
 
 
-def _no_contributions(size: int, components: int) -> Contributions:
+def no_contributions(size: int, components: int) -> Contributions:
+    """Return what no annotator says."""
     nothing, matrix = np.zeros((3, size)), np.zeros((2, size, size))
     return Contributions(nothing[0], nothing[1], matrix[0], matrix[1], nothing[2], np.zeros((size, components)))

@@ -234,25 +234,25 @@ def find_contributions(
 
 @compiled
 def share_information(
-    first: int, last: int, starts: Indices, a: Ints, b: Ints, n: Floats, weight: Floats, R: Floats,
+    first: int, last: int, starts: Indices, a: Ints, b: Ints, n: Floats, weight: Floats, odds: Floats,
     temper: float, pulled: Floats, square: Floats, information: Floats, share: Floats, by_vote: Floats,
 ) -> None:  # fmt: skip
     """Set the share of each annotator in the information on each model, shape (last − first, n_models).
 
     Where it is large, too few annotators are left to learn from, and the votes are added to `by_vote` as independent.
+    `odds` are log odds of each cell.
     """
     for k in range(first, last):
         row = k - first
-        theta = np.sqrt(pulled[k])
         for c in range(starts[k], starts[k + 1]):
-            p = 1.0 / (1.0 + np.exp(-min(max(theta * (R[a[c]] - R[b[c]]), -30.0), 30.0)))
+            p = 1.0 / (1.0 + np.exp(-min(max(odds[c], -30.0), 30.0)))
             own = weight[c] * n[c] * pulled[k] * p * (1.0 - p)
             share[row, a[c]] += own / information[a[c]]
             share[row, b[c]] += own / information[b[c]]
         for c in range(starts[k], starts[k + 1]):
             most = max(share[row, a[c]], share[row, b[c]])
             if most > ENOUGH_SHARE:
-                p = 1.0 / (1.0 + np.exp(-min(max(theta * (R[a[c]] - R[b[c]]), -30.0), 30.0)))
+                p = 1.0 / (1.0 + np.exp(-min(max(odds[c], -30.0), 30.0)))
                 part = min((most - ENOUGH_SHARE) / (LARGEST_SHARE - ENOUGH_SHARE), 1.0)
                 own = part * weight[c] ** 2 * n[c] * square[k] * p * (1.0 - p) / temper
                 by_vote[a[c], a[c]] += own

@@ -81,10 +81,12 @@ class MarginalFit:
 class Crowds:
     """All annotators, in parts on which threads work."""
 
-    def __init__(self, cells: Cells, limit: float | None, temper: float) -> None:
+    def __init__(
+        self, cells: Cells, limit: float | None, temper: float, crowd: Callable[..., Crowd] = Crowd
+    ) -> None:
         weight = weigh_votes(cells, limit)
         self.parts = [
-            Crowd(cells.of_annotators(*part), weight[slice(*cells.starts[list(part)])], temper)
+            crowd(cells.of_annotators(*part), weight[slice(*cells.starts[list(part)])], temper)
             for part in cells.split_annotators()
         ]
 
@@ -141,19 +143,11 @@ def fit_scores(
     dispersion = disperse(pairs, fit_bradley_terry(pairs))
     R = fit_bradley_terry(balance(cells)) if start is None else start.astype(np.float64)
     crowds = Crowds(cells, influence_limit, 1.0 / dispersion)
-    search = _Search(crowds, label, dispersion)
-    begin = search.at(R, Law.assumed(spread), 1.0, look=True, full=True)
-    try:
-        return search.conclude(search.solve(begin))
-    except NotConvergedError:
-        crowds.each(Crowd.leave_followers_out)
-        for strength in STRENGTHS:
-            begin = search.solve(search.at(begin.R, begin.law, strength, look=True, full=True))
-        return search.conclude(begin)
+    return Search(crowds, label, dispersion).find(R, spread)
 
 
 @dataclass(frozen=True)
-class _Point:
+class Point:
     """Where the search is.
 
     Attributes
@@ -170,7 +164,7 @@ class _Point:
 
     strength: float
 
-    def better_than(self, other: "_Point") -> bool:
+    def better_than(self, other: "Point") -> bool:
         """Whether the search may go on from here.
 
         The value is the objective at the strength 0, but for followers, whose votes say nothing of the scores.
@@ -178,13 +172,29 @@ class _Point:
         return self.away <= other.away or self.value > other.value
 
 
-class _Search:
+class Search:
     """The search for the scores."""
 
     def __init__(self, crowds: Crowds, label: Indices, dispersion: float) -> None:
         self.crowds, self.label, self.dispersion, self.iterations = crowds, label, dispersion, 0
 
-    def at(self, R: Floats, law: Law, strength: float, *, look: bool, full: bool) -> _Point:
+    def find(self, R: Floats, spread: float = ASSUMED_SPREAD) -> MarginalFit:
+        """Solve the equations from R; where that fails, those without the bounds on influence first.
+
+        Raises
+        ------
+        NotConvergedError
+        """
+        begin = self.at(R, Law.assumed(spread), 1.0, look=True, full=True)
+        try:
+            return self.conclude(self.solve(begin))
+        except NotConvergedError:
+            self.crowds.each(Crowd.leave_followers_out)
+            for strength in STRENGTHS:
+                begin = self.solve(self.at(begin.R, begin.law, strength, look=True, full=True))
+            return self.conclude(begin)
+
+    def at(self, R: Floats, law: Law, strength: float, *, look: bool, full: bool) -> Point:
         """Estimate the law at these scores, and set up the equations."""
         crowds, directions = self.crowds, Directions.of(R, self.label)
         if look:
@@ -195,9 +205,9 @@ class _Search:
         sums = crowds.total(lambda crowd: crowd.contribute(R, directions, strength, full=full))
         found = combine(sums, R, directions)
         away = float(found.value @ cho_solve(cho_factor(found.information), found.value)) if full else 0.0
-        return _Point(R, law, found, value, away, strength)
+        return Point(R, law, found, value, away, strength)
 
-    def solve(self, at: _Point) -> _Point:
+    def solve(self, at: Point) -> Point:
         """Solve the equations at a strength by Newton's method with backtracking.
 
         Raises
@@ -225,12 +235,16 @@ class _Search:
         detail = f"the scores still moved by {longest:.1e} after {self.iterations} iterations"
         raise NotConvergedError(detail, at.R, self.crowds.join(Crowd.ability))
 
-    def conclude(self, at: _Point) -> MarginalFit:
+    def known(self, equations: Equations) -> Floats:
+        """Return the information on every score, abilities known."""
+        return np.maximum(np.diag(equations.information) - PRECISION, 1e-300)
+
+    def conclude(self, at: Point) -> MarginalFit:
         """Return the fit at a solution, with what the annotators add to its errors."""
         crowds, directions = self.crowds, Directions.of(at.R, self.label)
         sums = crowds.total(lambda crowd: crowd.contribute(at.R, directions, at.strength, full=True))
         equations = combine(sums, at.R, directions)
-        known = np.maximum(np.diag(equations.information) - PRECISION, 1e-300)
+        known = self.known(equations)
         clusters = crowds.total(lambda crowd: crowd.cluster(at.R, directions, known))
         ability = crowds.join(Crowd.ability)
         variance = np.maximum(crowds.join(Crowd.square) - ability**2, 0.0)
@@ -256,7 +270,9 @@ def combine(found: Contributions, R: Floats, directions: Directions) -> Equation
     value = weighted + along @ missing
     inside = directions.inside()
     length = np.maximum((along * R[:, None]).sum(axis=0), 1e-9)
-    of_plain = inside * found.stretched[:, None] - found.known_stretched + PRECISION * along
+    amount = inside.T @ np.abs(found.stretched)  # γ belongs to every component, about as it has votes
+    own = inside + (directions.label < 0)[:, None] * amount / max(float(amount.sum()), 1e-300)
+    of_plain = own * found.stretched[:, None] - found.known_stretched + PRECISION * along
     jacobian = of_weighted + along @ (of_plain - of_weighted.T @ along).T
     difference = inside * (plain - weighted)[:, None]
     centred = difference - inside * (difference.sum(axis=0) / np.maximum(inside.sum(axis=0), 1.0))

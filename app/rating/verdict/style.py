@@ -6,19 +6,50 @@ from typing import TypedDict
 import numpy as np
 from scipy.special import ndtri
 
+from app.rating.arrays import Floats, Indices
 from app.rating.errors import VotesError
-from app.rating.fit.scale import Scale, find_scale
-from app.rating.fit.style import HISTORY, fit_style, shadow_style
-from app.rating.fit.unit import mean_unit
+from app.rating.fitted import FitResult
+from app.rating.model.features import FeatureFit, Leans, find_shadows, fit_features
 from app.rating.settings import LoopSettings, SettingError
 from app.rating.threads import one_blas_thread
-from app.rating.uncertainty.covariance import Covariance
-from app.rating.uncertainty.style import StyleEstimates, estimate_style, style_covariance
+from app.rating.uncertainty.covariance import Covariance, critical_values
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.rating import Rating, publish
 from app.rating.verdict.rows import finite
 from app.rating.votes.compact import Compact, compact
 from app.rating.votes.features import Features, featured_cells, refuse_constant, single_cells
 from app.rating.votes.indexed import IndexedVotes
+
+
+HISTORY = 20.0  # votes from which an annotator's leans are told
+
+
+@dataclass(frozen=True)
+class StyleEstimates:
+    """The crowd's taste and every annotator's own, in Elo points by one standard deviation of a feature.
+
+    An annotator of ability a takes an answer for better by a·γ + b points, of the side for the left one. Without
+    intervals errors are NaN, and so is everything of an annotator outside the fit with fewer than 20 votes.
+
+    Attributes
+    ----------
+    names : of the features
+    gamma, gamma_se, lower, upper : the crowd's, with the interval of the settings' confidence, shape (n_features,)
+    spread : estimated standard deviation of b over the crowd, shape (n_features,)
+    lean, lean_se : a·γ + b, shape (n_annotators, n_features)
+    own, own_se : b
+    """
+
+    names: tuple[str, ...]
+    gamma: Floats
+    gamma_se: Floats
+    lower: Floats
+    upper: Floats
+    spread: Floats
+    lean: Floats
+    lean_se: Floats
+    own: Floats
+    own_se: Floats
 
 
 class StyleRow(TypedDict):
@@ -99,10 +130,10 @@ class Styled:
 
 @one_blas_thread()
 def control_style(rating: Rating, votes: IndexedVotes, features: Features) -> Styled:
-    """Fit the votes that a round counted with their features, beginning at its result.
+    """Fit the votes that a round counted with their features, beginning at its result (`fit_features`).
 
     P(left wins) = σ((ln 10/400) (a_k [(S_i − S_j) + xᵀγ] + xᵀb_k)), x the features. The votes have the weights of the
-    round, and the mean ability of the same annotators is 1. Its rules are not asked again.
+    round. Its rules are not asked again.
 
     Parameters
     ----------
@@ -114,44 +145,65 @@ def control_style(rating: Rating, votes: IndexedVotes, features: Features) -> St
     SettingError
         The round's method, prior or interval.
     VotesError
-        A feature hardly varies within pairs of models; no vote links some of the models with the others, or one
-        annotator cast all votes.
-    NotConvergedError, NoCommonRankingError
+        A feature hardly varies within pairs of models, or one annotator cast all votes.
+    NotConvergedError
     """
     check_style(rating.settings)
-    small = rating.small
-    if len(small.annotators) < 2 or find_scale(small.cells).number > 1:  # noqa: PLR2004  nothing to compare
-        raise VotesError("style control needs two annotators, and votes that link all models and annotators")
-    weighted, plain = featured_cells(votes, features, small, rating.fit.weights(small.cells))
-    refuse_constant(plain, features.names)
-    component = rating.components.label[small.models]
-    cap, bias_correction = rating.settings.ability_cap, rating.settings.bias_correction
-    found = fit_style(weighted, plain, rating.fit, component, cap=cap, bias_correction=bias_correction)
-    leaning, outside = [(found, small.annotators)], _votes_outside(votes, features, small)
-    if len(outside.annotators):
-        shadows = shadow_style(found, outside.cells, cap=cap, bias_correction=bias_correction)
-        leaning.append((shadows, outside.annotators))
-    unit = mean_unit(found.fit, find_scale(weighted), rating.published_unit.weight > 0.0)
-    spread = None
-    if rating.settings.interval != "none":
-        spread = style_covariance(found, component, unit)
-    style = estimate_style(
-        found, leaning, spread, unit.of_most, features.names, rating.cells.n_annotators, rating.settings.confidence
+    small, settings = rating.small, rating.settings
+    if len(small.annotators) < 2:  # noqa: PLR2004  nothing to compare
+        raise VotesError("style control needs two annotators")
+    cells = featured_cells(votes, features, small)
+    refuse_constant(cells, features.names)
+    found = fit_features(
+        cells, influence_limit=settings.influence_limit, start=rating.natural_scores()[small.models]
     )
-    size = len(small.models)
-    R, theta = found.fit.scores, found.fit.abilities
-    fit = replace(found.fit, R=found.fit.R[:size], corrected=(R[:size], theta))
-    published = replace(unit, scale=Scale(unit.scale.models[:size], unit.scale.annotators, 1))
+    leaning, outside = [(found.leans, small.annotators)], _votes_outside(votes, features, small)
+    if len(outside.annotators):
+        leaning.append((find_shadows(found, outside.cells), outside.annotators))
+    style = _estimate_style(found, leaning, features.names, rating.cells.n_annotators, settings)
+    return Styled(_publish(rating, found), style)
+
+
+def _publish(rating: Rating, found: FeatureFit) -> Rating:
+    """Return the rating with the scores, abilities and errors of a fit with features."""
+    small, fit, settings = rating.small, found.fit, rating.settings
+    size, judges = len(small.models), len(small.annotators)
+    R = found.scores - found.covariance.centre[:size] @ found.scores
+    errors, freedom = found.covariance.scores[:size, :size], found.covariance.freedom[:size]
+    covariance = Covariance(
+        errors, errors, fit.ability_sd, "clustered", judges, freedom, fit.clusters.judges[:size].astype(np.int64)
+    )
     ability, se = np.full((2, rating.cells.n_annotators), np.nan)
-    ability[small.annotators] = theta / unit.of_most
-    if spread is not None:
-        se[small.annotators] = spread.ability_se
-    controlled = publish(
-        rating, rating.evidence, fit=fit, observed=None, published_unit=published,
-        covariance=spread and _of_models(spread, size),
+    ability[small.annotators] = fit.ability
+    if settings.interval != "none":
+        se[small.annotators] = fit.ability_sd
+    return publish(
+        rating, rating.evidence,
+        fit=FitResult(R, fit.ability, fit.log_likelihood, fit.iterations),
+        covariance=None if settings.interval == "none" else covariance,
         annotators=replace(rating.annotators, ability=ability, se=se),
     )  # fmt: skip
-    return Styled(controlled, style)
+
+
+def _estimate_style(
+    found: FeatureFit, leaning: list[tuple[Leans, Indices]], names: tuple[str, ...], n_annotators: int,
+    settings: LoopSettings,
+) -> StyleEstimates:  # fmt: skip
+    """Return what is published of γ and of the leans: those of some annotators at a time, by their indices."""
+    size, points = len(names), ELO_PER_NATURAL
+    se = np.sqrt(np.diag(found.covariance.scores)[-size:])
+    half = critical_values(found.covariance.freedom[-size:], settings.confidence) * se
+    lean, lean_se, own, own_se = np.full((4, n_annotators, size), np.nan)
+    for leans, annotators in leaning:
+        lean[annotators], own[annotators] = points * leans.lean, points * leans.own
+        lean_se[annotators], own_se[annotators] = points * leans.lean_sd, points * leans.own_sd
+    if settings.interval == "none":
+        for errors in (se, half, lean_se, own_se):
+            errors[:] = np.nan
+    gamma, half = points * found.gamma, points * half
+    return StyleEstimates(
+        names, gamma, points * se, gamma - half, gamma + half, points * found.spread, lean, lean_se, own, own_se
+    )
 
 
 def _votes_outside(votes: IndexedVotes, features: Features, small: Compact) -> Compact:
@@ -169,10 +221,3 @@ def check_style(settings: LoopSettings) -> None:
         raise SettingError("features", "need am-elo with a prior")
     if settings.interval not in ("clustered", "none"):
         raise SettingError("interval", f"must be clustered or none with features, not {settings.interval}")
-
-
-def _of_models(spread: Covariance, size: int) -> Covariance:
-    return replace(
-        spread, scores=spread.scores[:size, :size], order=spread.order[:size, :size], freedom=spread.freedom[:size],
-        judges=spread.judges[:size],
-    )  # fmt: skip

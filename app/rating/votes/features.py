@@ -121,13 +121,12 @@ def find_cells(
             found.z[place, i] = sign * values[vote, i]
 
 
-def featured_cells(votes: IndexedVotes, features: Features, small: Compact, weight: Floats) -> tuple[Cells, Cells]:
-    """Return the votes that a fit counted one by one, with their features: weighted as in the fit, and unweighted.
+def featured_cells(votes: IndexedVotes, features: Features, small: Compact) -> Cells:
+    """Return the votes that a fit counted one by one, with their features.
 
     Parameters
     ----------
     small : the cells of the fit; votes outside are left out
-    weight : of a vote of each of its cells, shape (n_cells,)
     """
     size, cells = len(small.models), small.cells
     model, annotator = _places(small.models, len(votes.models)), _places(small.annotators, len(votes.annotators))
@@ -136,16 +135,12 @@ def featured_cells(votes: IndexedVotes, features: Features, small: Compact, weig
     bits = len(k).bit_length()
     order = np.sort((k[kept].astype(np.int64) << bits) | kept) & ((1 << bits) - 1)  # by annotator, then as recorded
     (a, b), cell = np.empty((2, len(order)), dtype=np.int32), np.empty(len(order), dtype=np.int64)
-    W, z = np.empty(len(order)), np.empty((len(order), len(features.names)), order="F")
+    W, z = np.empty(len(order)), np.empty((len(order), len(features.names)))
     values = np.ascontiguousarray(features.values)
     find_cells(order, k, left, right, votes.outcome, values, cells.arrays, size, FoundVotes(a, b, W, z, cell))
     k, n = k[order], np.ones(len(order)) if votes.weight is None else votes.weight[order]
-
-    def count(n: Floats) -> Cells:
-        trust = None if cells.trust is None else cells.trust[cell]
-        return Cells(k, a, b, n, n * W, n * (W == TIE), cells.n_annotators, size, trust, z)
-
-    return count(n * weight[cell]), count(n)
+    trust = None if cells.trust is None else cells.trust[cell]
+    return Cells(k, a, b, n, n * W, n * (W == TIE), cells.n_annotators, size, trust, z)
 
 
 def single_cells(votes: IndexedVotes, values: Floats, keep: Mask) -> Cells:

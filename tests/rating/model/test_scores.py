@@ -162,8 +162,9 @@ def test_shares_in_the_information_add_up_to_one_for_each_model() -> None:
     (crowd,) = crowds.parts
     pulled, square = crowd.mean_of_pulls()
     known, share = np.diag(fit.equations.information), np.zeros((30, 8))
+    odds = np.sqrt(pulled)[drawn.cells.annotator] * (fit.R[drawn.cells.model_a] - fit.R[drawn.cells.model_b])
     share_information(
-        0, 30, *drawn.cells.arrays[0:1], drawn.cells.model_a, drawn.cells.model_b, drawn.cells.n, crowd.weight, fit.R,
+        0, 30, *drawn.cells.arrays[0:1], drawn.cells.model_a, drawn.cells.model_b, drawn.cells.n, crowd.weight, odds,
         1.0, pulled, square, known, share, np.zeros((8, 8)),
     )  # fmt: skip
     np.testing.assert_allclose(share.sum(axis=0), 1.0, atol=0.1)
