@@ -12,14 +12,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from app.rating.fit.am_elo import fit_am_elo
 from scipy.special import expit
 
-from app.rating.fit.am_elo import fit_am_elo
-from app.rating.units import ELO_PER_NATURAL
 from app.rating.fitted import Start
 from app.rating.settings import LoopSettings
 from app.rating.simulation.worlds import SimulatedVotes
 from app.rating.uncertainty.results import Diagnostics, ModelEstimates
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.round import run_round
 from app.rating.verdict.style import control_style
 from app.rating.votes.cells import Cells, aggregate

@@ -173,7 +173,6 @@ class LoopSettings:
         service=800.0,
     )
 
-
     @property
     def integrates_abilities(self) -> bool:
         """Whether abilities are random and integrated out; else they are known, or maximised with the scores."""

@@ -2,8 +2,8 @@ import math
 
 import numpy as np
 import pytest
-
 from app.rating.fit.am_elo import fit_am_elo
+
 from app.rating.plain.m_elo import fit_m_elo
 from app.rating.votes.cells import Cells
 from stable_arena_lab.arenas import Arena

@@ -10,9 +10,9 @@ from app.rating.arrays import Floats, Indices, Ints, Mask, log_sum_exp, sum_by
 from app.rating.compiled import compiled
 from app.rating.detection.null_model import ABILITY, FIRST_HONEST, NullModel
 from app.rating.fit.rows import CellRows
-from app.rating.units import ELO_PER_NATURAL
 from app.rating.settings import EVEN_ODDS
 from app.rating.threads import map_parts
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.votes.cells import Cells
 
 LAPSE = 0.05  # share of anybody's votes that slip: any of the three answers

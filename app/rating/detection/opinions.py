@@ -12,8 +12,8 @@ from app.rating.detection.habits_kernels import shares
 from app.rating.detection.null_model import ABILITY, COIN, FIRST_HONEST, LOG_ABILITY
 from app.rating.fit.kernels import pair_of
 from app.rating.fit.rows import CellRows
-from app.rating.units import ELO_PER_NATURAL
 from app.rating.threads import map_parts
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.votes.cells import Cells
 
 SDS = np.array([0.0, 60.0, 120.0, 240.0]) / ELO_PER_NATURAL  # of an annotator's opinions around the scores

@@ -1,7 +1,7 @@
 """How uncertain scores are where annotators count alike, whatever their abilities."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -10,7 +10,6 @@ from app.rating.compiled import compiled
 from app.rating.detection.favouritism import log_mean_exp
 from app.rating.detection.habits import Habits
 from app.rating.detection.habits_kernels import shares
-from app.rating.errors import NotConvergedError
 from app.rating.fit.kernels import pair_of
 from app.rating.fit.rows import CellRows
 from app.rating.model.start import fit_bradley_terry
@@ -19,7 +18,6 @@ from app.rating.settings import LoopSettings
 from app.rating.threads import map_parts
 from app.rating.votes.cells import Cells
 from app.rating.votes.compact import compact, pool_annotators
-from app.rating.votes.graph import find_components
 
 FEW_JUDGES = 20.0  # effective number of judges of an annotator's models from which their scores are not in doubt
 OPPOSED = 0.5  # adjusted ability below which votes oppose the scores, so that these are in doubt

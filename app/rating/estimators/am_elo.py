@@ -8,7 +8,15 @@ from app.rating.estimators.tables import VoteTable, make_table
 from app.rating.settings import FlagRule, Interval, LoopSettings, Method, SettingError
 from app.rating.verdict.rating import Rating
 from app.rating.verdict.rows import AnnotatorRow, annotator_rows
-from app.rating.verdict.style import LeanRow, StyleEstimates, StyleRow, check_style, control_style, lean_rows, style_rows
+from app.rating.verdict.style import (
+    LeanRow,
+    StyleEstimates,
+    StyleRow,
+    check_style,
+    control_style,
+    lean_rows,
+    style_rows,
+)
 from app.rating.votes.cells import Cells
 
 SIDES = ("left", "right")

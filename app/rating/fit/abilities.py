@@ -9,7 +9,6 @@ from app.rating.arrays import Floats, Indices, Mask
 from app.rating.compiled import compiled
 from app.rating.fit.kernels import moments, pair_of, squared_residual
 from app.rating.fit.rows import CellRows, count_following
-from app.rating.fit.scale import WIDTH, keep_curvature
 from app.rating.threads import map_parts
 from app.rating.votes.cells import CellArrays, Cells
 
@@ -165,11 +164,6 @@ def step_abilities(
         information[k], third[k], noise[k] = weight * bend, weight * skewness, squares
         gradient = weight * slope - precision * (ability - 1.0)
         curvature = weight * bend + precision
-        if multiplier[k] != 0.0:
-            t = math.tanh((ability - 1.0) / WIDTH)
-            v = 1.0 - t * t
-            gradient -= multiplier[k] * v
-            curvature = keep_curvature(curvature, multiplier[k], t)
         if gradient == 0.0 or curvature <= 0.0 or (ability >= cap and gradient > 0.0):
             continue
         if gradient > 0.0:
@@ -184,62 +178,3 @@ def step_abilities(
         else:
             theta[k] = stepped if low[place] < stepped < high[place] else 0.5 * (low[place] + high[place])
             moving[place] = True
-
-
-def shadow_abilities(
-    cells: Cells,
-    R: Floats,
-    *,
-    prior_sd: float | None,
-    ability_cap: float | None,
-    bias_correction: bool = False,
-    start: Floats | None = None,
-) -> tuple[Floats, Floats]:
-    """Maximise each annotator's own ℓ_k(θ_k | R) − (θ_k − 1)²/(2 sd²) at fixed scores.
-
-    This is the ability of annotators outside a fit: measured against its scores, without influence on them.
-
-    Parameters
-    ----------
-    cells : their votes between models that have a score; indices as in R
-    R : natural units, shape (n_models,)
-    prior_sd, ability_cap : of the fit that R comes from, in its units
-    bias_correction : subtract the first-order bias of each maximum, at most half its standard error
-    start : shape (n_annotators,), default 1; the result does not depend on it
-
-    Returns
-    -------
-    theta, se : shape (n_annotators,); NaN for an annotator without cells and, without a prior, for one whose votes all
-        follow or all oppose the ranking. The standard error is that of the inverse information with R known.
-    """
-    rows = CellRows(cells)
-    defined = np.diff(rows.starts) > 0
-    if prior_sd is None:
-        along, against = count_following(rows, R)
-        defined &= (along > 0) & (against > 0)
-        rows = CellRows(cells.where(defined[cells.annotator]))
-    precision = 0.0 if prior_sd is None else 1.0 / prior_sd**2
-    begin = np.ones(cells.n_annotators) if start is None else start
-    own = profile_abilities(rows, R, begin, precision=precision)
-    curvature = own.information + precision
-    theta = own.theta
-    if bias_correction:
-        inverse = np.where(curvature > 0, 1.0 / np.where(curvature > 0, curvature, 1.0), 0.0)
-        theta = theta - first_order_bias(own.third, own.noise, inverse)
-    if ability_cap is not None:
-        theta = np.minimum(theta, ability_cap)
-    se = 1.0 / np.sqrt(np.maximum(curvature, 1e-300))
-    return np.where(defined, theta, np.nan), np.where(defined, se, np.nan)
-
-
-def first_order_bias(skewness: Floats, noise: Floats, q: Floats) -> Floats:
-    """Return the bias β_k of each ability at fixed scores, limited to half its standard error.
-
-    Parameters
-    ----------
-    skewness, noise : Σ w′d³ and Σ (W − p)² d² over each annotator's votes, shape (n_annotators,)
-    q : as for `app.rating.fit.bias.mean_score_gradient`
-    """
-    spread = noise * q**2
-    most = MOST_CORRECTED * np.sqrt(spread)
-    return np.clip(-0.5 * skewness * spread * q, -most, most)

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 from app.rating.errors import ClusterError
-from app.rating.fit.partition import Partition
 from app.rating.threads import one_blas_thread
 
 WORTH_A_PARTITION = 250_000  # cells; a pass over fewer takes no longer than a message and its answer
 IDLE_SECONDS = 600.0  # after which a partition belongs to a fit that has died; if not, it is built again
 ATTEMPTS = 4  # at one message, before the fit fails
 
+Partition = Any
 Build = Callable[[], Partition]
 
 

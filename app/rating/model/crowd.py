@@ -195,7 +195,17 @@ class Crowd:
         for first, last, rows in self._blocks(R, stretch, 1.0, nothing, full=False):
             share = np.zeros((last - first, size))
             share_information(
-                first, last, *self._votes[:4], self.weight, odds, self.temper, pulled, square, information, share, by_vote
+                first,
+                last,
+                *self._votes[:4],
+                self.weight,
+                odds,
+                self.temper,
+                pulled,
+                square,
+                information,
+                share,
+                by_vote,
             )
             own = rows[0] + ((rows[1] - rows[0]) @ along @ along.T)
             own /= np.sqrt(1.0 - np.minimum(share, LARGEST_SHARE))

@@ -81,9 +81,7 @@ class FeatureFit:
 
 
 @one_blas_thread()
-def fit_features(
-    cells: Cells, *, influence_limit: float | None = 1.25, start: Floats | None = None
-) -> FeatureFit:
+def fit_features(cells: Cells, *, influence_limit: float | None = 1.25, start: Floats | None = None) -> FeatureFit:
     """Solve the equations of `fit_scores` for the scores and γ together, abilities and leans integrated out.
 
     Parameters
@@ -184,7 +182,9 @@ class FeatureCrowd(Crowd):
         (pulled, square), c, z = self.mean_of_pulls(), self.cells, self._featured[-1]
         odds = np.sqrt(pulled)[c.annotator] * (R[c.model_a] - R[c.model_b] + z @ R[models:])
         odds += (self.moments[c.annotator, 0] * z).sum(axis=1)
-        for first, last, rows in self._blocks(R, np.zeros(size), 1.0, no_contributions(size, along.shape[1]), full=True):
+        for first, last, rows in self._blocks(
+            R, np.zeros(size), 1.0, no_contributions(size, along.shape[1]), full=True
+        ):
             share = np.zeros((last - first, size))
             share_information(
                 first, last, *self._votes[:4], self.weight, odds, self.temper, pulled, square,

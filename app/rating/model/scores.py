@@ -81,9 +81,7 @@ class MarginalFit:
 class Crowds:
     """All annotators, in parts on which threads work."""
 
-    def __init__(
-        self, cells: Cells, limit: float | None, temper: float, crowd: Callable[..., Crowd] = Crowd
-    ) -> None:
+    def __init__(self, cells: Cells, limit: float | None, temper: float, crowd: Callable[..., Crowd] = Crowd) -> None:
         weight = weigh_votes(cells, limit)
         self.parts = [
             crowd(cells.of_annotators(*part), weight[slice(*cells.starts[list(part)])], temper)

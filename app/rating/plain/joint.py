@@ -124,7 +124,9 @@ class _Search:
         except SaddlePointError:
             found = self.expand(R, theta, exact=False)
             try:
-                solve = cho_solve(cho_factor(found.whole + RIDGE * np.eye(len(R)) * np.trace(found.whole)), np.eye(len(R)))
+                solve = cho_solve(
+                    cho_factor(found.whole + RIDGE * np.eye(len(R)) * np.trace(found.whole)), np.eye(len(R))
+                )
             except LinAlgError:
                 raise NotConvergedError("the information is singular", R, theta) from None
         point, cells = found.point, self.likelihood.cells

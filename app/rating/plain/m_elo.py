@@ -51,15 +51,11 @@ def fit_m_elo(cells: Cells) -> FitResult:
     identified = find_identified(pairs, components, np.ones(1))
     if not identified.all():
         raise NoFiniteScoreError(np.flatnonzero(~identified))
-    R, value, iterations = maximise_scores(
-        Likelihood(pairs), np.ones(1), components.label, np.zeros(cells.n_models)
-    )
+    R, value, iterations = maximise_scores(Likelihood(pairs), np.ones(1), components.label, np.zeros(cells.n_models))
     return FitResult(R, np.ones(cells.n_annotators), -value, iterations)
 
 
-def maximise_scores(
-    likelihood: Likelihood, theta: Floats, component: Indices, R: Floats
-) -> tuple[Floats, float, int]:
+def maximise_scores(likelihood: Likelihood, theta: Floats, component: Indices, R: Floats) -> tuple[Floats, float, int]:
     """Maximise ℓ(R) at known abilities by Newton's method with backtracking.
 
     Parameters

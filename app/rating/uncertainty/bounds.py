@@ -4,8 +4,8 @@ import numpy as np
 from scipy.special import expit
 
 from app.rating.arrays import Floats, Indices, Mask, sum_by
-from app.rating.units import ELO_PER_NATURAL
 from app.rating.uncertainty.results import Estimate
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.votes.cells import Cells
 
 SPAN = 60.0  # of θ (R − R_j) beyond the fitted scores: σ(60) is 1 in double precision

@@ -4,7 +4,6 @@ import numpy as np
 
 from app.rating.arrays import Floats, Indices, Mask, sum_by
 from app.rating.errors import VotesError
-from app.rating.units import ELO_PER_NATURAL
 from app.rating.settings import LoopSettings
 from app.rating.uncertainty.bounds import unscored_bounds
 from app.rating.uncertainty.ranks import (
@@ -16,6 +15,7 @@ from app.rating.uncertainty.ranks import (
     win_probabilities,
 )
 from app.rating.uncertainty.results import Estimate, ModelEstimates
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.votes.cells import Cells
 
 SMALL_TABLE = 1 << 26  # bytes: a table of annotators and models that fits into memory beside the fit

@@ -8,10 +8,10 @@ import numpy as np
 
 from app.rating.arrays import Floats, Indices
 from app.rating.compiled import compiled
-from app.rating.units import ELO_PER_NATURAL
 from app.rating.threads import map_parts, split
 from app.rating.uncertainty.influence import Influence
 from app.rating.uncertainty.vote_changes import DROPPED, VERDICTS, VoteChange
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.rating import Rating
 from app.rating.votes.cells import CellArrays
 

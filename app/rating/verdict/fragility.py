@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.rating.arrays import Floats, Indices, Mask
-from app.rating.units import ELO_PER_NATURAL
 from app.rating.threads import one_blas_thread
 from app.rating.uncertainty.influence import Influence, find_influence, leave_annotators_out
 from app.rating.uncertainty.vote_changes import ADDED, DROPPED, FLIPPED
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.fewest import fewest_annotators, fewest_votes
 from app.rating.verdict.rating import Rating
 

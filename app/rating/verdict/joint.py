@@ -8,9 +8,9 @@ from scipy.linalg import eigh
 from scipy.special import expit, ndtr, stdtrit
 
 from app.rating.arrays import Floats, Indices, Mask
-from app.rating.units import ELO_PER_NATURAL
 from app.rating.uncertainty.covariance import NORMAL
 from app.rating.uncertainty.ranks import contrast_errors
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.rating import Rating
 
 LEAST = 1e-12  # beside the mean information, in every direction: that on models far apart may vanish

@@ -12,10 +12,9 @@ from app.rating.arrays import Floats
 from app.rating.detection.evidence import Evidence
 from app.rating.errors import VotesError
 from app.rating.plain.elo import EloResult, fit_elo
-from app.rating.units import ELO_PER_NATURAL
-from app.rating.units import papers_gauge
 from app.rating.uncertainty.ranks import rank_by
 from app.rating.uncertainty.results import RatingNotice
+from app.rating.units import ELO_PER_NATURAL, papers_gauge
 from app.rating.verdict.rating import Rating
 from app.rating.votes.cells import Cells
 from app.rating.votes.graph import find_components

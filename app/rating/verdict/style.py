@@ -20,7 +20,6 @@ from app.rating.votes.compact import Compact, compact
 from app.rating.votes.features import Features, featured_cells, refuse_constant, single_cells
 from app.rating.votes.indexed import IndexedVotes
 
-
 HISTORY = 20.0  # votes from which an annotator's leans are told
 
 
@@ -154,9 +153,7 @@ def control_style(rating: Rating, votes: IndexedVotes, features: Features) -> St
         raise VotesError("style control needs two annotators")
     cells = featured_cells(votes, features, small)
     refuse_constant(cells, features.names)
-    found = fit_features(
-        cells, influence_limit=settings.influence_limit, start=rating.natural_scores()[small.models]
-    )
+    found = fit_features(cells, influence_limit=settings.influence_limit, start=rating.natural_scores()[small.models])
     leaning, outside = [(found.leans, small.annotators)], _votes_outside(votes, features, small)
     if len(outside.annotators):
         leaning.append((find_shadows(found, outside.cells), outside.annotators))

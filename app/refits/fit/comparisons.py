@@ -9,10 +9,10 @@ import numpy as np
 
 from app.rating.arrays import Mask
 from app.rating.errors import VotesError
-from app.rating.plain.elo import fit_elo
 from app.rating.judges.ballots import Ballots
 from app.rating.judges.board import rate_judges
 from app.rating.judges.comparison import Comparison, compare
+from app.rating.plain.elo import fit_elo
 from app.rating.uncertainty.covariance import critical_values
 from app.rating.uncertainty.ranks import rank_by
 from app.rating.uncertainty.results import ModelEstimates, RatingNotice

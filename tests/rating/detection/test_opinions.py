@@ -10,8 +10,8 @@ from app.rating.detection.evidence import Evidence, weigh
 from app.rating.detection.habits import estimate_habits
 from app.rating.detection.null_model import COIN
 from app.rating.detection.opinions import SDS, climb, explain_by_opinions, solve_step
-from app.rating.units import ELO_PER_NATURAL
 from app.rating.settings import LoopSettings
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import aggregate
 from app.rating.votes.sided_cells import SidedCells

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from app.rating.fit.weights import weigh_votes
 from scipy.special import expit, logsumexp
 from scipy.stats import t as student
 
@@ -21,7 +22,6 @@ from app.rating.detection.score_errors import (
     limit_votes,
 )
 from app.rating.errors import NotConvergedError
-from app.rating.fit.weights import weigh_votes
 from app.rating.settings import LoopSettings
 from app.rating.simulation.worlds import NATURAL_PER_ELO
 from app.rating.votes.cells import Cells

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+from app.rating.fit.style import fit_style
 
 from app.rating.arrays import Floats
-from app.rating.units import ELO_PER_NATURAL
-from app.rating.fit.style import fit_style
 from app.rating.settings import LoopSettings
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import run_round
 from app.rating.votes.features import SIDE, Features, featured_cells

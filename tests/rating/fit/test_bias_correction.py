@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from app.rating.fit.am_elo import fit_am_elo
 
 from app.rating.fit.abilities import shadow_abilities
-from app.rating.fit.am_elo import fit_am_elo
 from app.rating.fit.arrow import observe
 from app.rating.fit.bias import correct_bias, first_order_bias, mean_score_gradient
 from app.rating.fit.likelihood import Likelihood

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import Executor, Future
 
 import pytest
+from app.rating.fit.result import FitResult
 from distributed import Client, LocalCluster
 
 from app import __version__
@@ -15,7 +16,6 @@ from app.rating.errors import ClusterError
 from app.rating.fit import cluster as module
 from app.rating.fit.cluster import ClusterExecutors, fitting_on_cluster
 from app.rating.fit.executors import Build, Message, RemoteParts, _held, current_executors, fitting_on
-from app.rating.fit.result import FitResult
 from app.rating.votes.cells import Cells
 from tests.fixtures.cluster import SAME, assert_same, fit, start_cluster
 from tests.rating.fit.styled_world import fit_styled

@@ -8,11 +8,11 @@ from contextlib import ExitStack
 from multiprocessing import get_context
 
 import pytest
+from app.rating.fit.result import FitResult
 
 from app.rating.errors import ClusterError
 from app.rating.fit import executors as module
 from app.rating.fit.executors import Executors, RemoteParts, fitting_on
-from app.rating.fit.result import FitResult
 from app.rating.votes.cells import Cells
 from tests.fixtures.cluster import SAME, assert_same, fit
 from tests.rating.fit.styled_world import fit_styled

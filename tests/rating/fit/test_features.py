@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from app.rating.fit.style import fit_style
 
 from app.rating.arrays import Floats
 from app.rating.errors import VotesError
 from app.rating.fit.features import FeatureLikelihood, features_of
-from app.rating.fit.style import fit_style
 from app.rating.settings import LoopSettings
 from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import run_round

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from app.rating.fit.am_elo import fit_am_elo
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq, minimize
@@ -16,7 +17,6 @@ from app.rating.errors import (
     NotConvergedError,
     SaddlePointError,
 )
-from app.rating.fit.am_elo import fit_am_elo
 from app.rating.plain.m_elo import fit_m_elo
 from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.votes.cells import Cells, aggregate

@@ -2,10 +2,10 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from app.rating.fit.partition import Partition
 from scipy.optimize import approx_fprime
 
 from app.rating.fit.likelihood import Likelihood, laplacian
-from app.rating.fit.partition import Partition
 from app.rating.fit.rows import CHUNK
 from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.votes.cells import Cells

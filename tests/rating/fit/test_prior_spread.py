@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.integrate import quad
-
-from app.rating.fit.m_elo import fit_m_elo_unchecked
 from app.rating.fit.prior_spread import ASKED, _Marginal, estimate_prior, estimate_spread
 from app.rating.fit.result import PriorSpread
 from app.rating.fit.weights import first_abilities
+from scipy.integrate import quad
+
+from app.rating.fit.m_elo import fit_m_elo_unchecked
 from app.rating.settings import LoopSettings
 from app.rating.simulation.worlds import SimulatedVotes, draw_pairs, make_world, simulate_votes
 from app.rating.verdict.round import run_round

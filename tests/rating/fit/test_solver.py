@@ -5,6 +5,9 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
+from app.rating.fit.am_elo import fit_am_elo
+from app.rating.fit.partition import Partition
+from app.rating.fit.result import FitResult
 from scipy.linalg import LinAlgError
 
 from app.rating import arrays as sums
@@ -13,12 +16,9 @@ from app.rating.compiled import compiled
 from app.rating.errors import NotConvergedError
 from app.rating.fit import abilities as own
 from app.rating.fit import m_elo, sqp
-from app.rating.fit.am_elo import fit_am_elo
 from app.rating.fit.arrow import observe
 from app.rating.fit.likelihood import Likelihood
 from app.rating.fit.m_elo import fit_m_elo, minimise_scores
-from app.rating.fit.partition import Partition
-from app.rating.fit.result import FitResult
 from app.rating.fit.rows import CellRows
 from app.rating.settings import LoopSettings
 from app.rating.simulation.worlds import simulate_votes

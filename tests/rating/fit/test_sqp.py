@@ -5,16 +5,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from app.rating.fit.am_elo import fit_am_elo
+from app.rating.fit.partition import Expansion, Partition
+from app.rating.fit.partitions import Partitions
+from app.rating.fit.scale import find_scale
 from scipy.optimize import minimize
 from scipy.special import expit
 
 from app.rating.errors import NotConvergedError
 from app.rating.fit import sqp
-from app.rating.fit.am_elo import fit_am_elo
 from app.rating.fit.likelihood import Likelihood, laplacian
-from app.rating.fit.partition import Expansion, Partition
-from app.rating.fit.partitions import Partitions
-from app.rating.fit.scale import find_scale
 from app.rating.settings import LEAST_CAP, LoopSettings
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate

@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from app.rating.fit.am_elo import fit_am_elo
 from scipy.linalg import null_space
 from scipy.optimize import approx_fprime, minimize
 from scipy.special import expit, log_expit
 
 from app.rating.errors import NoFiniteScoreError
-from app.rating.fit.am_elo import fit_am_elo
 from app.rating.fit.likelihood import Likelihood
 from app.rating.plain.m_elo import fit_m_elo
-from app.rating.units import papers_gauge
 from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
+from app.rating.units import papers_gauge
 from app.rating.votes.cells import Cells, aggregate
 
 MODELS, ANNOTATORS = 5, 6

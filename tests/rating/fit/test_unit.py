@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
-
-from app.rating.errors import NoCommonRankingError
 from app.rating.fit.result import FitResult, OwnAbilities
 from app.rating.fit.scale import Scale, one_group
 from app.rating.fit.unit import Unit, mean_unit, solvers_unit
+
+from app.rating.errors import NoCommonRankingError
 
 
 def unit_of(theta: np.ndarray, group: list[int] | None = None, counts: list[int] | None = None, **fit: object) -> Unit:

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from app.rating.fit.weights import FREE, weigh_abilities, weigh_votes
 
 from app.rating.fit.abilities import shadow_abilities
-from app.rating.fit.weights import FREE, weigh_abilities, weigh_votes
 from app.rating.settings import LoopSettings, check_settings
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate

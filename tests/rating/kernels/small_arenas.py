@@ -18,12 +18,12 @@ from app.rating.detection.habits import NEAR
 from app.rating.detection.opinions import climb
 from app.rating.errors import VotesError
 from app.rating.fit.abilities import profile_abilities
-from app.rating.plain.elo import fit_elo
 from app.rating.fit.kernels import update_abilities
 from app.rating.fit.own_terms import OwnPrior, maximise_own
 from app.rating.fit.rows import CellRows, count_following
 from app.rating.model.covariance import find_covariance
 from app.rating.model.scores import fit_scores
+from app.rating.plain.elo import fit_elo
 from app.rating.settings import LoopSettings, VerdictRule
 from app.rating.uncertainty.influence import find_influence, leave_annotators_out
 from app.rating.verdict import fewest

@@ -4,12 +4,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from app.rating.units import ELO_PER_NATURAL
 from app.rating.settings import LoopSettings
 from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.uncertainty import influence
 from app.rating.uncertainty.influence import find_influence, leave_annotator_out, leave_annotators_out
 from app.rating.uncertainty.vote_changes import ADDED, DROPPED, FLIPPED, VoteChange
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.fragility import find_fragility
 from app.rating.verdict.rating import Rating, estimate
 from app.rating.verdict.round import run_round

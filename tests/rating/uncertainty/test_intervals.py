@@ -3,13 +3,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from app.rating.fit.am_elo import fit_am_elo
-from app.rating.fit.likelihood import Likelihood
-from app.rating.plain.m_elo import fit_m_elo
 from app.rating.fit.result import FitResult
 from app.rating.fit.scale import one_group
 from app.rating.fit.unit import Unit, mean_unit
+
+from app.rating.fit.likelihood import Likelihood
+from app.rating.plain.m_elo import fit_m_elo
 from app.rating.settings import LoopSettings
 from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.uncertainty.covariance import Covariance, covariance, critical_values, degrees_of_freedom

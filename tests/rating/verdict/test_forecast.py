@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from app.rating.units import ELO_PER_NATURAL
 from app.rating.settings import LoopSettings, VerdictRule
 from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.confidence import (
     FEWEST,
     MOST,

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from app.rating.errors import VotesError
-from app.rating.units import ELO_PER_NATURAL
 from app.rating.settings import LoopSettings
 from app.rating.uncertainty.influence import Influence, find_influence, leave_annotators_out
 from app.rating.uncertainty.vote_changes import ADDED, DROPPED, FLIPPED, VoteChange
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict import fewest
 from app.rating.verdict.fewest import fewest_votes
 from app.rating.verdict.fragility import find_fragility

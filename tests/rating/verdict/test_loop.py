@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from app.rating.fit.solution import Start, find_begin
 
 from app.rating.errors import NoCommonRankingError, VotesError
 from app.rating.fit import solution
-from app.rating.fit.solution import Start, find_begin
 from app.rating.settings import LoopSettings
 from app.rating.simulation.worlds import SimulatedVotes, draw_pairs, make_world, simulate_votes
 from app.rating.verdict.rating import Rating

@@ -3,12 +3,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from app.rating.fit.am_elo import fit_am_elo
+from app.rating.fit.result import FitResult
 
 from app.rating.errors import RatingError
 from app.rating.fit import sqp
-from app.rating.fit.am_elo import fit_am_elo
 from app.rating.plain.m_elo import fit_m_elo
-from app.rating.fit.result import FitResult
 from app.rating.settings import LoopSettings
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells

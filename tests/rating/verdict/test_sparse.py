@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from app.rating.units import ELO_PER_NATURAL
 from app.rating.settings import LoopSettings
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate

@@ -5,15 +5,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from app.rating.fit.am_elo import Maximum, find_maximum
+from app.rating.fit.result import FitResult
+from app.rating.fit.solution import Solution, fit_models
+from app.rating.fit.strategy import fit_groups_apart
 
 from app.rating.errors import NoCommonRankingError, NoFiniteMaximumError, NotConvergedError, SaddlePointError
 from app.rating.fit import solution as solver
 from app.rating.fit import strategy
-from app.rating.fit.am_elo import Maximum, find_maximum
 from app.rating.fit.likelihood import Likelihood
-from app.rating.fit.result import FitResult
-from app.rating.fit.solution import Solution, fit_models
-from app.rating.fit.strategy import fit_groups_apart
 from app.rating.settings import LoopSettings
 from app.rating.simulation.worlds import Role, simulate_votes
 from app.rating.verdict.rating import Rating

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from app.rating.units import ELO_PER_NATURAL
 from app.rating.settings import LoopSettings
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.rating import Rating, estimate
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate
