@@ -67,7 +67,7 @@ def verify_annotators(
     """
     i, j = _places(result, upper, lower)
     change = leave_annotators_out(influence or find_influence(result))
-    influences, annotator = strongest_annotators(result, change, i, j)
+    influences, annotator = strongest_annotators(change, i, j)
     guess = enough(influences, np.ones(len(influences)), float(result.fit.R[i] - result.fit.R[j]))
     cells = result.small.cells
 
@@ -111,7 +111,7 @@ def _places(result: Rating, *models: int) -> tuple[int, ...]:
     return tuple(int(np.searchsorted(result.small.models, model)) for model in models)
 
 
-def strongest_annotators(result: Rating, change: Floats, i: int, j: int) -> tuple[Floats, Indices]:
+def strongest_annotators(change: Floats, i: int, j: int) -> tuple[Floats, Indices]:
     """Return the influences on R_i − R_j, natural units, and their annotators, the largest first.
 
     Parameters

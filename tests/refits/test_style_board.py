@@ -19,7 +19,7 @@ from app.wording import change, points
 from tests.fixtures.console import SignIn
 from tests.fixtures.crowds import RANK_EVERYTHING
 from tests.fixtures.pages import Page
-from tests.rating.fit.styled_world import styled_records
+from tests.rating.styled_world import styled_records
 
 Ask = Callable[..., Any]
 FEATURES = ("side", "length", "headers")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from tests.rating.fit.styled_world import styled_records
+from tests.rating.styled_world import styled_records
 
 RunCli = Callable[..., Result]
 SETTINGS = ("--min-votes", 0, "--flag-rule", "threshold")

@@ -12,7 +12,7 @@ from app.rating.verdict.style import control_style
 from app.rating.votes.features import Features
 from stable_arena import AmElo
 from tests.fixtures.errors import having
-from tests.rating.fit.styled_world import SETTINGS, StyledWorld, draw_styled
+from tests.rating.styled_world import SETTINGS, StyledWorld, draw_styled
 
 FEATURES = ("side", "length")
 

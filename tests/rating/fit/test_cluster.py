@@ -18,7 +18,7 @@ from app.rating.fit.cluster import ClusterExecutors, fitting_on_cluster
 from app.rating.fit.executors import Build, Message, RemoteParts, _held, current_executors, fitting_on
 from app.rating.votes.cells import Cells
 from tests.fixtures.cluster import SAME, assert_same, fit, start_cluster
-from tests.rating.fit.styled_world import fit_styled
+from tests.rating.styled_world import fit_styled
 
 
 @pytest.fixture

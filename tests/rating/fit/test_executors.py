@@ -15,7 +15,7 @@ from app.rating.fit import executors as module
 from app.rating.fit.executors import Executors, RemoteParts, fitting_on
 from app.rating.votes.cells import Cells
 from tests.fixtures.cluster import SAME, assert_same, fit
-from tests.rating.fit.styled_world import fit_styled
+from tests.rating.styled_world import fit_styled
 
 Start = Callable[[int], ProcessPoolExecutor]
 

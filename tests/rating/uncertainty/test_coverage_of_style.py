@@ -7,7 +7,7 @@ from app.rating.settings import LoopSettings
 from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.round import run_round
 from app.rating.verdict.style import control_style
-from tests.rating.fit.styled_world import draw_styled
+from tests.rating.styled_world import draw_styled
 
 pytestmark = pytest.mark.campaign
 

@@ -1,17 +1,13 @@
 """Simulated votes by annotators with leans on answers that differ in features."""
 
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
-from app.rating.fit.style import fit_style
 
 from app.rating.arrays import Floats
 from app.rating.settings import LoopSettings
 from app.rating.units import ELO_PER_NATURAL
-from app.rating.verdict.rating import Rating
-from app.rating.verdict.round import run_round
-from app.rating.votes.features import SIDE, Features, featured_cells
+from app.rating.votes.features import SIDE, Features
 from app.rating.votes.indexed import IndexedVotes
 
 GAMMA = np.array([0.2, 0.3])
@@ -74,18 +70,3 @@ def styled_records() -> list[dict[str, object]]:
         }
         for i in range(len(length))
     ]
-
-
-@cache
-def plain_round() -> tuple[StyledWorld, Rating]:
-    """Return a small world, and its round without features."""
-    world = draw_styled(12, 60, n_models=5)
-    return world, run_round(world.votes.aggregate(), SETTINGS)
-
-
-def fit_styled() -> Floats:
-    """Return scores, γ and each annotator's (θ, b) of the small world, fitted on the executors in force."""
-    world, plain = plain_round()
-    cells = featured_cells(world.votes, world.features, plain.small, plain.fit.weights(plain.small.cells))
-    found = fit_style(*cells, plain.fit, np.zeros(5, dtype=np.int64), cap=None, bias_correction=True)
-    return np.concatenate([found.fit.scores, found.own.ravel()])
