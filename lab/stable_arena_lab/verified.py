@@ -103,7 +103,7 @@ def smallest(swapped: Callable[[int], bool], guess: int, most: int) -> int:
 
 def _swapped(result: Rating, settings: LoopSettings, cells: Cells, i: int, j: int) -> bool:
     begin = Start(ELO_PER_NATURAL * result.fit.R)
-    R = fit_with_errors(cells, replace(settings, interval="none"), begin).scores()
+    R = fit_with_errors(cells, replace(settings, interval="none"), begin).natural_scores()
     return bool(R[i] < R[j])  # false where one has no score any more
 
 

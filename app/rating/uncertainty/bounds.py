@@ -26,7 +26,7 @@ def unscored_bounds(rating: Estimate, confidence: float) -> tuple[Floats, Floats
     lower, upper : shape (n_models,); −∞ and ∞ where there is no bound, NaN for identified models
     """
     label, models, identified = rating.components.label, rating.small.models, rating.identified
-    R = np.nan_to_num(rating.scores())
+    R = np.nan_to_num(rating.natural_scores())
     errors = None
     if rating.covariance is not None and not identified[label >= 0].all():
         errors = np.zeros((len(label),) * 2)

@@ -32,7 +32,7 @@ def make_model_estimates(rating: Estimate) -> ModelEstimates:
     """
     settings, identified, size = rating.settings, rating.identified, rating.cells.n_models
     offset = _offset(rating)
-    score = offset + ELO_PER_NATURAL * rating.scores()
+    score = offset + ELO_PER_NATURAL * rating.natural_scores()
     se = np.full(size, np.nan)
     lower, upper = np.full(size, np.nan), np.full(size, np.nan)
     if rating.covariance is not None:
@@ -100,7 +100,7 @@ def _offset(rating: Estimate) -> Floats:
         return offset
     model, points = rating.settings.anchor
     check_anchor(rating.settings, rating.identified)
-    R = rating.scores()[model]
+    R = rating.natural_scores()[model]
     offset[rating.components.label == rating.components.label[model]] = points - ELO_PER_NATURAL * R
     return offset
 
@@ -216,7 +216,7 @@ def predict_matchups(
     scored = (component[model_a] == component[model_b]) & (component[model_a] >= 0)
     row = np.zeros(len(component), dtype=np.int64)
     row[rating.small.models] = np.arange(len(rating.small.models))
-    R = rating.scores()
+    R = rating.natural_scores()
     difference, half = R[model_a] - R[model_b], np.full(len(model_a), np.nan)
     spread = rating.covariance
     if spread is not None:

@@ -218,7 +218,7 @@ class Estimate:
     @property
     def optimum(self) -> Start:
         """The scores, as the start of a later fit."""
-        return Start(ELO_PER_NATURAL * self.scores())
+        return Start(ELO_PER_NATURAL * self.natural_scores())
 
     def natural_scores(self) -> Floats:
         """Return R in natural units of the mean annotator, NaN for models that have no score, shape (n_models,)."""

@@ -249,8 +249,8 @@ class _Round:
         scored = found.identified[cells.model_a] & found.identified[cells.model_b]
         others = cells.where(scored & ~self.left[cells.annotator])
         if found.marginal is not None:
-            return find_abilities(others, np.nan_to_num(found.scores()), found.marginal)
-        return shadow_abilities(others, np.nan_to_num(found.scores()))
+            return find_abilities(others, np.nan_to_num(found.natural_scores()), found.marginal)
+        return shadow_abilities(others, np.nan_to_num(found.natural_scores()))
 
 
 def _weigher(cells: Cells, tests: tuple[str, ...]) -> Weigher:

@@ -117,7 +117,7 @@ def am_elo() -> Numbers:
     assert confidence is not None
     return [
         rating.models.score, rating.models.se, rating.annotators.ability, rating.annotators.se,
-        pooled.rating(0).scores(), leave_annotators_out(influence), influence.of_votes(np.arange(7.0)),
+        pooled.rating(0).natural_scores(), leave_annotators_out(influence), influence.of_votes(np.arange(7.0)),
         fragility.swap.dropped, fragility.swap.flipped, fragility.best.added, confidence.forecasts,
     ]  # fmt: skip
 
@@ -269,7 +269,7 @@ def styled() -> Numbers:
 def few_kept() -> Numbers:
     """The smallest sets of votes where there is room for few kinds of votes."""
     influence = find_influence(estimate(Votes(20, 6, 20).cells(), replace(SETTINGS, interval="none")))
-    R = influence.rating.fit.scores
+    R = influence.rating.fit.R
     upper, lower = pairs_of(R)
     found: Numbers = []
     for room in (1, 3, 30):

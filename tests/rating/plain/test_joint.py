@@ -17,7 +17,6 @@ from app.rating.errors import (
 )
 from app.rating.plain import joint
 from app.rating.plain.joint import fit_joint
-from app.rating.plain.m_elo import fit_m_elo
 from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.votes.cells import Cells, aggregate
 
@@ -58,15 +57,6 @@ def test_it_agrees_with_a_general_optimiser_on_the_textbook_likelihood(seed: int
     assert -fit.log_likelihood <= value + 1e-6
     np.testing.assert_allclose(fit.R, R, atol=5e-4)
     np.testing.assert_allclose(fit.theta, theta, atol=5e-4)
-
-
-def test_m_elo_solves_the_likelihood_equations(cells_of: MakeCells) -> None:
-    """At the maximum every model's wins are what its scores expect."""
-    cells = cells_of(simulate_votes(5, n_models=8))
-    R = fit_m_elo(cells).R
-    excess = cells.s - cells.n / (1 + np.exp(R[cells.model_b] - R[cells.model_a]))
-    balance = np.bincount(cells.model_a, excess, 8) - np.bincount(cells.model_b, excess, 8)
-    np.testing.assert_allclose(balance, 0, atol=1e-8)
 
 
 def test_data_built_from_a_known_optimum_returns_it() -> None:

@@ -29,7 +29,7 @@ def contrast_against_a(times: int) -> tuple[np.ndarray, np.ndarray]:
     assert result.covariance is not None
     against = np.eye(3) - np.eye(3)[A]
     variance = against @ result.covariance.scores @ against.T
-    return against @ result.fit.scores, np.sqrt(np.diag(variance))
+    return against @ result.fit.R, np.sqrt(np.diag(variance))
 
 
 def test_log_odds_against_a() -> None:
