@@ -21,7 +21,7 @@ from app.rating.votes.cells import Cells
 from app.rating.votes.graph import find_components
 
 FIRST_STEPS, FURTHEST_START = 3, 1.5  # Newton steps on each ability from 1 before the search, and how far they lead
-LEAST_MEAN = 0.1  # times the typical |θ|, at or below which the mean ability sets no unit
+LEAST_MEAN = 0.1  # times the typical |θ|, at or below which an average ability sets no unit
 OUTGROWN = 1e3  # times the typical |θ|
 AS_GOOD, APART = 1e-6, 1e-3  # difference in log-likelihood that rounding may make, and of scores of different maxima
 RIDGE = 1e-9  # of the mean curvature
@@ -72,8 +72,9 @@ def fit_joint(cells: Cells, start: tuple[Floats, Floats] | None = None) -> FitRe
     except SaddlePointError as saddle:
         R, theta, iterations = search.leave(saddle)
     refuse_unbounded(cells, R)
-    for group in range(search.groups.number):
-        _refuse_unmeasured(theta, search.groups.annotators == group)
+    sign = np.where(search.groups.sum(theta) < 0.0, -1.0, 1.0)  # (−R, −θ) explains the votes as well
+    R, theta = R * sign[search.groups.models], theta * sign[search.groups.annotators]
+    _refuse_outgrown(theta, search.groups)
     everyone = np.ones(len(theta), dtype=bool)
     return in_unit(FitResult(R, theta, -search.likelihood.value(R, theta), iterations), search.groups, everyone)
 
@@ -114,6 +115,7 @@ class _Search:
                 break
             R, theta, value = R + length * of_scores, theta + length * of_abilities, there
         refuse_unbounded(self.likelihood.cells, R)
+        _refuse_outgrown(theta, self.groups)
         raise NotConvergedError(f"no maximum is near after {iteration} iterations", R, theta)
 
     def _step(self, R: Floats, theta: Floats) -> tuple[Floats, Floats, float]:
@@ -157,19 +159,15 @@ def refuse_unbounded(cells: Cells, R: Floats) -> None:
             raise NoFiniteMaximumError(unbounded, word)
 
 
-def _refuse_unmeasured(theta: Floats, group: Mask) -> None:
-    """Raise where the typical ability of a group, its median |θ|, measures nothing."""
-    size = float(np.median(np.abs(theta[group])))
-    if len(outgrown := np.flatnonzero(group & (np.abs(theta) > OUTGROWN * size))):
+def _typical(theta: Floats, groups: Groups) -> Floats:
+    """Return the median |θ| of each group, shape (number,)."""
+    return np.array([np.median(np.abs(theta[groups.annotators == group])) for group in range(groups.number)])
+
+
+def _refuse_outgrown(theta: Floats, groups: Groups) -> None:
+    """Raise where abilities are so many times the typical one that it measures nothing."""
+    if len(outgrown := np.flatnonzero(np.abs(theta) > OUTGROWN * _typical(theta, groups)[groups.annotators])):
         raise NoFiniteMaximumError(outgrown, "outgrow")
-    _refuse_low(float(np.median(theta[group])) / size)
-
-
-def _refuse_low(average: float) -> None:
-    if average <= LEAST_MEAN:
-        raise NoCommonRankingError(
-            f"the average ability is {average:.3f}, at or below {LEAST_MEAN}: the annotators have no common ranking"
-        )
 
 
 def in_unit(fit: FitResult, groups: Groups, counts: Mask) -> FitResult:
@@ -178,12 +176,16 @@ def in_unit(fit: FitResult, groups: Groups, counts: Mask) -> FitResult:
     Raises
     ------
     NoCommonRankingError
-        The mean is at or below a tenth of the median |θ|.
+        Their mean, or the median of all, is at or below a tenth of the median |θ|.
     """
     weight = unit_weights(groups, counts)
     unit = groups.sum(weight * fit.theta) / groups.sum(weight)
-    for group in range(groups.number):
-        _refuse_low(float(unit[group] / np.median(np.abs(fit.theta[groups.annotators == group]))))
+    middle = [np.median(fit.theta[groups.annotators == group]) for group in range(groups.number)]
+    average = np.minimum(unit, middle) / _typical(fit.theta, groups)
+    if (lowest := float(average.min())) <= LEAST_MEAN:
+        raise NoCommonRankingError(
+            f"the average ability is {lowest:.3f}, at or below {LEAST_MEAN}: the annotators have no common ranking"
+        )
     R, theta = fit.R * unit[groups.models], fit.theta / unit[groups.annotators]
     return FitResult(R, theta, fit.log_likelihood, fit.iterations)
 

@@ -73,8 +73,8 @@ def test_the_step_is_a_whole_newton_step_not_only_a_derivative() -> None:
     influence = find_influence(result)
     foreseen = leave_annotators_out(influence)[0]
     true = refitted_without(cells, settings, result)[0]
-    likelihood = Likelihood(cells)
-    own = np.where(cells.annotator == 0, likelihood.contributions(result.fit.R, result.fit.theta), 0.0)
+    likelihood = Likelihood(result.small.cells)
+    own = np.where(likelihood.cells.annotator == 0, likelihood.contributions(result.fit.R, result.fit.theta), 0.0)
     slope = ELO_PER_NATURAL * influence.solve(-likelihood.by_model(own))
     assert np.linalg.norm(foreseen - true) < 0.6 * np.linalg.norm(slope - true)
 
