@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from app.rating.fit.weights import weigh_votes
 from scipy.special import expit, logsumexp
 from scipy.stats import t as student
 
@@ -22,7 +21,6 @@ from app.rating.detection.score_errors import (
     limit_votes,
 )
 from app.rating.errors import NotConvergedError
-from app.rating.settings import LoopSettings
 from app.rating.simulation.worlds import NATURAL_PER_ELO
 from app.rating.votes.cells import Cells
 from app.rating.votes.sided_cells import SidedCells
@@ -55,8 +53,7 @@ def _parts(limited: Cells, R: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def test_the_covariance_is_the_sandwich_of_annotators(flipped: tuple[Cells, np.ndarray, Habits]) -> None:
     cells, R, _ = flipped
-    limited = weigh_votes(cells, np.ones(12), LoopSettings.influence_limit)
-    inverse, gradient = _parts(cells if limited is None else limited.cells, R)
+    inverse, gradient = _parts(limit_votes(cells), R)
     expected = inverse @ gradient.T @ gradient @ inverse
     centre = np.eye(6) - 1.0 / 6.0
     np.testing.assert_allclose(

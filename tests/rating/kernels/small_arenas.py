@@ -17,10 +17,8 @@ from app.rating.detection.evidence import weigh
 from app.rating.detection.habits import NEAR
 from app.rating.detection.opinions import climb
 from app.rating.errors import VotesError
-from app.rating.fit.abilities import profile_abilities
-from app.rating.fit.kernels import update_abilities
 from app.rating.fit.own_terms import OwnPrior, maximise_own
-from app.rating.fit.rows import CellRows, count_following
+from app.rating.fit.rows import CellRows
 from app.rating.model.covariance import find_covariance
 from app.rating.model.scores import fit_scores
 from app.rating.plain.elo import fit_elo
@@ -141,24 +139,7 @@ def am_elo_of_coins() -> Numbers:
 def estimated_prior() -> Numbers:
     """The spread of the prior, from the votes."""
     fit = estimate(Votes(12, 5, 20).cells(), replace(SETTINGS, prior_sd="estimated", interval="none")).fit
-    return [fit.R, fit.theta, fit.prior_sd]
-
-
-@case
-def abilities_at_given_scores() -> Numbers:
-    """With and without a prior, from near and afar, of annotators one of whom votes on equal models only."""
-    votes = [(0, 0, 1, 1.0), (0, 0, 1, 0.0), (1, 1, 2, 0.5), (2, 0, 2, 0.0), (2, 0, 1, 1.0), (2, 0, 1, 1.0)]
-    cells = aggregate(*(np.array(x) for x in zip(*votes, strict=True)), n_annotators=3, n_models=3)
-    R, rows = np.array([1.0, 0.0, 0.0]), CellRows(cells)
-    found: Numbers = [count_following(rows, R)]
-    for precision in (0.0, 1.0):
-        for begin, near in ((1.0, 1e-6), (30.0, 1e-6), (1.0, -1.0)):
-            found.append(profile_abilities(rows, R, np.full(3, begin), precision=precision, near=near).theta)
-        stepped = np.ones(3)
-        u = np.exp(-np.abs(R[cells.model_a] - R[cells.model_b]))
-        update_abilities(0, 3, cells.arrays, R, precision, 3.0, u, stepped)
-        found.append(stepped)
-    return found
+    return [fit.R, fit.theta]
 
 
 def evidence_of(sided: SidedCells, R: Floats) -> Numbers:

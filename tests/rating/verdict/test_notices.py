@@ -78,17 +78,10 @@ def test_an_ability_of_exactly_zero() -> None:
     assert "zero-ability" in codes(run_round(votes(*rows, models=4, annotators=4), settings))
 
 
-def test_a_cap_far_from_where_it_belongs() -> None:
-    cells = votes(*honest(), models=4, annotators=24)
-    rating = run_round(cells, LoopSettings(min_votes=0, ability_cap=3.0))
-    assert codes(rating) == ["cap-out-of-range"]
-    assert "times the mean ability" in rating.diagnostics.warnings[0].detail
-
-
 def test_diagnostics_are_json() -> None:
-    simulated = simulate_votes(6, roles={"honest": 30}, ability_sd=0.0)
+    simulated = simulate_votes(6, roles={"honest": 4}, ability_sd=0.0)
     cells = aggregate(simulated.annotator, simulated.model_a, simulated.model_b, simulated.outcome, **simulated.sizes)
-    rating = run_round(cells, LoopSettings(ability_cap=3.0))
+    rating = run_round(cells, LoopSettings())
     stored = json.loads(json.dumps(dataclasses.asdict(rating.diagnostics), allow_nan=False))
     read = [RatingNotice(**{**notice, "models": tuple(notice["models"])}) for notice in stored["warnings"]]
     assert read == list(rating.diagnostics.warnings)
