@@ -95,8 +95,7 @@ def against_evalica() -> Iterator[Row]:
     names_a, names_b = votes.model_a.tolist(), votes.model_b.tolist()
     theirs = seconds(lambda: evalica.bradley_terry(names_a, names_b, winners))
     indexing = seconds(lambda: evalica.indexing(names_a, names_b))
-    label = np.zeros(votes.sizes["n_models"], dtype=np.int64)
-    ours, least = seconds(lambda: fit_m_elo(pairs_of(votes), label)), floor(pairs_of(votes))
+    ours, least = seconds(lambda: fit_m_elo(pairs_of(votes))), floor(pairs_of(votes))
     yield Row("m-ELO, 1M votes", ours, "evalica bradley_terry", theirs, 0.15, least)
     print(
         f"  of evalica's time {indexing:.4f} s go into numbering the names; our votes come numbered. Against the rest:"

@@ -51,7 +51,7 @@ def minimise_scores(likelihood: Likelihood, component: Indices, R: Floats, theta
             R = R + step - shifts @ (R + step)
             point = likelihood.expand(R, theta)
             return FitResult(R, theta, -point.value, iteration + 1)
-        found = _search(likelihood, component, point, R, theta, step, decrement)
+        found = _search(likelihood, point, R, theta, step, decrement)
         if found is None:
             message = f"no step decreases the objective (decrement {decrement:.1e}) at iteration {iteration + 1}"
             raise NotConvergedError(message, R, theta)
@@ -61,8 +61,7 @@ def minimise_scores(likelihood: Likelihood, component: Indices, R: Floats, theta
 
 
 def _search(
-    likelihood: Likelihood, component: Indices, point: Curvature, R: Floats, theta: Floats, step: Floats,
-    decrement: float,
+    likelihood: Likelihood, point: Curvature, R: Floats, theta: Floats, step: Floats, decrement: float
 ) -> tuple[Floats, Curvature] | None:  # fmt: skip
     """Halve the step until the objective decreases enough; None where it never does."""
     noise = ROUNDING * math.sqrt(len(point.cross)) * abs(point.value)

@@ -17,8 +17,8 @@ from app.rating.votes.cells import Cells
 
 CHUNK = 512  # annotators whose rows are held at once
 CURVATURE, PULL, PLAIN = 0, 1, 2
-"""Columns of the parts; from `MOVED` on come, for the first polynomials φ in θ, E[φ h (s − n p)] (2) and E[φ θ (s − n p)]
-(2)."""
+"""Columns of the parts; from `MOVED` on come, for the first two polynomials φ in θ, E[φ h (s − n p)] and
+E[φ θ (s − n p)]."""
 MOVED, OF_PLAIN, COLUMNS = 3, 5, 7
 
 

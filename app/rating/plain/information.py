@@ -11,7 +11,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 from app.rating.arrays import Floats, Indices, sum_by
 from app.rating.errors import SaddlePointError
 from app.rating.plain.likelihood import Derivatives, Likelihood
-from app.rating.plain.m_elo import shift_projector, typical
+from app.rating.plain.m_elo import typical
 from app.rating.votes.cells import Cells
 
 TINY = 1e-300
@@ -104,10 +104,13 @@ class Information:
         return cls(likelihood, point, groups, shifts, inverse_D, share, size, along, S)
 
     @cached_property
-    def whole(self) -> Floats:
-        """S, with a typical curvature along the shifts."""
-        whole: Floats = self.S + typical(self.point.A) * self.shifts
-        return whole
+    def factor(self) -> tuple[Floats, bool] | None:
+        """The Cholesky factor of S with a typical curvature along the shifts; None where S is not positive definite."""
+        try:
+            factor: tuple[Floats, bool] = cho_factor(self.S + typical(self.point.A) * self.shifts)
+        except LinAlgError:
+            return None
+        return factor
 
     @cached_property
     def inverse(self) -> Floats:
@@ -117,17 +120,12 @@ class Information:
         ------
         SaddlePointError
         """
-        try:
-            inverse: Floats = cho_solve(cho_factor(self.whole), np.eye(len(self.S)))
-        except LinAlgError:
-            raise SaddlePointError(self.point.R, self.point.theta, self.lowest()) from None
+        if self.factor is None:
+            direction = eigh(self.S + typical(self.point.A) * self.shifts)[1][:, 0]
+            largest = direction[np.argmax(np.abs(direction))]
+            raise SaddlePointError(self.point.R, self.point.theta, direction / largest)
+        inverse: Floats = cho_solve(self.factor, np.eye(len(self.S)))
         return inverse - self.shifts / typical(self.point.A)
-
-    def lowest(self) -> Floats:
-        """Return the direction of least curvature, its largest entry 1."""
-        direction = eigh(self.whole)[1][:, 0]
-        lowest: Floats = direction / direction[np.argmax(np.abs(direction))]
-        return lowest
 
     @property
     def z(self) -> Floats:

@@ -1,30 +1,35 @@
 """Scores and abilities by joint maximum likelihood: am-ELO as its paper has it."""
 
+from dataclasses import replace
+
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from app.rating.arrays import Floats, Mask
-from app.rating.errors import (
-    NoCommonRankingError,
-    NoFiniteMaximumError,
-    NotConvergedError,
-    SaddlePointError,
-)
+from app.rating.arrays import Floats
+from app.rating.errors import NoFiniteMaximumError, NotConvergedError, SaddlePointError
 from app.rating.fitted import FitResult
 from app.rating.model.start import balance, fit_bradley_terry
 from app.rating.plain.abilities import count_following, own_abilities
 from app.rating.plain.information import Groups, Information, link_groups
-from app.rating.plain.likelihood import Likelihood
-from app.rating.plain.m_elo import CONVERGED, MOST_HALVINGS, MOST_ITERATIONS, ROUNDING, SUFFICIENT, shift_projector
+from app.rating.plain.likelihood import Derivatives, Likelihood
+from app.rating.plain.m_elo import (
+    CONVERGED,
+    MOST_HALVINGS,
+    MOST_ITERATIONS,
+    ROUNDING,
+    SUFFICIENT,
+    shift_projector,
+    typical,
+)
+from app.rating.plain.unit import in_unit, typical_sizes
 from app.rating.threads import one_blas_thread
 from app.rating.votes.cells import Cells
 from app.rating.votes.graph import find_components
 
 FIRST_STEPS, FURTHEST_START = 3, 1.5  # Newton steps on each ability from 1 before the search, and how far they lead
-LEAST_MEAN = 0.1  # times the typical |θ|, at or below which an average ability sets no unit
 OUTGROWN = 1e3  # times the typical |θ|
 AS_GOOD, APART = 1e-6, 1e-3  # difference in log-likelihood that rounding may make, and of scores of different maxima
-RIDGE = 1e-9  # of the mean curvature
+RIDGE = 1e-7  # of the mean curvature
 
 
 @one_blas_thread()
@@ -68,7 +73,6 @@ def fit_joint(cells: Cells, start: tuple[Floats, Floats] | None = None) -> FitRe
         start = R, np.clip(own_abilities(cells, R, FIRST_STEPS)[0], -FURTHEST_START, FURTHEST_START)
     try:
         R, theta, iterations = search.climb(*start)
-        search.expand(R, theta)  # a maximum, and no saddle point
     except SaddlePointError as saddle:
         R, theta, iterations = search.leave(saddle)
     refuse_unbounded(cells, R)
@@ -86,63 +90,63 @@ class _Search:
         self.likelihood, component = Likelihood(cells), find_components(cells).label
         self.groups, self.shifts = link_groups(cells, component), shift_projector(component)
 
-    def expand(self, R: Floats, theta: Floats, *, exact: bool = True) -> Information:
-        """Return the information at a point; of an exact one its inverse too, so that it is no saddle point."""
-        point = self.likelihood.expand(R, theta, exact=exact)
-        found = Information.at(self.likelihood, point, self.groups, self.shifts, theta)
-        if exact:
-            _ = found.inverse
-        return found
-
     def climb(self, R: Floats, theta: Floats) -> tuple[Floats, Floats, int]:
-        """Search from a start for a maximum; raise NotConvergedError where none is near."""
-        R = R - self.shifts @ R
-        value = self.likelihood.value(R, theta)
+        """Search from a start for a maximum.
+
+        Raises
+        ------
+        NotConvergedError
+            None is near; `SaddlePointError` where the search ends at a saddle point.
+        """
+        groups = self.groups
+        unit = np.sqrt(groups.sum(theta**2) / np.maximum(groups.sum(np.ones(len(theta))), 1.0))
+        R, unit = R - self.shifts @ R, np.where(unit > 0.0, unit, 1.0)
+        point = self.likelihood.expand(R * unit[groups.models], theta / unit[groups.annotators])
         for iteration in range(1, MOST_ITERATIONS + 1):
-            unit = np.sqrt(self.groups.sum(theta**2) / np.maximum(self.groups.sum(np.ones(len(theta))), 1.0))
-            unit = np.where(unit > 0.0, unit, 1.0)
-            R, theta = R * unit[self.groups.models], theta / unit[self.groups.annotators]
-            of_scores, of_abilities, decrement = self._step(R, theta)
+            found = Information.at(self.likelihood, point, groups, self.shifts, point.theta)
+            of_scores, of_abilities, decrement = self._step(found)
+            if decrement <= CONVERGED and found.factor is not None:
+                return point.R + of_scores, point.theta + of_abilities, iteration
             if decrement <= CONVERGED:
-                return R + of_scores, theta + of_abilities, iteration
+                self._explain(point)
+                _ = found.inverse  # raises
             length = 1.0
             for _ in range(MOST_HALVINGS):
-                there = self.likelihood.value(R + length * of_scores, theta + length * of_abilities)
-                if there <= value * (1.0 + ROUNDING) - SUFFICIENT * length * decrement:
+                there = self.likelihood.expand(point.R + length * of_scores, point.theta + length * of_abilities)
+                if there.value <= point.value * (1.0 + ROUNDING) - SUFFICIENT * length * decrement:
                     break
                 length /= 2.0
             else:
                 break
-            R, theta, value = R + length * of_scores, theta + length * of_abilities, there
-        refuse_unbounded(self.likelihood.cells, R)
-        _refuse_outgrown(theta, self.groups)
-        raise NotConvergedError(f"no maximum is near after {iteration} iterations", R, theta)
+            point = there
+        self._explain(point)
+        raise NotConvergedError(f"no maximum is near after {iteration} iterations", point.R, point.theta)
 
-    def _step(self, R: Floats, theta: Floats) -> tuple[Floats, Floats, float]:
+    def _step(self, found: Information) -> tuple[Floats, Floats, float]:
         """Return the step of scores and abilities, and by about twice how much it lowers the objective."""
-        try:
-            found = self.expand(R, theta)
-            solve = found.inverse
-        except SaddlePointError:
-            found = self.expand(R, theta, exact=False)
+        point, cells, factor = found.point, self.likelihood.cells, found.factor
+        if factor is None:
+            expected = replace(point, cross=point.expected)
+            found = Information.at(self.likelihood, expected, self.groups, self.shifts, point.theta)
+            raised = found.S + typical(point.A) * (self.shifts + RIDGE * np.eye(len(point.R)))
             try:
-                solve = cho_solve(
-                    cho_factor(found.whole + RIDGE * np.eye(len(R)) * np.trace(found.whole)), np.eye(len(R))
-                )
+                factor = cho_factor(raised)
             except LinAlgError:
-                raise NotConvergedError("the information is singular", R, theta) from None
-        point, cells = found.point, self.likelihood.cells
-        right = point.gradient_scores - self.likelihood.by_model(
-            point.cross * found.project(point.gradient_abilities)[cells.annotator]
-        )
-        of_scores = -solve @ right
-        of_abilities = -found.project(point.gradient_abilities + self.likelihood.times(point.cross, of_scores))
+                raise NotConvergedError("the information is singular", point.R, point.theta) from None
+        moved = found.project(point.gradient_abilities)[cells.annotator]
+        of_scores = -cho_solve(factor, point.gradient_scores - self.likelihood.by_model(found.point.cross * moved))
+        pull = point.gradient_abilities + self.likelihood.times(found.point.cross, of_scores)
+        of_abilities = -found.project(pull)
         decrement = -float(point.gradient_scores @ of_scores + point.gradient_abilities @ of_abilities)
         return of_scores, of_abilities, decrement
 
+    def _explain(self, point: Derivatives) -> None:
+        """Raise NoFiniteMaximumError where that is why a search ends here."""
+        refuse_unbounded(self.likelihood.cells, point.R)
+        _refuse_outgrown(point.theta, self.groups)
+
     def leave(self, saddle: SaddlePointError) -> tuple[Floats, Floats, int]:
         """Search on both sides of a saddle point, and return the higher maximum; raise where both are as good."""
-        refuse_unbounded(self.likelihood.cells, saddle.R)
         ends = [self.climb(saddle.R + side * saddle.direction, saddle.theta) for side in (1.0, -1.0)]
         ends.sort(key=lambda end: self.likelihood.value(*end[:2]))
         (best, other), values = ends, [self.likelihood.value(*end[:2]) for end in ends]
@@ -159,39 +163,7 @@ def refuse_unbounded(cells: Cells, R: Floats) -> None:
             raise NoFiniteMaximumError(unbounded, word)
 
 
-def _typical(theta: Floats, groups: Groups) -> Floats:
-    """Return the median |θ| of each group, shape (number,)."""
-    return np.array([np.median(np.abs(theta[groups.annotators == group])) for group in range(groups.number)])
-
-
 def _refuse_outgrown(theta: Floats, groups: Groups) -> None:
     """Raise where abilities are so many times the typical one that it measures nothing."""
-    if len(outgrown := np.flatnonzero(np.abs(theta) > OUTGROWN * _typical(theta, groups)[groups.annotators])):
+    if len(outgrown := np.flatnonzero(np.abs(theta) > OUTGROWN * typical_sizes(theta, groups)[groups.annotators])):
         raise NoFiniteMaximumError(outgrown, "outgrow")
-
-
-def in_unit(fit: FitResult, groups: Groups, counts: Mask) -> FitResult:
-    """Return a fit in units of the mean ability of these annotators in each group; of all, where none of it counts.
-
-    Raises
-    ------
-    NoCommonRankingError
-        Their mean, or the median of all, is at or below a tenth of the median |θ|.
-    """
-    weight = unit_weights(groups, counts)
-    unit = groups.sum(weight * fit.theta) / groups.sum(weight)
-    middle = [np.median(fit.theta[groups.annotators == group]) for group in range(groups.number)]
-    average = np.minimum(unit, middle) / _typical(fit.theta, groups)
-    if (lowest := float(average.min())) <= LEAST_MEAN:
-        raise NoCommonRankingError(
-            f"the average ability is {lowest:.3f}, at or below {LEAST_MEAN}: the annotators have no common ranking"
-        )
-    R, theta = fit.R * unit[groups.models], fit.theta / unit[groups.annotators]
-    return FitResult(R, theta, fit.log_likelihood, fit.iterations)
-
-
-def unit_weights(groups: Groups, counts: Mask) -> Floats:
-    """Return 1 for annotators whose mean is the unit of their group, 0 for the others, shape (n_annotators,)."""
-    alone = groups.sum(counts.astype(np.float64)) == 0.0
-    weights: Floats = (counts | alone[groups.annotators]).astype(np.float64)
-    return weights

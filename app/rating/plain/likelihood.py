@@ -7,7 +7,8 @@ from functools import cached_property
 import numpy as np
 from scipy.special import expit
 
-from app.rating.arrays import Floats, Indices, sum_by
+from app.rating.arrays import Floats, Indices, Ints, sum_by
+from app.rating.compiled import compiled
 from app.rating.votes.cells import Cells
 
 BLOCK = 1 << 21  # numbers in the rows that are held at once
@@ -26,6 +27,7 @@ class Derivatives:
     A : the scores' block Σ θ² variance (e_a − e_b)(e_a − e_b)′, shape (n_models, n_models)
     D : the abilities' diagonal, shape (n_annotators,)
     cross : of each cell in its annotator's row of the cross block, B_k = Σ cross (e_a − e_b), shape (n_cells,)
+    expected : the same of Fisher's information, which is positive semidefinite
     """
 
     R: Floats
@@ -37,6 +39,7 @@ class Derivatives:
     A: Floats
     D: Floats
     cross: Floats
+    expected: Floats
 
 
 class Likelihood:
@@ -54,18 +57,20 @@ class Likelihood:
         """Return −ℓ."""
         c = self.cells
         x = theta[c.annotator] * (R[c.model_a] - R[c.model_b])
-        return float(c.n @ np.logaddexp(0.0, x) - c.s @ x)
+        return _value(c, x, np.exp(-np.abs(x)))
 
-    def expand(self, R: Floats, theta: Floats, *, exact: bool = True) -> Derivatives:
-        """Return value, gradient and Hessian at a point, the observed Hessian or Fisher's (positive semidefinite)."""
+    def expand(self, R: Floats, theta: Floats) -> Derivatives:
+        """Return value, gradient and Hessian at a point."""
         c, ability, d = self.cells, theta[self.cells.annotator], R[self.cells.model_a] - R[self.cells.model_b]
         x = ability * d
-        p = expit(x)
-        residual, variance = c.s - c.n * p, c.n * p * expit(-x)
+        u = np.exp(-np.abs(x))
+        near = 1.0 / (1.0 + u)  # σ(|x|)
+        residual, variance = c.s - c.n * np.where(x < 0.0, u * near, near), c.n * u * near * near
         return Derivatives(
-            R, theta, float(c.n @ np.logaddexp(0.0, x) - c.s @ x), -self.by_model(ability * residual),
-            -sum_by(c.annotator, residual * d, c.n_annotators), variance, self.laplacian(variance * ability**2),
-            sum_by(c.annotator, variance * d * d, c.n_annotators), variance * x - (residual if exact else 0.0),
+            R, theta, _value(c, x, u), -self.by_model(ability * residual),
+            -sum_by(c.annotator, residual * d, c.n_annotators), variance, self.laplacian(variance * ability * ability),
+            sum_by(c.annotator, variance * d * d, c.n_annotators), variance * x - residual,
+            variance * x,
         )  # fmt: skip
 
     def contributions(self, R: Floats, theta: Floats) -> Floats:
@@ -109,13 +114,9 @@ class Likelihood:
             yield some, here, [self.own_rows(some, weight, signed=signed) for weight in weights]
 
     def own_rows(self, some: slice, weight: Floats, *, signed: bool = True) -> Floats:
-        """Return the rows Σ weight (e_a − e_b) of these annotators, shape (n, n_models); unsigned Σ weight (e_a + e_b)."""
-        c, size = self.cells, self.cells.n_models
-        here = slice(int(c.starts[some.start]), int(c.starts[some.stop]))
-        place = (c.annotator[here].astype(np.int64) - some.start) * size
-        length, own = (some.stop - some.start) * size, weight[here]
-        one, other = (sum_by(place + model[here], own, length) for model in (c.model_a, c.model_b))
-        rows: Floats = (one - other if signed else one + other).reshape(-1, size)
+        """Return the rows Σ weight (e_a − e_b) of these annotators, (n, n_models); unsigned Σ weight (e_a + e_b)."""
+        c, rows = self.cells, np.zeros((some.stop - some.start, self.cells.n_models))
+        add_rows(some.start, some.stop, c.starts, c.model_a, c.model_b, weight, -1.0 if signed else 1.0, rows)
         return rows
 
     def products(self, weight: Floats, scale: Floats) -> Floats:
@@ -129,3 +130,19 @@ class Likelihood:
     def _pair(self) -> Indices:
         pair: Indices = self.cells.model_a.astype(np.int64) * self.cells.n_models + self.cells.model_b
         return pair
+
+
+def _value(c: Cells, x: Floats, u: Floats) -> float:
+    """Return −ℓ, u = e^−|x|."""
+    return float(c.n @ (np.maximum(x, 0.0) + np.log1p(u)) - c.s @ x)
+
+
+@compiled
+def add_rows(
+    first: int, last: int, starts: Indices, a: Ints, b: Ints, weight: Floats, sign: float, rows: Floats
+) -> None:
+    """Add weight (e_a + sign e_b) of the cells of annotators first … last−1 to their rows."""
+    for k in range(first, last):
+        for c in range(starts[k], starts[k + 1]):
+            rows[k - first, a[c]] += weight[c]
+            rows[k - first, b[c]] += sign * weight[c]

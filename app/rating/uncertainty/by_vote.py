@@ -25,7 +25,7 @@ def sum_by_vote(
     ----------
     squares : Σ r² of each cell, shape (n_cells,)
     pull : shape (n_cells,)
-    each_moved : first, last + 1, and rows c_k of some annotators: what a unit of dℓ_k/dθ adds, because the ability moves
+    each_moved : first, last + 1, and rows c_k of some annotators: what a unit of dℓ_k/dθ adds, as the ability moves
     """
     d, size = R[cells.model_a] - R[cells.model_b], len(R)
     meat = np.zeros((size, size))

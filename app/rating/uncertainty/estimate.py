@@ -11,9 +11,10 @@ from app.rating.fitted import FitResult, Start
 from app.rating.model.law import ASSUMED_SPREAD, TYPES, Law
 from app.rating.model.scores import MarginalFit, fit_scores
 from app.rating.plain.information import link_groups
-from app.rating.plain.joint import fit_joint, in_unit
+from app.rating.plain.joint import fit_joint
 from app.rating.plain.likelihood import Likelihood
 from app.rating.plain.m_elo import fit_m_elo
+from app.rating.plain.unit import in_unit
 from app.rating.settings import LoopSettings
 from app.rating.threads import one_blas_thread
 from app.rating.uncertainty.covariance import Covariance

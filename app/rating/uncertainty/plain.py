@@ -7,9 +7,9 @@ import numpy as np
 from app.rating.arrays import Floats, Indices, Mask
 from app.rating.fitted import FitResult
 from app.rating.plain.information import ENOUGH, LARGEST, TINY, Information, link_groups, scaled_contributions
-from app.rating.plain.joint import unit_weights
 from app.rating.plain.likelihood import Likelihood
 from app.rating.plain.m_elo import shift_projector
+from app.rating.plain.unit import unit_weights
 from app.rating.settings import Interval
 from app.rating.uncertainty.by_vote import squared_residuals, sum_by_vote
 from app.rating.uncertainty.covariance import NORMAL, Covariance
@@ -145,7 +145,7 @@ def _by_vote(found: Information, kind: Interval, clusters: int) -> _Spread:
 
 
 def _sum(found: Information, squares: Floats) -> Floats:
-    """Return the sum over votes: a unit of a vote's residual adds θ (e_a − e_b) − d (BᵀQ)_k to the scores' equations."""
+    """Return the sum over votes: a unit of a residual adds θ (e_a − e_b) − d (BᵀQ)_k to the scores' equations."""
     cells = found.likelihood.cells
     moved = ((some.start, some.stop, -found.moved_rows(some)) for some, _, _ in found.likelihood.rows())
     none = () if not found.inverse_D.any() else moved

@@ -9,8 +9,8 @@ from app.rating.arrays import Floats, Indices, Mask
 from app.rating.errors import NotConvergedError, VotesError
 from app.rating.fitted import FitResult
 from app.rating.plain.information import Information, link_groups
-from app.rating.plain.joint import unit_weights
 from app.rating.plain.likelihood import Derivatives, Likelihood
+from app.rating.plain.unit import unit_weights
 from app.rating.threads import one_blas_thread
 from app.rating.uncertainty.covariance import Covariance
 from app.rating.votes.cells import Cells

@@ -12,7 +12,6 @@ from app.rating.threads import map_parts, split
 from app.rating.uncertainty.influence import Influence
 from app.rating.uncertainty.vote_changes import DROPPED, VERDICTS, VoteChange
 from app.rating.units import ELO_PER_NATURAL
-from app.rating.verdict.rating import Rating
 from app.rating.votes.cells import CellArrays
 
 PAIRS_AT_ONCE = 128
@@ -74,7 +73,7 @@ def fewest_votes(
     return found
 
 
-def fewest_annotators(result: Rating, change: Floats, upper: Indices, lower: Indices, gap: Floats) -> Indices:
+def fewest_annotators(change: Floats, upper: Indices, lower: Indices, gap: Floats) -> Indices:
     """Find for every pair the smallest number of annotators whose influences on it exceed its gap.
 
     Parameters

@@ -91,7 +91,7 @@ def find_fragility(result: Rating, influence: Influence | None = None, *, ranked
     gap = result.fit.R[upper] - result.fit.R[lower]
     with one_blas_thread():
         votes = [fewest_votes(influence, upper, lower, gap, change) for change in (DROPPED, FLIPPED, ADDED)]
-        annotators = fewest_annotators(result, leave_annotators_out(influence), upper, lower, gap)
+        annotators = fewest_annotators(leave_annotators_out(influence), upper, lower, gap)
     found, ends = [*votes, annotators], np.cumsum([len(neighbours[0]), *(len(pairs[0]) for pairs in best)])
     upper, lower = upper[: ends[0]], lower[: ends[0]]
     return Fragility(

@@ -145,7 +145,7 @@ def test_the_order_of_few_judges_is_at_least_that_of_a_plain_fit() -> None:
             Voter("fair", 26_919, ability=0.7, lean=-0.1, taste=0.12, ties=0.1),
         ]  # fmt: skip
         judged = judge_votes(seed, voters, spread=0.55, shared=1.0)
-        judges, size = judged.ballots.of_annotators(~judged.people), np.zeros(20, dtype=np.int64)
+        judges = judged.ballots.of_annotators(~judged.people)
         peoples = fit_m_elo(judged.ballots.of_annotators(judged.people).cells()).R
         plain = fit_m_elo(judges.cells()).R
         gains.append(in_order(rate_judges(judges).rating.models.score, peoples) - in_order(plain, peoples))

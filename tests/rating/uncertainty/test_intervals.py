@@ -7,9 +7,10 @@ import pytest
 from app.rating.errors import SaddlePointError
 from app.rating.fitted import FitResult
 from app.rating.plain.information import link_groups
-from app.rating.plain.joint import fit_joint, in_unit
+from app.rating.plain.joint import fit_joint
 from app.rating.plain.likelihood import Likelihood
 from app.rating.plain.m_elo import fit_m_elo
+from app.rating.plain.unit import in_unit
 from app.rating.settings import Interval, LoopSettings
 from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.uncertainty.covariance import Covariance, critical_values
