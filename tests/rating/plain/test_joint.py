@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.linalg import LinAlgError
 from scipy.optimize import minimize
 from scipy.special import expit
 
@@ -209,3 +210,12 @@ def test_a_search_that_ends_nowhere_is_no_result(
     monkeypatch.setattr(joint, limit, value)
     with pytest.raises(NotConvergedError, match="no maximum is near"):
         fit_joint(cells_of(simulate_votes(6, n_models=10, roles=CROWD)))
+
+
+def test_a_singular_information_is_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise LinAlgError
+
+    monkeypatch.setattr(joint, "cho_factor", refuse)  # of Fisher's information, beside a saddle
+    with pytest.raises(NotConvergedError, match="singular"):
+        fit_joint(opposed())
