@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.rating.arrays import Mask
-from app.rating.types.evidence import FEW_JUDGES, Evidence
 from app.rating.settings import TASTE_TESTS
 from app.rating.types.evidence import FEW_JUDGES, Evidence
 from app.rating.uncertainty.results import AnnotatorEstimates, ModelEstimates

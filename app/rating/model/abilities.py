@@ -5,7 +5,6 @@ from typing import NamedTuple
 import numpy as np
 
 from app.rating.arrays import Floats
-from app.rating.fit.rows import CellRows
 from app.rating.model.crowd import Crowd
 from app.rating.model.scores import MarginalFit
 from app.rating.threads import map_parts
@@ -50,5 +49,5 @@ def find_abilities(cells: Cells, R: Floats, fit: MarginalFit) -> Abilities:
         if_honest = np.where(crowd.silent, np.nan, weighted / np.maximum(total, TINY))
         found[:, slice(*part)] = known.mean, known.sd, if_honest
 
-    map_parts(judge, CellRows(cells).parts)
+    map_parts(judge, cells.split_annotators())
     return Abilities(*found)
