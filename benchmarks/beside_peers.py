@@ -22,7 +22,7 @@ import polars as pl
 from scipy.stats import spearmanr
 
 from app.imports.formats import read_vote_file
-from app.rating.fit.m_elo import fit_m_elo
+from app.rating.plain.m_elo import fit_m_elo
 from app.rating.settings import LoopSettings
 from app.rating.simulation.worlds import simulate_votes
 from app.rating.verdict.round import run_round
@@ -95,8 +95,7 @@ def against_evalica() -> Iterator[Row]:
     names_a, names_b = votes.model_a.tolist(), votes.model_b.tolist()
     theirs = seconds(lambda: evalica.bradley_terry(names_a, names_b, winners))
     indexing = seconds(lambda: evalica.indexing(names_a, names_b))
-    label = np.zeros(votes.sizes["n_models"], dtype=np.int64)
-    ours, least = seconds(lambda: fit_m_elo(pairs_of(votes), label)), floor(pairs_of(votes))
+    ours, least = seconds(lambda: fit_m_elo(pairs_of(votes))), floor(pairs_of(votes))
     yield Row("m-ELO, 1M votes", ours, "evalica bradley_terry", theirs, 0.15, least)
     print(
         f"  of evalica's time {indexing:.4f} s go into numbering the names; our votes come numbered. Against the rest:"

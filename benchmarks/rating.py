@@ -1,24 +1,23 @@
 """The rating engine beside itself: the same votes, the same process, medians of five.
 
-`python -m benchmarks.rating [row …]`; rows: scale, warm, threads, bias, style.
+`python -m benchmarks.rating [row …]`; rows: scale, warm, threads, style.
 """
 
 import os
 import statistics
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 from scipy.special import expit
 
-from app.rating.fit.am_elo import fit_am_elo
-from app.rating.fit.scale import ELO_PER_NATURAL
-from app.rating.fit.solution import Start
+from app.rating.fitted import Start
 from app.rating.settings import LoopSettings
 from app.rating.simulation.worlds import SimulatedVotes
+from app.rating.uncertainty.estimate import fit_without_errors
 from app.rating.uncertainty.results import Diagnostics, ModelEstimates
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.round import run_round
 from app.rating.verdict.style import control_style
 from app.rating.votes.cells import Cells, aggregate
@@ -72,14 +71,8 @@ def warm_refit() -> Iterator[Row]:
 
 
 def fit_seconds(cells: Cells, start: Start | None) -> float:
-    """Time of the maximisation, without what follows it: bias, intervals, board."""
-    begin = None
-    if start is not None:
-        unit = start.median_ability
-        begin = start.score / (ELO_PER_NATURAL * unit), start.ability * unit
-    began = time.perf_counter()
-    fit_am_elo(cells, np.zeros(cells.n_models, dtype=np.int64), start=begin)
-    return time.perf_counter() - began
+    """Time of the fit, without what follows it: intervals, board."""
+    return fit_without_errors(cells, AM_ELO, start).seconds["fit"]
 
 
 def style_control() -> Iterator[Row]:

@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 
 from app.rating.arrays import Floats, Ints
-from app.rating.fit.elo import fit_elo
 from app.rating.model.copies import ALL_PAIRS, FEWEST, Answers, find_copies
+from app.rating.plain.elo import fit_elo
 from app.rating.settings import LoopSettings, VerdictRule
 from app.rating.types.evidence import weigh
 from app.rating.uncertainty.influence import find_influence

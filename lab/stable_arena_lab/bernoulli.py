@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.rating.arrays import Floats
-from app.rating.fit.elo import NATURAL_PER_ELO, play
+from app.rating.plain.elo import play
+from app.rating.units import NATURAL_PER_ELO
 from stable_arena_lab.agreement import TIE
 from stable_arena_lab.arenas import Arena
 from stable_arena_lab.order import play_orders

@@ -8,7 +8,6 @@ from typing import Literal, get_args
 import numpy as np
 
 from app.rating.errors import RatingError
-from app.rating.fit.solution import Start
 from app.rating.settings import LoopSettings
 from app.rating.simulation.pooled_arena import share_of_ties
 from app.rating.simulation.worlds import NATURAL_PER_ELO
@@ -171,10 +170,9 @@ class _Trials:
         """Return the function that says whether a number of attackers lifts the model, in this draw of their votes."""
 
         def lifted(number: int) -> bool:
-            optimum = self._round.optimum
-            start = Start(optimum.score, np.append(optimum.ability, np.full(number, np.nan)), optimum.median_ability)
+            votes, start = join(self._cells, self._attackers(model, number, seed)), self._round.optimum
             try:
-                after = run_round(join(self._cells, self._attackers(model, number, seed)), self._settings, start=start)
+                after = run_round(votes, self._settings, start=start)
             except RatingError:
                 return False
             models = after.models

@@ -10,11 +10,11 @@ from scipy.special import expit
 
 from app.rating.arrays import Floats
 from app.rating.errors import NotConvergedError, RatingError
-from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.settings import LoopSettings
 from app.rating.simulation.parallel import Progress, map_seeds
 from app.rating.simulation.worlds import draw_pairs
 from app.rating.uncertainty.centre import weigh_models
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.rating import estimate
 from app.rating.votes.cells import Cells, aggregate
 from stable_arena_lab.agreement import vote_losses

@@ -8,7 +8,7 @@ import numpy as np
 
 from app.rating.arrays import Floats, Indices, Ints
 from app.rating.compiled import compiled
-from app.rating.fit.elo import NATURAL_PER_ELO
+from app.rating.units import NATURAL_PER_ELO
 from app.rating.votes.cells import Cells
 
 Variant = Literal["m-elo", "am-elo", "am-elo unnormalised"]

@@ -5,8 +5,9 @@ import numpy as np
 
 from app.rating.arrays import Floats, Indices
 from app.rating.errors import NoCommonRankingError, NoFiniteMaximumError, NotConvergedError
-from app.rating.fit.elo import NATURAL_PER_ELO, fit_elo, play
+from app.rating.plain.elo import fit_elo, play
 from app.rating.settings import LoopSettings
+from app.rating.units import NATURAL_PER_ELO
 from app.rating.verdict.round import run_round
 from stable_arena_lab.arenas import Arena
 

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from app.rating.arrays import Floats
-from app.rating.fit.elo import play
+from app.rating.plain.elo import play
 from app.rating.simulation.parallel import Progress, map_seeds
 from stable_arena_lab.agreement import consistency, ranking_agreement
 from stable_arena_lab.arenas import Arena

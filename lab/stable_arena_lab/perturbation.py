@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.rating.arrays import Floats, Mask
-from app.rating.fit.unit import papers_gauge
 from app.rating.settings import LoopSettings
 from app.rating.simulation.parallel import Progress, map_seeds
+from app.rating.units import papers_gauge
 from stable_arena_lab.agreement import TIE, f1_score, ranking_agreement
 from stable_arena_lab.arenas import PAPER_ANNOTATORS, Arena
 from stable_arena_lab.methods import ELO_SHUFFLES, METHODS, Method, Rated, rate

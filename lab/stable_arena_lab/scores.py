@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.rating.arrays import Floats
-from app.rating.fit.elo import fit_elo
+from app.rating.plain.elo import fit_elo
 from stable_arena_lab.agreement import log_loss
 from stable_arena_lab.arenas import Arena
 from stable_arena_lab.methods import ELO_SHUFFLES, EVERY_METHOD, Method, Rated, bootstrap_elo, rate

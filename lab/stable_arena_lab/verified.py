@@ -7,12 +7,12 @@ import numpy as np
 
 from app.rating.arrays import Floats, Indices
 from app.rating.errors import RatingError
-from app.rating.fit.scale import ELO_PER_NATURAL
-from app.rating.fit.solution import Start
+from app.rating.fitted import Start
 from app.rating.settings import LoopSettings
 from app.rating.uncertainty.estimate import fit_with_errors
 from app.rating.uncertainty.influence import Influence, find_influence, leave_annotators_out
 from app.rating.uncertainty.vote_changes import DROPPED, VoteChange
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.fewest import enough, strongest_votes
 from app.rating.verdict.rating import Rating
 from app.rating.votes.cells import Cells
@@ -48,7 +48,7 @@ def verify_votes(
     influences, group = strongest_votes(influence, i, j, np.inf, change)
     votes = influence.vote_groups(change)
     size = votes.size[group]
-    guess = enough(influences, size, float(result.fit.scores[i] - result.fit.scores[j]))
+    guess = enough(influences, size, float(result.fit.R[i] - result.fit.R[j]))
     each = np.repeat(group, size.astype(np.int64))
     cell, kind = votes.cell[each], votes.kind[each]
 
@@ -67,8 +67,8 @@ def verify_annotators(
     """
     i, j = _places(result, upper, lower)
     change = leave_annotators_out(influence or find_influence(result))
-    influences, annotator = strongest_annotators(result, change, i, j)
-    guess = enough(influences, np.ones(len(influences)), float(result.fit.scores[i] - result.fit.scores[j]))
+    influences, annotator = strongest_annotators(change, i, j)
+    guess = enough(influences, np.ones(len(influences)), float(result.fit.R[i] - result.fit.R[j]))
     cells = result.small.cells
 
     def swapped(number: int) -> bool:
@@ -102,8 +102,8 @@ def smallest(swapped: Callable[[int], bool], guess: int, most: int) -> int:
 
 
 def _swapped(result: Rating, settings: LoopSettings, cells: Cells, i: int, j: int) -> bool:
-    begin = Start(ELO_PER_NATURAL * result.fit.scores, result.fit.abilities, 1.0)
-    R = fit_with_errors(cells, replace(settings, interval="none"), begin).scores()
+    begin = Start(ELO_PER_NATURAL * result.fit.R)
+    R = fit_with_errors(cells, replace(settings, interval="none"), begin).natural_scores()
     return bool(R[i] < R[j])  # false where one has no score any more
 
 
@@ -111,13 +111,13 @@ def _places(result: Rating, *models: int) -> tuple[int, ...]:
     return tuple(int(np.searchsorted(result.small.models, model)) for model in models)
 
 
-def strongest_annotators(result: Rating, change: Floats, i: int, j: int) -> tuple[Floats, Indices]:
-    """Return the influences on R_i − R_j, in the solver's units, and their annotators, the largest first.
+def strongest_annotators(change: Floats, i: int, j: int) -> tuple[Floats, Indices]:
+    """Return the influences on R_i − R_j, natural units, and their annotators, the largest first.
 
     Parameters
     ----------
     change : from `leave_annotators_out`
     """
-    influences = np.nan_to_num((change[:, j] - change[:, i]) / (ELO_PER_NATURAL * result.unit[i]), nan=-np.inf)
+    influences = np.nan_to_num((change[:, j] - change[:, i]) / ELO_PER_NATURAL, nan=-np.inf)
     who = np.argsort(-influences, kind="stable")[: np.count_nonzero(influences > 0)]
     return influences[who], who

@@ -3,8 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from app.rating.fit.am_elo import fit_am_elo
-from app.rating.fit.m_elo import fit_m_elo
+from app.rating.plain.joint import fit_joint
+from app.rating.plain.m_elo import fit_m_elo
 from app.rating.votes.cells import Cells
 from stable_arena_lab.arenas import Arena
 from stable_arena_lab.consistency import compare_starts
@@ -63,7 +63,7 @@ def test_it_is_adam_on_the_mean_loss(few: Cells, variant: Variant) -> None:
 
 def test_it_ends_at_the_solvers_maximum_or_its_mirror_image(arena: Arena) -> None:
     cells = arena.cells()
-    best = fit_am_elo(cells, np.zeros(20, dtype=np.int64), prior_sd=None, ability_cap=None)
+    best = fit_joint(cells)
     free = descend(cells, "am-elo unnormalised", seed=0)
     assert free.loss[-1] == pytest.approx(-best.log_likelihood / 4321, abs=1e-5)
     correlation = np.corrcoef(free.scores[-1], best.R)[0, 1]
@@ -78,7 +78,7 @@ def test_two_thousand_steps_are_too_few_for_m_elo_in_elo_points(arena: Arena) ->
     cells = arena.cells()
     run = descend(cells, "m-elo", seed=0)
     assert np.ptp(run.scores[-1]) < 400
-    best = -fit_m_elo(cells, np.zeros(20, dtype=np.int64)).log_likelihood / 4321
+    best = -fit_m_elo(cells).log_likelihood / 4321
     assert best + 0.005 < run.loss[-1] < run.loss[0]
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from app.rating.fit.elo import fit_elo
+from app.rating.plain.elo import fit_elo
 from stable_arena_lab.alone import rate_alone
 from stable_arena_lab.arenas import Arena
 from stable_arena_lab.opponents import avoiding_arena, compare_opponents, tabulate_records

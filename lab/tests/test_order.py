@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from app.rating.fit.elo import fit_elo
+from app.rating.plain.elo import fit_elo
 from stable_arena_lab.arenas import Arena
 from stable_arena_lab.order import play_orders, shuffle_and_rate
 

@@ -1,8 +1,12 @@
 import subprocess
 import sys
+from typing import Any
+
+import numba
+import pytest
 
 from app.rating.compile import compile_kernels
-from app.rating.compiled import KERNELS
+from app.rating.compiled import KERNELS, compiled
 
 
 def test_every_kernel_of_the_rating_is_compiled() -> None:
@@ -25,3 +29,17 @@ def test_rating_loads_no_module_that_a_fit_does_not_need() -> None:
     assert "scipy.special" in modules
     slow = {f"scipy.{slow}" for slow in ("stats", "optimize", "interpolate", "spatial")}
     assert not modules & {"distributed", *slow}
+
+
+def test_without_a_place_for_machine_code_functions_compile_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    njit, asked = numba.njit, []
+
+    def nowhere(**options: Any) -> Any:
+        asked.append(options.get("cache", False))
+        if options.get("cache"):
+            raise RuntimeError("cannot cache function: no locator available")
+        return njit(**options)
+
+    monkeypatch.setattr(numba, "njit", nowhere)
+    assert compiled(lambda x: x + 1)(1) == 2
+    assert asked == [True, False]

@@ -9,10 +9,10 @@ from multiprocessing import get_context
 
 import pytest
 
-from app.rating.errors import ClusterError
 from app.rating import executors as module
+from app.rating.errors import ClusterError
 from app.rating.executors import Executors, RemoteParts, fitting_on
-from app.rating.fit.result import FitResult
+from app.rating.fitted import FitResult
 from app.rating.votes.cells import Cells
 from tests.fixtures.cluster import SAME, assert_same, fit
 from tests.rating.model.styled_world import fit_styled

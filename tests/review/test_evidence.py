@@ -9,9 +9,9 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.settings import EVIDENCE_TESTS
 from app.rating.simulation.worlds import simulate_votes
+from app.rating.units import ELO_PER_NATURAL
 from app.review.evidence.annotator_votes import AnnotatorVotes
 from app.review.evidence.expectations import PublishedScores, expect, find_tie_weight
 from app.review.evidence.figures import compare_models, compare_sides, compare_ties, find_agreement, measure_drift

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from app.database.engine import Database
-from app.rating.fit.scale import ELO_PER_NATURAL
+from app.rating.units import ELO_PER_NATURAL
 
 Ask = Callable[..., Any]
 

@@ -14,8 +14,8 @@ from app.imports.formats.indexing import encode
 from app.imports.formats.joining import look_alike_warnings
 from app.imports.formats.measures import read_features
 from app.rating.arrays import Floats
-from app.rating.errors import NoFiniteMaximumError, VotesError, counted
 from app.rating.cluster import fitting_on_cluster
+from app.rating.errors import NoFiniteMaximumError, VotesError, counted
 from app.rating.settings import LoopSettings
 from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import rate_indexed

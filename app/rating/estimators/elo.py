@@ -9,8 +9,8 @@ from scipy.special import expit
 from app.rating.errors import counted
 from app.rating.estimators.estimator import Estimator, as_shape, find_models
 from app.rating.estimators.tables import Spec, VotesLike, leaderboard_chart
-from app.rating.fit.elo import NATURAL_PER_ELO
 from app.rating.settings import SettingError, check_numbers
+from app.rating.units import NATURAL_PER_ELO
 from app.rating.verdict.rows import EloRow, rate_by_order
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from app.rating.arrays import Floats, Indices
+from app.rating.arrays import Floats
 from app.rating.fit.leans import FeatureDerivatives, expand_features, fill_distances, list_odds, sum_features
 from app.rating.fit.likelihood import Curvature, Likelihood
 from app.rating.fit.own_terms import NEAR, OwnPrior, maximise_own
@@ -102,11 +102,6 @@ class FeatureLikelihood(Likelihood):
         of_theta = np.full(self.cells.n_annotators, precision)
         return OwnPrior(np.eye(1, self.z.shape[1] + 1)[0], np.column_stack([of_theta, self.lean_precision]))
 
-    def log_likelihood(self, R: Floats, theta: Floats) -> float:
-        """Return ℓ of the votes alone."""
-        x, c = self.arguments(R, theta), self.cells
-        return float(np.sum(c.s * x - c.n * np.logaddexp(0.0, x)))
-
     def prior(self, theta: Floats) -> float:
         """Return the prior's part of the objective, with that of the leans."""
         return super().prior(theta) + 0.5 * float(np.sum(self.lean_precision * self.leans**2))
@@ -135,49 +130,3 @@ class FeatureLikelihood(Likelihood):
         D += self.precision
         stiffness = np.concatenate([stiffness, border.ravel()])
         return Curvature(self, value, gradient, stiffness, gradient_abilities, D, cross, of_leans)
-
-    def exponentials(self, R: Floats, theta: Floats) -> Floats:
-        """Return e^−|x| of each cell, shape (n_cells,)."""
-        u: Floats = np.exp(-np.abs(self.arguments(R, theta)))
-        return u
-
-    def best_abilities(self, R: Floats, theta: Floats, who: Indices, multiplier: Floats, cap: float) -> Floats:  # noqa: ARG002  as declared
-        """Return the abilities as they are: fits with features begin near their end."""
-        return theta.copy()
-
-    def score_contributions(self, R: Floats, theta: Floats) -> Floats:
-        """Return c = θ_k (s − n p) of each cell, shape (n_cells,)."""
-        c, x = self.cells, self.arguments(R, theta)
-        contributions: Floats = theta[c.annotator] * (c.s - c.n / (1.0 + np.exp(-x)))
-        return contributions
-
-    def sum_by_vote(self, R: Floats, theta: Floats, amount: Floats) -> Floats:
-        """Return Σ_cells amount·u uᵀ, u how much a vote's x, as its annotator follows, depends on scores and γ.
-
-        With K_k the cross block of (θ_k, b_k) and H_k their Hessian, u = θ_k (e_a − e_b, z) − (d, z) H_k⁻¹ K_k. In
-        Fisher's information; only annotators with an amount cost time.
-        """
-        c, d, x = self.cells, self.distances(R), self.arguments(R, theta)
-        u = np.exp(-np.abs(x))
-        w = c.n * u / (1.0 + u) ** 2
-        total = np.zeros((len(R), len(R)))
-        for k in np.unique(c.annotator[amount > 0.0]):
-            here = slice(int(self.rows.starts[k]), int(self.rows.starts[k + 1]))
-            place = np.arange(here.stop - here.start)
-            design = np.zeros((len(place), len(R)))
-            design[place, c.model_a[here]], design[place, c.model_b[here]] = theta[k], -theta[k]
-            design[:, c.n_models :] = theta[k] * self.z[here]
-            v = np.column_stack([d[here], self.z[here]])
-            H = (v.T * w[here]) @ v + np.diag([self.precision, *self.lean_precision[k]])
-            design -= v @ np.linalg.solve(H, (v.T * w[here]) @ design)
-            total += (design.T * amount[here]) @ design
-        return total
-
-
-def make_likelihood(
-    cells: Cells, prior_sd: float | None, lean_precision: Floats | None, *, parts: int | None = None
-) -> Likelihood:
-    """Return the likelihood for a search, of votes with features where they have some, and the other one otherwise."""
-    if cells.features is None or lean_precision is None:
-        return Likelihood(cells, prior_sd, parts=parts)
-    return FeatureLikelihood(cells, prior_sd, lean_precision, parts=parts, near=ROUGHLY)

@@ -4,10 +4,9 @@ from itertools import pairwise
 import numpy as np
 
 from app.rating.arrays import Floats, Indices
-from app.rating.compiled import compiled
-from app.rating.fit.kernels import add_by_model, add_sparse_products, fill_distances, fill_rows, pair_of, times_rows
+from app.rating.fit.kernels import add_sparse_products, fill_rows
 from app.rating.threads import count_parts, map_parts
-from app.rating.votes.cells import CellArrays, Cells
+from app.rating.votes.cells import Cells
 
 WORTH_A_THREAD = 50_000  # cells; for fewer, starting a thread costs more than it saves
 CHUNK = 1024  # annotators whose rows are held at once
@@ -42,46 +41,6 @@ class CellRows:
         self.size, self.z = cells.n_models, np.empty((len(cells.n), 0), order="F")
         widest = np.minimum(2.0 * np.diff(self.starts), cells.n_models)
         self._dense = widest**2 * DENSE_GAIN > float(cells.n_models) ** 2
-
-    def exponentials(self, R: Floats, theta: Floats, out: Floats) -> Floats:
-        """Set `out`, shape (n_cells,), to e^−|x| with x = θ_k (R_a − R_b), and return it.
-
-        numpy takes many exponentials at once, several times faster than a compiled loop takes them one by one.
-        """
-        c = self.cells
-
-        def fill(part: tuple[int, int]) -> None:
-            fill_distances(*part, c.arrays, R, theta, out)
-            here = out[self.starts[part[0]] : self.starts[part[1]]]
-            np.exp(here, out=here)
-
-        map_parts(fill, self.parts)
-        return out
-
-    def by_model(self, weight: Floats, *scales: Floats) -> Floats:
-        """Return Σ_cells scale_k·weight·(e_a − e_b) for each scale, shape (scales, n_models).
-
-        Parameters
-        ----------
-        weight : shape (n_cells,)
-        scales : of shape (n_annotators,) each
-        """
-        c, columns = self.cells, np.array(scales)
-
-        def accumulate(part: tuple[int, int]) -> Floats:
-            total = np.zeros((len(scales), c.n_models))
-            add_by_model(*part, c.arrays, weight, columns, total)
-            return total
-
-        first, *others = map_parts(accumulate, self.parts)
-        total: Floats = sum(others, first)
-        return total
-
-    def times(self, weight: Floats, vector: Floats) -> Floats:
-        """Return each annotator's Σ weight·(e_a − e_b) times a vector over models, shape (n_annotators,)."""
-        c, out = self.cells, np.empty(self.cells.n_annotators)
-        map_parts(lambda part: times_rows(*part, c.arrays, weight, vector, out), self.parts)
-        return out
 
     def products(
         self,
@@ -120,13 +79,6 @@ class CellRows:
         result: Floats = sum(others, first)
         return result
 
-    def chunks(self, part: tuple[int, int], weight: Floats, scale: Floats) -> Iterator[tuple[tuple[int, int], Floats]]:
-        """Yield the dense rows of at most 1,024 annotators at a time; a yielded array is overwritten by the next."""
-        who = np.arange(*part)
-        for place, rows in enumerate(self._fill(who, weight, scale)):
-            lower = part[0] + place * CHUNK
-            yield (lower, lower + len(rows)), rows
-
     def _fill(
         self, who: Indices, weight: Floats, scale: Floats, number: type[np.floating] = np.float64
     ) -> Iterator[Floats]:
@@ -136,39 +88,3 @@ class CellRows:
             some = who[place : place + CHUNK]
             fill_rows(some, c.arrays, self.z, weight, scale, buffer)
             yield buffer[: len(some)]
-
-
-def count_following(rows: CellRows, R: Floats) -> tuple[Floats, Floats]:
-    """Count the votes along the ranking R and those against it; a tie is half of each.
-
-    Parameters
-    ----------
-    rows : the annotators' votes; votes between models of equal R do not count
-    R : shape (n_models,)
-
-    Returns
-    -------
-    along, against : shape (n_annotators,)
-    """
-    c, (along, against) = rows.cells, np.zeros((2, rows.cells.n_annotators))
-    map_parts(lambda part: follow(*part, c.arrays, R, along, against), rows.parts)
-    return along, against
-
-
-@compiled
-def follow(
-    first: int, last: int, cells: CellArrays, R: Floats,
-    along: Floats, against: Floats,
-) -> None:  # fmt: skip
-    """Set along and against (n_annotators,) of annotators first … last−1."""
-    starts, model_a, model_b, n, s = cells.starts, cells.model_a, cells.model_b, cells.n, cells.s
-    for k in range(first, last):
-        total, followed = 0.0, 0.0
-        for cell in range(starts[k], starts[k + 1]):
-            a, b = pair_of(model_a, model_b, cell)
-            d = R[a] - R[b]
-            counted = n[cell] if d != 0.0 else 0.0  # conditional values compile to no branch
-            won = s[cell] if d > 0.0 else n[cell] - s[cell]
-            total += counted
-            followed += won if d != 0.0 else 0.0
-        along[k], against[k] = followed, total - followed

@@ -9,7 +9,6 @@ import numpy as np
 
 from app.rating.arrays import Mask, sum_by
 from app.rating.errors import VotesError
-from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.judges.agreement import Agreement, agree, agree_with_swapped
 from app.rating.judges.ballots import Ballots
 from app.rating.judges.board import rate_judges
@@ -18,6 +17,7 @@ from app.rating.judges.panels import NO_PANELS, Panel, Panels, try_panels
 from app.rating.judges.people import NO_SCORES, PeoplesScores, learn_scores, rate_people
 from app.rating.settings import LoopSettings
 from app.rating.uncertainty.covariance import critical_values
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.rows import count, finite, model_rows
 
 CLOSE = 100.0  # Elo points between two models, below which the better one wins at most 64 %

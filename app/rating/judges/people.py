@@ -6,24 +6,20 @@ import numpy as np
 
 from app.rating.arrays import Floats, Indices
 from app.rating.errors import VotesError
-from app.rating.fit.am_elo import FEW
-from app.rating.fit.arrow import observe
-from app.rating.fit.bias import correct_known
 from app.rating.judges.ballots import Ballots
 from app.rating.settings import Interval, LoopSettings
-from app.rating.uncertainty.covariance import NORMAL, TINY
-from app.rating.uncertainty.estimate import fit_with_errors
+from app.rating.uncertainty.covariance import NORMAL
 from app.rating.uncertainty.notices import FEWEST
-from app.rating.verdict.rating import Rating, publish
+from app.rating.verdict.rating import Rating, estimate
 from app.rating.verdict.round import run_round
+
+FEW = 20  # people past δ, from which the rules tell who of them votes badly
 
 
 def rate_people(ballots: Ballots, settings: LoopSettings) -> Rating:
-    """Rate the people: by am-ELO and its rules where 20 of them have more than δ votes, else by m-ELO, all of them.
+    """Rate the people: by the rules where 20 of them have more than δ votes, else all of them.
 
-    Fewer votes do not tell how well each of them votes: am-ELO's scores of them come out too far apart. m-ELO's scores
-    are less their first-order bias. With fewer than five people the error is by votes, of these people, because nothing
-    says how people differ.
+    With fewer than five people the error is by votes, of these people, because nothing says how people differ.
 
     Raises
     ------
@@ -38,15 +34,7 @@ def rate_people(ballots: Ballots, settings: LoopSettings) -> Rating:
     if int((votes > settings.min_votes).sum()) >= FEW:
         return run_round(cells, settings)
     interval: Interval = "clustered" if int((votes > 0).sum()) >= FEWEST else "sandwich"
-    found = fit_with_errors(cells, replace(settings, method="m-elo", min_votes=0, interval=interval))
-    small, fit = found.small, found.fit
-    observed = observe(small.cells, fit, found.components.label[small.models], prior_sd=None, abilities=False)
-    R = correct_known(fit, observed)
-    shrunk = float(R @ fit.R) / max(float(fit.R @ fit.R), TINY)
-    errors = found.covariance and replace(
-        found.covariance, scores=shrunk**2 * found.covariance.scores, order=shrunk**2 * found.covariance.order
-    )
-    return publish(replace(found, fit=replace(fit, corrected=(R, fit.theta)), covariance=errors))
+    return estimate(cells, replace(settings, min_votes=0, interval=interval))
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from typing import NamedTuple
 import numpy as np
 
 from app.rating.arrays import Floats
-from app.rating.fit.rows import CellRows
 from app.rating.model.crowd import Crowd
 from app.rating.model.scores import MarginalFit
 from app.rating.threads import map_parts
@@ -44,11 +43,11 @@ def find_abilities(cells: Cells, R: Floats, fit: MarginalFit) -> Abilities:
         crowd.look(R, fit.law.spread)
         crowd.fill(R)
         crowd.weigh(fit.law)
-        known, theta = crowd.abilities(), crowd.places()
+        known, theta = crowd.abilities(), crowd.thetas()
         honest = np.where(theta > 0.0, crowd.nodes.posterior, 0.0)
         total, weighted = (np.add.reduceat(each, crowd.nodes.begin[:-1]) for each in (honest, honest * theta))
         if_honest = np.where(crowd.silent, np.nan, weighted / np.maximum(total, TINY))
         found[:, slice(*part)] = known.mean, known.sd, if_honest
 
-    map_parts(judge, CellRows(cells).parts)
+    map_parts(judge, cells.split_annotators())
     return Abilities(*found)

@@ -230,16 +230,16 @@ class Crowd:
         meat = sums.meat + crossed + crossed.T + along @ sums.scales @ along.T
         return Clusters(meat, laplacian(sums.by_vote), sums.shares, sums.judges)
 
-    def places(self) -> Floats:
-        """Return the abilities of all nodes."""
+    def thetas(self) -> Floats:
+        """Return the abilities of all nodes, shape (nodes.begin[−1],)."""
         size = np.diff(self.nodes.begin)
         place = np.arange(self.nodes.begin[-1]) - np.repeat(self.nodes.begin[:-1], size)
-        places: Floats = np.repeat(self.nodes.low, size) + place * np.repeat(self.nodes.step, size)
-        return places
+        thetas: Floats = np.repeat(self.nodes.low, size) + place * np.repeat(self.nodes.step, size)
+        return thetas
 
     def abilities(self) -> Abilities:
         """Return the posteriors of the annotators."""
-        theta = self.places()
+        theta = self.thetas()
         mean, square = (np.add.reduceat(self.nodes.posterior * x, self.nodes.begin[:-1]) for x in (theta, theta**2))
         variance = np.maximum(square - mean**2, 0.0)
         mean[self.silent] = variance[self.silent] = np.nan

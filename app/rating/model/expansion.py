@@ -8,12 +8,12 @@ import numpy as np
 
 from app.rating.arrays import Floats, Indices, Ints
 from app.rating.compiled import compiled
-from app.rating.fit.rows import CellRows
 from app.rating.model.crowd import Crowd, Directions
 from app.rating.model.kernels import MOST_NODES, Nodes, raise_powers
 from app.rating.model.score_kernels import find_polynomials, pull_of
-from app.rating.model.scores import MarginalFit, weigh_cells
+from app.rating.model.scores import MarginalFit
 from app.rating.model.start import balance, fit_bradley_terry
+from app.rating.model.weights import weigh_votes
 from app.rating.threads import map_parts
 from app.rating.votes.cells import CellArrays, Cells
 
@@ -55,13 +55,12 @@ class Expansion:
 
     def __init__(self, cells: Cells, fit: MarginalFit, influence_limit: float | None) -> None:
         self.cells, self.fit, self.temper = cells, fit, 1.0 / fit.dispersion
-        self.weight = weigh_cells(cells, influence_limit)
+        self.weight = weigh_votes(cells, influence_limit)
         self.directions = Directions.of(fit.R, fit.label)
-        self.rows = CellRows(cells)
         self.parts = np.zeros((len(cells.n), COLUMNS))
         self.pull, self.ability, self.ability_sd = np.zeros((3, cells.n_annotators))
         self._ranking = fit_bradley_terry(balance(cells))
-        map_parts(self._expand, self.rows.parts)
+        map_parts(self._expand, cells.split_annotators())
 
     def _expand(self, part: tuple[int, int]) -> None:
         here, cut = slice(*part), slice(*self.cells.starts[list(part)])

@@ -167,7 +167,7 @@ class FeatureCrowd(Crowd):
         self.set_nodes(spread)
         coins, number = self.nodes.begin[:-1], len(self.mode)  # each annotator's coin comes before its nodes
         k = np.insert(np.repeat(np.arange(number), np.diff(self.nodes.begin)), coins, np.arange(number))
-        away = np.insert(self.places(), coins, 0.0) - self.mode[k]
+        away = np.insert(self.thetas(), coins, 0.0) - self.mode[k]
         self._leans = self._at[k, 1:] + self._along[k] * away[:, None]
 
     def fill(self, R: Floats) -> None:

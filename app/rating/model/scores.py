@@ -14,11 +14,10 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve
 from app.rating.arrays import Floats, Indices
 from app.rating.errors import NotConvergedError
 from app.rating.executors import Build, Message, Parts, place_parts
-from app.rating.fit.rows import CellRows
-from app.rating.fit.weights import weigh_votes
 from app.rating.model.crowd import Clusters, Contributions, Crowd, Directions
 from app.rating.model.law import ASSUMED_SPREAD, SETTLED, Found, Law, Posterior, find_law
 from app.rating.model.start import PRECISION, balance, disperse, fit_bradley_terry
+from app.rating.model.weights import weigh_votes
 from app.rating.sums import Sums
 from app.rating.threads import one_blas_thread
 from app.rating.votes.cells import Cells
@@ -111,7 +110,7 @@ class Crowds:
 
     Parameters
     ----------
-    limit : of `app.rating.fit.weights.weigh_votes`
+    limit : of `app.rating.model.weights`
     temper, ranking, mode : of `Crowd`
     kind : what a unit is
     """
@@ -120,7 +119,7 @@ class Crowds:
         self, cells: Cells, limit: float | None, temper: float, ranking: Floats, mode: Floats | None = None, *,
         kind: Callable[..., Crowd] = Crowd,
     ) -> None:  # fmt: skip
-        weight = weigh_cells(cells, limit)
+        weight = weigh_votes(cells, limit)
 
         def unit(part: tuple[int, int]) -> Build:
             some = weight[slice(*cells.starts[list(part)])]
@@ -128,9 +127,9 @@ class Crowds:
             return partial(kind, cells.of_annotators(*part), some, temper, ranking, own)
 
         def build(number: int | None) -> Sequence[Build]:
-            units = CellRows(cells).parts
+            units = cells.split_annotators()
             number = len(units) if number is None else number
-            units = units if number <= len(units) else CellRows(cells, number).parts
+            units = units if number <= len(units) else cells.split_annotators(number)
             cuts = [len(units) * place // number for place in range(number + 1)]
             return [partial(_build, [unit(part) for part in units[first:last]]) for first, last in pairwise(cuts)]
 
@@ -166,14 +165,6 @@ def _work(units: Sequence[Any], work: Callable[..., T], args: tuple[Any, ...], n
     return [getattr(unit, work.__name__)(*args, **named) for unit in units]  # as a kind of crowd has it
 
 
-def weigh_cells(cells: Cells, limit: float | None) -> Floats:
-    """Return the weight of the votes of each cell in the equations of the scores, shape (n_cells,)."""
-    if limit is None:
-        return np.ones(len(cells.n)) if cells.trust is None else cells.trust
-    weighted = weigh_votes(cells, np.ones(cells.n_annotators), limit)
-    return np.ones(len(cells.n)) if weighted is None else weighted.cells.n / cells.n
-
-
 @one_blas_thread()
 def fit_scores(
     cells: Cells, *, influence_limit: float | None = 1.25, spread: float = ASSUMED_SPREAD, start: Start | None = None
@@ -188,7 +179,7 @@ def fit_scores(
     Parameters
     ----------
     cells : votes of the annotators that count; their `trust` is a factor of w
-    influence_limit : of `app.rating.fit.weights.weigh_votes`
+    influence_limit : of `app.rating.model.weights`
     spread : of honest abilities that is assumed before any vote is seen, as that of four annotators
     start : where to begin; default the Bradley-Terry scores of balanced votes, in which no annotator has more than
         about one vote on a model, so that attackers who flood a model do not decide where the search begins

@@ -44,7 +44,7 @@ def scored_models(rating: Rating, shown: Indices) -> ScoredModels:
     votes += votes.T
     scored = np.zeros(size, dtype=np.bool_)
     scored[models] = rating.components.label[models] == MAIN
-    R[models] = rating.unit * rating.fit.scores
+    R[models] = rating.fit.R
     here = np.ix_(models, models)
     if rating.covariance is not None:
         covariance[here] = rating.covariance.scores

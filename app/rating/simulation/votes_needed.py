@@ -10,13 +10,13 @@ from scipy.special import expit, ndtr
 from scipy.stats import rankdata
 
 from app.rating.arrays import Floats
-from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.sampling.pair_weights import mix_pairs, pair_positions
 from app.rating.sampling.policies import POLICIES, Weigh, draw_top_k, mixed
 from app.rating.sampling.scored_models import ScoredModels
 from app.rating.simulation.parallel import Progress, map_seeds
 from app.rating.simulation.pooled_arena import PooledArena
 from app.rating.threads import one_blas_thread
+from app.rating.units import ELO_PER_NATURAL
 
 COVAL_POINTS = 300.0
 

@@ -8,10 +8,10 @@ from scipy.special import expit, gammaln
 
 from app.rating.arrays import Floats, Indices, Ints, Mask, sum_by
 from app.rating.compiled import compiled
-from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.threads import map_parts
 from app.rating.types.habits import Typing
 from app.rating.types.kernels import SLIP
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.votes.cells import Cells
 
 ASSUMED = 30.0  # assumed judges of a model, before the others are asked
@@ -100,12 +100,12 @@ def find_favouritism(typing: Typing) -> Favouritism:
     def compare(part: tuple[int, int]) -> tuple[Indices, Indices, Floats, Floats]:
         judges = np.zeros(cells.n_models)
         return *compare_models(
-            *part, typing.rows.starts, cells.model_a, cells.model_b, cells.wins_a, cells.ties, cells.wins_b, typing.d,
+            *part, cells.starts, cells.model_a, cells.model_b, cells.wins_a, cells.ties, cells.wins_b, typing.d,
             typing.side, typing.at, typing.slope, propensity, typing.caution, law.mean, table.theta[:, 0], table.step,
             typing.size, table.nodes + log_prior, SHIFT * typing.scale, LOG_SHIFT, judges,
         ), judges  # fmt: skip
 
-    found = map_parts(compare, typing.rows.parts)
+    found = map_parts(compare, typing.parts)
     annotator, model = (np.concatenate([one[i] for one in found]) for i in (0, 1))
     likelihood = np.concatenate([one[2] for one in found], axis=1)
     judges = np.sum([one[3] for one in found], axis=0)

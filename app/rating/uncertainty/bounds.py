@@ -5,9 +5,9 @@ import numpy as np
 from scipy.special import expit
 
 from app.rating.arrays import Floats, Indices, Mask, sum_by
-from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.uncertainty.centre import centred_errors, centred_scores, recentre, weigh_models
 from app.rating.uncertainty.results import Estimate
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.votes.cells import Cells
 
 SPAN = 60.0  # of θ (R − R_j) beyond the fitted scores: σ(60) is 1 in double precision
@@ -29,23 +29,13 @@ def unscored_bounds(rating: Estimate, confidence: float) -> tuple[Floats, Floats
     """
     label, models, identified = rating.components.label, rating.small.models, rating.identified
     weight = weigh_models(rating)
-    unit = _units(rating)
-    R = np.nan_to_num(centred_scores(rating, weight)) / (ELO_PER_NATURAL * unit)
+    R = np.nan_to_num(centred_scores(rating, weight)) / ELO_PER_NATURAL
     errors = None
     if rating.covariance is not None and not identified[label >= 0].all():
         errors = np.zeros((len(label),) * 2)
-        centred = recentre(rating.covariance.scores, label[models], weight[models])
-        errors[np.ix_(models, models)] = centred / np.outer(rating.unit, rating.unit)
+        errors[np.ix_(models, models)] = recentre(rating.covariance.scores, label[models], weight[models])
     lower, upper = outside_bounds(rating.cells, identified, R, rating.bounding, confidence, errors)
-    return ELO_PER_NATURAL * unit * lower, ELO_PER_NATURAL * unit * upper
-
-
-def _units(rating: Estimate) -> Floats:
-    """Return the published unit of each model's component, shape (n_models,)."""
-    label, unit = rating.components.label, np.ones(max(rating.components.number, 1))
-    unit[label[rating.small.models]] = rating.unit
-    units: Floats = unit[np.maximum(label, 0)]
-    return units
+    return ELO_PER_NATURAL * lower, ELO_PER_NATURAL * upper
 
 
 def bound_differences(rating: Estimate, alpha: float, model_a: Indices, model_b: Indices) -> tuple[Floats, Floats]:
@@ -91,7 +81,7 @@ def _bound_pairs(rating: Estimate, confidence: float) -> tuple[Indices, Floats, 
     against = replace(mine, model_a=row + 1, model_b=np.zeros_like(row), n_models=len(pair) + 1)
     known = np.arange(len(pair) + 1) == 0
     lower, upper = outside_bounds(against, known, np.zeros(len(known)), rating.bounding, confidence)
-    scale = ELO_PER_NATURAL * _units(rating)[pair // size]
+    scale = ELO_PER_NATURAL
     return pair, scale * lower[1:], scale * upper[1:]
 
 

@@ -4,9 +4,9 @@ import numpy as np
 from scipy.special import expit
 
 from app.rating.arrays import Floats, Indices, sum_by
-from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.uncertainty.covariance import critical_values
 from app.rating.uncertainty.results import Estimate
+from app.rating.units import ELO_PER_NATURAL
 
 FULL = 0.1  # share of the usual information from which a model has its full weight
 

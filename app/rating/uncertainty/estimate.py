@@ -5,37 +5,39 @@ from dataclasses import replace
 
 import numpy as np
 
-from app.rating.arrays import Floats, Mask
-from app.rating.errors import NoCommonRankingError, VotesError
-from app.rating.fit.likelihood import Likelihood
-from app.rating.fit.result import FitResult
-from app.rating.fit.scale import Scale, find_scale, one_group
-from app.rating.fit.solution import Start
-from app.rating.fit.strategy import MOST_RATED, fit_votes
-from app.rating.fit.unit import Unit, mean_unit, refuse_low, solvers_unit
+from app.rating.arrays import Mask
+from app.rating.errors import NoCommonRankingError, NoFiniteMaximumError, VotesError
+from app.rating.fitted import FitResult, Start
 from app.rating.model.law import ASSUMED_SPREAD, TYPES, Law
+from app.rating.model.scores import MarginalFit, fit_scores
 from app.rating.model.scores import Start as SearchStart
-from app.rating.model.scores import fit_scores
+from app.rating.plain.information import link_groups
+from app.rating.plain.joint import fit_joint
+from app.rating.plain.likelihood import Likelihood
+from app.rating.plain.m_elo import fit_m_elo
+from app.rating.plain.unit import in_unit
 from app.rating.settings import LoopSettings
 from app.rating.threads import one_blas_thread
-from app.rating.uncertainty.covariance import covariance
+from app.rating.uncertainty.covariance import Covariance
 from app.rating.uncertainty.marginal import marginal_covariance
+from app.rating.uncertainty.plain import plain_covariance
 from app.rating.uncertainty.profile import profile_scores
 from app.rating.uncertainty.results import AnnotatorEstimates, Estimate
 from app.rating.votes.cells import Cells
-from app.rating.votes.compact import compact, pool_annotators
+from app.rating.votes.compact import Compact, compact, pool_annotators
 from app.rating.votes.graph import find_components, find_identified
 
+MOST_RATED = 4_096  # models; a square matrix of them is 134 MB
 LEAST_HONEST = 0.25  # share of the annotators; with fewer no common ranking is left to tell them apart by
+ROUNDS = 6  # in which the signs of abilities, and the models that they give a score, agree
 
 
 def fit_with_errors(cells: Cells, settings: LoopSettings, start: Start | None = None) -> Estimate:
-    """Fit the settings' method to the models whose scores the votes identify (`fit_votes`), with its covariance.
+    """Fit the settings' method to the models whose scores the votes identify, with its covariance.
 
     Parameters
     ----------
-    start : earlier results, used where they help (`app.rating.fit.solution`); if the fit fails from them, it is
-        repeated from the default start
+    start : earlier results, where the fit with abilities integrated out begins
 
     Raises
     ------
@@ -43,40 +45,14 @@ def fit_with_errors(cells: Cells, settings: LoopSettings, start: Start | None = 
         No votes, or votes on more than 4,096 models.
     NoFiniteMaximumError, NotConvergedError, NoCommonRankingError
     """
-    found = fit_without_errors(cells, settings, start)
-    return add_errors(count_annotators(found, np.ones(cells.n_annotators, dtype=bool)))
+    return add_errors(fit_without_errors(cells, settings, start))
 
 
 @one_blas_thread()
 def fit_without_errors(cells: Cells, settings: LoopSettings, start: Start | None = None) -> Estimate:
-    """Fit as `fit_with_errors`, in the solver's units, without errors.
-
-    For rules that say who counts: annotators who do not count hardly move the typical ability, which is 1 here.
-    """
+    """Fit as `fit_with_errors` without errors; the mean ability of all annotators is 1."""
     if len(cells.n) == 0:
         raise VotesError("no votes to fit", "no-votes")
-    if settings.integrates_abilities:
-        return _integrate_abilities(cells, settings, start)
-    began = time.perf_counter()
-    fitted = fit_votes(cells, settings, start)
-    small, (fit, observed) = fitted.small, fitted.solution
-    groups = one_group(small.cells.n_models, small.cells.n_annotators)
-    if settings.method == "am-elo":
-        groups = find_scale(small.cells) if observed is None or observed.scale is None else observed.scale
-        _refuse_low_medians(fit.abilities, groups)
-    unit = solvers_unit(groups)
-    unknown = np.full(cells.n_annotators, np.nan)
-    found = Estimate(
-        settings=settings, cells=cells, pairs=fitted.pairs, components=fitted.components,
-        identified=fitted.identified, small=small, fit=fit, observed=observed, covariance=None, published_unit=unit,
-        bounding=unknown, annotators=AnnotatorEstimates.without_rules(cells.votes_by_annotator(), unknown, unknown),
-        seconds={"fit": time.perf_counter() - began, "intervals": 0.0},
-    )  # fmt: skip
-    return _in_unit(found, unit)
-
-
-def _integrate_abilities(cells: Cells, settings: LoopSettings, start: Start | None) -> Estimate:
-    """Fit the model of votes with abilities integrated out, to the models whose scores the votes identify."""
     began = time.perf_counter()
     pairs = pool_annotators(cells)
     components = find_components(pairs)
@@ -84,30 +60,48 @@ def _integrate_abilities(cells: Cells, settings: LoopSettings, start: Start | No
         detail = f"at most {MOST_RATED:,} models can be rated at once; the votes compare {models:,}"
         raise VotesError(detail, "too-many")
     identified = find_identified(pairs, components, np.ones(1))
-    small = compact(cells.where(identified[cells.model_a] & identified[cells.model_b]), identified)
-    marginal, fit = None, FitResult.nothing()
-    if len(small.models):
-        spread = ASSUMED_SPREAD if settings.prior_sd in ("estimated", None) else float(settings.prior_sd)
-        begin = None
-        if start is not None:
-            R = start.natural_scores(small.models)
-            begin = SearchStart(R, Law.assumed(spread), np.ones(len(small.annotators)))
-        marginal = fit_scores(small.cells, influence_limit=settings.influence_limit, start=begin, spread=spread)
-        _refuse_few_honest(marginal.law)
-        theta, nobody = marginal.ability, np.zeros(len(small.annotators), dtype=bool)
-        log_likelihood = -Likelihood(small.cells, None).value(marginal.R, theta)
-        fit = FitResult(marginal.R, theta, nobody, log_likelihood, marginal.iterations, nobody, marginal.law.spread)
-    unit = solvers_unit(one_group(len(small.models), len(small.annotators)))
-    ability, bounding = np.full(cells.n_annotators, np.nan), np.ones(cells.n_annotators)
-    ability[small.annotators] = bounding[small.annotators] = fit.theta
+    for round_ in range(1, cells.n_models + ROUNDS + 1):
+        small = compact(cells.where(identified[cells.model_a] & identified[cells.model_b]), identified)
+        fit, marginal = _fit(small, settings, start)
+        if settings.method == "m-elo" or settings.integrates_abilities:
+            break
+        sign = np.ones(cells.n_annotators)
+        sign[small.annotators] = fit.theta
+        agreed = find_identified(cells, components, sign)
+        if np.array_equal(agreed, identified):
+            break
+        identified = agreed & identified if round_ >= ROUNDS else agreed
+    ability, unknown = np.full((2, cells.n_annotators), np.nan)
+    if settings.method == "am-elo":
+        ability[small.annotators] = fit.theta
     return Estimate(
         settings=settings, cells=cells, pairs=pairs, components=components, identified=identified, small=small,
-        fit=fit, observed=None, marginal=marginal, covariance=None, published_unit=unit, bounding=bounding,
-        annotators=AnnotatorEstimates.without_rules(
-            cells.votes_by_annotator(), ability, np.full(cells.n_annotators, np.nan)
-        ),
+        fit=fit, marginal=marginal, covariance=None, counts=np.ones(cells.n_annotators, dtype=bool),
+        annotators=AnnotatorEstimates.without_rules(cells.votes_by_annotator(), ability, unknown),
         seconds={"fit": time.perf_counter() - began, "intervals": 0.0},
     )  # fmt: skip
+
+
+def _fit(small: Compact, settings: LoopSettings, start: Start | None) -> tuple[FitResult, MarginalFit | None]:
+    """Fit the settings' method to models that have a finite score."""
+    cells = small.cells
+    if cells.n_models == 0:
+        return FitResult.nothing(), None
+    if settings.method == "m-elo":
+        return fit_m_elo(cells), None
+    if not settings.integrates_abilities:
+        try:
+            return fit_joint(cells), None
+        except NoFiniteMaximumError as error:
+            raise NoFiniteMaximumError(small.annotators[error.annotators], error.word) from None
+    spread = ASSUMED_SPREAD if settings.prior_sd in ("estimated", None) else float(settings.prior_sd)
+    begin = None
+    if start is not None:
+        begin = SearchStart(start.natural_scores(small.models), Law.assumed(spread), np.ones(cells.n_annotators))
+    found = fit_scores(cells, influence_limit=settings.influence_limit, start=begin, spread=spread)
+    _refuse_few_honest(found.law)
+    value = Likelihood(cells).value(found.R, found.ability)
+    return FitResult(found.R, found.ability, -value, found.iterations), found
 
 
 def _refuse_few_honest(law: Law) -> None:
@@ -122,14 +116,20 @@ def _refuse_few_honest(law: Law) -> None:
 def count_annotators(found: Estimate, counts: Mask) -> Estimate:
     """Publish an estimate without errors in units of the mean of these annotators, `counts` of shape (n_annotators,).
 
+    Abilities that are known or integrated out have their unit already.
+
     Raises
     ------
     NoCommonRankingError
-        The mean is at or below 0.1 of the typical ability.
+        The mean is at or below 0.1 of the typical |θ|.
     """
-    if not found.has_abilities or found.marginal is not None:
+    if not found.has_abilities or found.marginal is not None or len(found.small.models) == 0:
         return found
-    return _in_unit(found, mean_unit(found.fit, found.published_unit.scale, counts[found.small.annotators]))
+    small = found.small
+    groups = link_groups(small.cells, found.components.label[small.models])
+    fit, ability = in_unit(found.fit, groups, counts[small.annotators]), found.annotators.ability.copy()
+    ability[small.annotators] = fit.theta
+    return replace(found, fit=fit, counts=counts, annotators=replace(found.annotators, ability=ability))
 
 
 @one_blas_thread()
@@ -141,40 +141,24 @@ def add_errors(found: Estimate) -> Estimate:
     NotConvergedError
         The fit is at a saddle point.
     """
-    settings, small, fit = found.settings, found.small, found.fit
-    if settings.interval == "none" or len(small.models) == 0:
+    if found.settings.interval == "none" or len(found.small.models) == 0:
         return found
     began = time.perf_counter()
-    component = found.components.label[small.models]
-    if found.marginal is not None:
-        spread = marginal_covariance(small.cells, found.marginal, settings.interval, settings.influence_limit)
-    else:
-        spread = covariance(
-            fit.counted(small.cells), fit, component, kind=settings.interval,
-            prior_sd=fit.prior_sd, abilities=found.has_abilities, observed=found.observed, unit=found.published_unit,
-        )  # fmt: skip
-    if spread.kind == "profile":
-        profile = profile_scores(small.cells, fit, component, found.published_unit, spread, settings.confidence)
-        spread = replace(spread, profile=profile)
+    spread = _covariance(found)
     se = np.full(found.cells.n_annotators, np.nan)
-    se[small.annotators] = spread.ability_se
+    se[found.small.annotators] = spread.ability_se
     seconds = {**found.seconds, "intervals": time.perf_counter() - began}
     return replace(found, covariance=spread, annotators=replace(found.annotators, se=se), seconds=seconds)
 
 
-def _in_unit(found: Estimate, unit: Unit) -> Estimate:
-    """Return an estimate with the abilities in this unit."""
-    small, theta = found.small.annotators, found.fit.abilities
-    ability, bounding = np.full(found.cells.n_annotators, np.nan), np.full(found.cells.n_annotators, unit.of_most)
-    bounding[small] = theta
-    if found.has_abilities:
-        ability[small] = theta / unit.of_annotators
-    annotators = replace(found.annotators, ability=ability)
-    return replace(found, published_unit=unit, bounding=bounding, annotators=annotators)
-
-
-def _refuse_low_medians(theta: Floats, groups: Scale) -> None:
-    for group in range(groups.number):
-        members = theta[groups.annotators == group]
-        if len(members):
-            refuse_low(float(np.median(members)))
+def _covariance(found: Estimate) -> Covariance:
+    settings, small, fit = found.settings, found.small, found.fit
+    if found.marginal is not None:
+        return marginal_covariance(small.cells, found.marginal, settings.interval, settings.influence_limit)
+    component = found.components.label[small.models]
+    counts = found.counts[small.annotators] if found.has_abilities else None
+    spread = plain_covariance(small.cells, fit, component, settings.interval, counts)
+    if spread.kind != "profile":
+        return spread
+    profile = profile_scores(small.cells, fit, component, counts, spread, settings.confidence)
+    return replace(spread, profile=profile)

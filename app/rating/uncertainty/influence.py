@@ -1,22 +1,18 @@
 """How much one annotator or one vote changes the scores, by one Newton step from the fit instead of a new fit."""
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from functools import cached_property
 
 import numpy as np
 
 from app.rating.arrays import Floats, Indices, sum_by
 from app.rating.compiled import compiled
-from app.rating.fit.arrow import Observed, observe
-from app.rating.fit.kernels import fill_rows
-from app.rating.fit.rows import CellRows
-from app.rating.fit.scale import ELO_PER_NATURAL, WIDTH
-from app.rating.model.expansion import Expansion
+from app.rating.model.expansion import Expansion, curve_cells
 from app.rating.threads import map_parts, one_blas_thread, split
+from app.rating.uncertainty.plain import find_information
 from app.rating.uncertainty.results import Estimate
 from app.rating.uncertainty.vote_changes import DROPPED, VoteChange, VoteGroups, group_changes
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.votes.cells import WORTH_A_THREAD, CellArrays
 
 MAX_ROUNDS = 200
@@ -54,7 +50,7 @@ class Influence(ABC):
 
     @abstractmethod
     def without(self, left_out: slice) -> Floats:
-        """Return the change of the published scores without each of these annotators, natural units."""
+        """Return the change of the scores without each of these annotators, natural units."""
 
     @property
     def component(self) -> Indices:
@@ -77,7 +73,7 @@ class Influence(ABC):
 
         Returns
         -------
-        float array, shape (n_groups,), in the solver's units, in the order of `vote_groups`
+        float array, shape (n_groups,), natural units, in the order of `vote_groups`
         """
         cells, votes = self.rating.small.cells, self.vote_groups(change)
         y = np.ascontiguousarray(self.solve(contrast))
@@ -124,78 +120,68 @@ class MarginalInfluence(Influence):
         return _centred(_iterate(again, -own.u @ bread), self.component)
 
 
-class JointInfluence(Influence):
-    """Of scores that are maximised together with the abilities, or with known ones: the information at the fit."""
+class PlainInfluence(Influence):
+    """Of scores at known abilities, or that are maximised together with the abilities."""
 
-    def __init__(self, rating: Estimate, observed: Observed) -> None:
+    def __init__(self, rating: Estimate) -> None:
         super().__init__(rating)
-        self.observed, cells = observed, rating.small.cells
-        self.along = rating.fit.weights(cells)
-        self.pull = self.along * rating.fit.theta[cells.annotator]
+        cells, fit = rating.small.cells, rating.fit
+        self.pull, self.along = fit.theta[cells.annotator], np.ones(len(cells.n))
+        counts = rating.counts[rating.small.annotators] if rating.has_abilities else None
+        self.found = find_information(cells, fit, self.component, counts)
+        self.gradient = self.found.likelihood.contributions(fit.R, fit.theta)
 
     def solve(self, contrasts: Floats) -> Floats:
         """Return S⁺ times the contrasts."""
-        return self.observed.solve(contrasts)
+        solved: Floats = self.found.inverse @ contrasts
+        return solved
 
     def shares(self, Y: Floats) -> Floats:
-        """Return q of each annotator for each column of Y, shape (n_annotators, m)."""
-        product = np.empty((self.rating.small.cells.n_annotators, Y.shape[1]))
-        columns = np.ascontiguousarray(Y)
-        map_parts(
-            lambda part: times_columns(
-                *part, self.rating.small.cells.arrays, self.observed.point.cross, columns, product
-            ),
-            self.observed.likelihood.rows.parts,
-        )
-        return self.observed.project(product)
+        """Return q = Q B Y of each annotator for each column of Y, shape (n_annotators, m)."""
+        cross = self.found.point.cross
+        return self.found.project(np.array([self.found.likelihood.times(cross, y) for y in Y.T]).T)
 
     def without(self, left_out: slice) -> Floats:
-        """Return the change of the published scores without each of these annotators, natural units."""
-        return _change_without(self, self.contributions, left_out)
+        """Solve S₋ₖ x = −u_k − z₋ₖ (what θ_k takes from the others) by x ← S⁻¹(… + (S − S₋ₖ) x), for all together.
 
-    @cached_property
-    def contributions(self) -> Floats:
-        """What each cell adds to the scores' gradient, shape (n_cells,)."""
-        return self.observed.likelihood.score_contributions(self.rating.fit.R, self.rating.fit.theta)
+        z₋ₖ and size₋ₖ are those of the constraint that the others' mean ability is 1.
+        """
+        found, point, cells = self.found, self.found.point, self.rating.small.cells
+        group, inverse_D, share = (x[left_out] for x in (found.groups.annotators, found.inverse_D, found.share))
+        u, B = (found.likelihood.own_rows(left_out, x) for x in (self.gradient, point.cross))
+        curvature = (point.variance * point.theta[cells.annotator] ** 2)[:, None]
+        weight, whole = share * point.D[left_out], found.size[group]
+        size = np.maximum(whole - weight * share, TINY)
+        along = np.where(found.groups.models == group[:, None], found.along, 0.0)
+        others = along - B * share[:, None]
+        right = -u - others * (weight * (point.theta[left_out] - 1.0) / size)[:, None]
 
-    @cached_property
-    def share(self) -> Floats:
-        """By how much the published unit's equation moves with a unit of θ_k's gradient, shape (n_annotators,)."""
-        return self.rating.published_unit.slope * self.observed.inverse_D
+        def again(X: Floats) -> Floats:
+            own = np.zeros_like(X)
+            curve_cells(left_out.start, left_out.stop, *cells.arrays[:1], *cells.arrays[2:4], curvature, X, own)
+            for row, scale in ((B, -inverse_D), (along, 1.0 / whole), (others, -1.0 / size)):
+                own += row * (scale * np.einsum("ki,ki->k", row, X))[:, None]
+            return _centred(right + own, self.component) @ found.inverse
 
-    @cached_property
-    def along_unit(self) -> Floats:
-        """Sum of B_k times `share`, shape (n_models,)."""
-        return self.observed.likelihood.by_model(self.observed.point.cross, self.share)
+        return _iterate(again, _centred(right, self.component) @ found.inverse)
 
 
+@one_blas_thread()
 def find_influence(rating: Estimate) -> Influence:
-    """Expand the objective at a fit, or reuse the expansion that the fit left.
+    """Expand the equations of the scores at a fit.
 
     Raises
     ------
     NotConvergedError
         The fit is at a saddle point.
     """
-    fit = rating.fit
-    if rating.marginal is not None:
-        with one_blas_thread():
-            return MarginalInfluence(rating)
-    if rating.observed is not None:
-        return JointInfluence(rating, rating.observed)
-    with one_blas_thread():
-        observed = observe(
-            rating.small.cells, fit, rating.components.label[rating.small.models],
-            prior_sd=fit.prior_sd, abilities=rating.has_abilities,
-        )  # fmt: skip
-    return JointInfluence(rating, observed)
+    return PlainInfluence(rating) if rating.marginal is None else MarginalInfluence(rating)
 
 
 def leave_annotators_out(influence: Influence) -> Floats:
     """Return the change of every published score if one annotator's votes were removed, for every annotator.
 
-    One Newton step of the objective without the annotator, from the fit, on the constraint that the typical ability of
-    the others is 1; published scores follow the others' unit.
+    One Newton step of the equations without the annotator, from the fit; ability 1 is then the mean of the others.
 
     Returns
     -------
@@ -207,7 +193,7 @@ def leave_annotators_out(influence: Influence) -> Floats:
     -----
     S₋ₖ differs from S by annotator k's own part, so S₋ₖ x = r is solved by x ← S⁻¹(r + (S − S₋ₖ)x) for all annotators
     together: O(n_cells + n_annotators × n_models²) a round, memory n_annotators × n_models, few rounds unless one
-    annotator has a large share of the votes. Abilities at the cap stay there, and the bias correction does not change.
+    annotator has a large share of the votes.
 
     References
     ----------
@@ -233,53 +219,16 @@ def leave_annotator_out(influence: Influence, annotator: int) -> Floats:
     return ELO_PER_NATURAL * change
 
 
-class _Others:
-    """The constraint on the typical ability of the remaining annotators, for each annotator left out.
-
-    Attributes
-    ----------
-    total : Σ_j B_j v_j/D_j over the annotator's scale group, shape (n_left_out, n_models)
-    others : the same without the annotator's own part
-    size, whole : vᵀD⁻¹v without and with that part, shape (n_left_out,)
-    lost : the Σ v_j Δθ_j by which the remaining abilities must compensate, shape (n_left_out,)
-    """
-
-    def __init__(self, influence: JointInfluence, left_out: slice) -> None:
-        observed, theta = influence.observed, influence.rating.fit.theta[left_out]
-        rows = _rows(influence, influence.observed.point.cross, left_out)
-        self.bound = bool(observed.size.any())
-        self.total, self.others = np.zeros_like(rows), np.zeros_like(rows)
-        self.whole, self.size, self.lost = np.ones(len(rows)), np.ones(len(rows)), np.zeros(len(rows))
-        if observed.scale is None or not self.bound:
-            return
-        group = observed.scale.annotators[left_out]
-        v_over_D, inverse_D = observed.v_over_D[left_out], observed.inverse_D[left_out]
-        self.total = np.where(observed.scale.models == group[:, None], observed.along, 0.0)
-        self.others = self.total - rows * v_over_D[:, None]
-        own = v_over_D**2 / np.where(inverse_D > 0, inverse_D, 1.0)  # v²/D
-        self.whole = np.maximum(observed.size[group], TINY)
-        self.size = np.maximum(observed.size[group] - own, TINY)
-        self.lost = WIDTH * np.tanh((theta - 1.0) / WIDTH)
-
-    def multiplier(self, X: Floats) -> Floats:
-        """Return the D_j Δθ_j/v_j of the remaining annotators that keeps the typical ability at 1."""
-        answer: Floats = (np.einsum("ki,ki->k", self.others, X) + self.lost) / self.size
-        return answer
-
-
 def _change(influence: Influence) -> Floats:
     """Return the change of the published scores, natural units, shape (n_annotators, n_models)."""
     cells = influence.rating.small.cells
     change = np.empty((cells.n_annotators, cells.n_models))
-    if isinstance(influence, JointInfluence):  # what all parts, which run on threads, share
-        _ = influence.contributions, influence.along_unit
 
-    def fill(part: tuple[int, int]) -> None:
-        for first in range(part[0], part[1], CHUNK):
-            left_out = slice(first, min(first + CHUNK, part[1]))
-            change[left_out] = influence.without(left_out)
+    def fill(first: int) -> None:
+        left_out = slice(first, min(first + CHUNK, cells.n_annotators))
+        change[left_out] = influence.without(left_out)
 
-    map_parts(fill, CellRows(cells).parts)
+    map_parts(fill, range(0, cells.n_annotators, CHUNK))
     return change
 
 
@@ -296,64 +245,6 @@ def _iterate(again: Callable[[Floats], Floats], X: Floats) -> Floats:
     return X
 
 
-def _change_without(influence: JointInfluence, contributions: Floats, left_out: slice) -> Floats:
-    """Return the rows of `_change` for a few annotators, so that they fit into the processor's cache."""
-    label, others = influence.component, _Others(influence, left_out)
-    right = -_rows(influence, contributions, left_out) - others.others * (others.lost / others.size)[:, None]
-
-    def again(X: Floats) -> Floats:
-        return _solve(influence, _centred(right + _own_part(influence, others, X, left_out), label))
-
-    X = _iterate(again, _solve(influence, _centred(right, label)))
-    if not others.bound:
-        return X
-    change: Floats = influence.rating.unit * X + influence.rating.fit.scores * _unit_change(
-        influence, others, X, left_out
-    )
-    return change
-
-
-def _unit_change(influence: JointInfluence, others: _Others, X: Floats, left_out: slice) -> Floats:
-    """Return the change of the unit of each model's group, for each annotator left out, shape (n_left_out, n_models).
-
-    θ_j changes by −B_j·X/D_j, and by multiplier·v_j/D_j where abilities are not corrected. The unit changes by
-    (Σ_j slope_j Δθ_j − excess_k) / Σ_j weight_j over the others (`Unit`).
-    """
-    rating, observed = influence.rating, influence.observed
-    unit, scale = rating.published_unit, rating.published_unit.scale
-    group = scale.annotators[left_out]
-    rows = _rows(influence, observed.point.cross, left_out)
-    along = np.where(scale.models == group[:, None], influence.along_unit, 0.0) - rows * influence.share[left_out, None]
-
-    def of_others(each: Floats) -> Floats:
-        return scale.sum(each)[group] - each[left_out]
-
-    moved = -np.einsum("ki,ki->k", along, X) - unit.excess[left_out]
-    if rating.fit.corrected is None:  # corrected abilities are fitted apart from the constraint
-        moved += others.multiplier(X) * of_others(unit.slope * observed.v_over_D)
-    weight = of_others(unit.weight)
-    moved /= np.where(weight > TINY, weight, np.inf)
-    changes: Floats = np.where(scale.models == group[:, None], moved[:, None], 0.0)
-    return changes
-
-
-def _own_part(influence: JointInfluence, others: _Others, X: Floats, left_out: slice) -> Floats:
-    """Return (S − S₋ₖ) x for every annotator k left out, x the row of X."""
-    fit, observed, cells = influence.rating.fit, influence.observed, influence.rating.small.cells
-    out = np.empty_like(X)
-    own_curvature(
-        left_out.start, left_out.stop, fit.counted(cells).arrays, fit.R, fit.theta,
-        observed.point.cross, observed.inverse_D, X, out,
-    )  # fmt: skip
-    out -= others.others * (np.einsum("ki,ki->k", others.others, X) / others.size)[:, None]
-    out += others.total * (np.einsum("ki,ki->k", others.total, X) / others.whole)[:, None]
-    return out
-
-
-def _solve(influence: JointInfluence, right: Floats) -> Floats:
-    return influence.observed.solve(right.T).T
-
-
 def _centred(rows: Floats, component: Indices) -> Floats:
     """Subtract the mean of every component from each row."""
     members = np.maximum(1, np.bincount(component))  # a component without an identified model is empty
@@ -361,54 +252,6 @@ def _centred(rows: Floats, component: Indices) -> Floats:
     means = rows.mean(axis=1, keepdims=True) if sums is None else (sums / members)[:, component]
     centred: Floats = rows - means
     return centred
-
-
-def _rows(influence: JointInfluence, weight: Floats, whose: slice) -> Floats:
-    """Return Σ weight·(e_a − e_b) over the cells of each of these annotators, shape (n_whose, n_models)."""
-    cells = influence.rating.small.cells
-    out, one = np.empty((whose.stop - whose.start, cells.n_models)), np.ones(cells.n_annotators)
-    z = np.empty((len(weight), 0), order="F")
-    fill_rows(np.arange(whose.start, whose.stop), cells.arrays, z, weight, one, out)
-    return out
-
-
-@compiled
-def own_curvature(
-    first: int, last: int, cells: CellArrays, R: Floats, theta: Floats,
-    cross: Floats, inverse_D: Floats, X: Floats, out: Floats,
-) -> None:  # fmt: skip
-    """Set row k − first of `out` to (A_k − B_k B_kᵀ/D_k) x, x row k − first of X, for annotators first … last−1.
-
-    The matrix is annotator k's part of the reduced Hessian.
-    """
-    starts, model_a, model_b, n = cells.starts, cells.model_a, cells.model_b, cells.n
-    for k in range(first, last):
-        x, product = X[k - first], out[k - first]
-        product[:] = 0.0
-        along = 0.0
-        for cell in range(starts[k], starts[k + 1]):
-            along += cross[cell] * (x[model_a[cell]] - x[model_b[cell]])
-        for cell in range(starts[k], starts[k + 1]):
-            a, b = model_a[cell], model_b[cell]
-            u = math.exp(-abs(theta[k] * (R[a] - R[b])))
-            weight = n[cell] * theta[k] ** 2 * u / (1.0 + u) ** 2
-            amount = weight * (x[a] - x[b]) - cross[cell] * along * inverse_D[k]
-            product[a] += amount
-            product[b] -= amount
-
-
-@compiled
-def times_columns(first: int, last: int, cells: CellArrays, weight: Floats, Y: Floats, out: Floats) -> None:
-    """Set row k of `out` to Σ weight·(Y_a − Y_b) over k's cells, Y_a a row of Y, for annotators first … last−1."""
-    starts, model_a, model_b = cells.starts, cells.model_a, cells.model_b
-    columns = Y.shape[1]
-    for k in range(first, last):
-        row = out[k]
-        row[:] = 0.0
-        for cell in range(starts[k], starts[k + 1]):
-            y_a, y_b, amount = Y[model_a[cell]], Y[model_b[cell]], weight[cell]
-            for pair in range(columns):
-                row[pair] += amount * (y_a[pair] - y_b[pair])
 
 
 @compiled

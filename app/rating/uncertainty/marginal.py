@@ -4,11 +4,11 @@ import numpy as np
 from scipy.special import expit
 
 from app.rating.arrays import Floats
-from app.rating.fit.kernels import squared_residuals
 from app.rating.model.covariance import find_covariance, shift_to_centre
 from app.rating.model.expansion import Expansion
 from app.rating.model.scores import MarginalFit
 from app.rating.settings import Interval
+from app.rating.uncertainty.by_vote import squared_residuals, sum_by_vote
 from app.rating.uncertainty.covariance import Covariance
 from app.rating.votes.cells import Cells
 
@@ -34,28 +34,11 @@ def marginal_covariance(cells: Cells, fit: MarginalFit, kind: Interval, influenc
 
 
 def _sum_by_vote(expansion: Expansion, kind: Interval) -> Floats:
-    """Return Σ r² v v′ over the votes, v = w h (e_a − e_b) + d c_k what a unit of a vote's residual r adds to u_k.
-
-    c_k is what a unit of dℓ_k/dθ moves u_k by, because the ability's posterior moves.
-    """
+    """Return the sum over the votes: a unit of a vote's residual adds w h (e_a − e_b) + d c_k to u_k."""
     cells, fit = expansion.cells, expansion.fit
-    k, d = cells.annotator, fit.R[cells.model_a] - fit.R[cells.model_b]
-    x = fit.ability[k] * d
-    p = expit(x)
-    squares = squared_residuals(cells, x) if kind == "sandwich" else fit.dispersion * cells.n * p * (1.0 - p)
-    size, pull = len(fit.R), expansion.weight * expansion.pull[k]
-    meat = np.zeros((size, size))
-    for first, last, moved in expansion.each_moved():
-        here = slice(*cells.starts[[first, last]])
-        own = k[here] - first
-        along, square = np.zeros((last - first, size)), np.bincount(own, squares[here] * d[here] ** 2, last - first)
-        amount = squares[here] * pull[here] * d[here]
-        np.add.at(along, (own, cells.model_a[here]), amount)
-        np.add.at(along, (own, cells.model_b[here]), -amount)
-        crossed = along.T @ moved
-        meat += crossed + crossed.T + (moved * square[:, None]).T @ moved
-    amount = squares * pull**2
-    for i, j, sign in ((0, 0, 1.0), (1, 1, 1.0), (0, 1, -1.0), (1, 0, -1.0)):
-        ends = cells.model_a, cells.model_b
-        np.add.at(meat, (ends[i], ends[j]), sign * amount)
-    return meat
+    k = cells.annotator
+    x = fit.ability[k] * (fit.R[cells.model_a] - fit.R[cells.model_b])
+    squares = squared_residuals(cells, x)
+    if kind == "information":
+        squares = fit.dispersion * cells.n * expit(x) * expit(-x)
+    return sum_by_vote(cells, fit.R, squares, expansion.weight * expansion.pull[k], expansion.each_moved())

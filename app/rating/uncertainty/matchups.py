@@ -6,11 +6,11 @@ import numpy as np
 from scipy.special import expit
 
 from app.rating.arrays import Floats, Indices
-from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.settings import LoopSettings
 from app.rating.uncertainty.bounds import bound_differences
 from app.rating.uncertainty.ranks import win_probabilities
 from app.rating.uncertainty.results import Estimate
+from app.rating.units import ELO_PER_NATURAL
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,9 @@ def predict_matchups(
     else:
         model_a, model_b = pairs
     scored = (component[model_a] == component[model_b]) & (component[model_a] >= 0)
-    unit, row = np.ones(len(component)), np.zeros(len(component), dtype=np.int64)
-    unit[rating.small.models] = rating.unit
+    row = np.zeros(len(component), dtype=np.int64)
     row[rating.small.models] = np.arange(len(rating.small.models))
-    R = unit * rating.scores()
+    R = rating.natural_scores()
     difference, half = R[model_a] - R[model_b], np.full(len(model_a), np.nan)
     spread = rating.covariance
     if spread is not None:

@@ -2,12 +2,12 @@ import numpy as np
 
 from app.rating.arrays import Floats, Indices, Mask, sum_by
 from app.rating.errors import VotesError
-from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.settings import LoopSettings
 from app.rating.uncertainty.bounds import unscored_bounds
 from app.rating.uncertainty.centre import centred_errors, centred_scores, weigh_models
 from app.rating.uncertainty.places import find_places
 from app.rating.uncertainty.results import Estimate, ModelEstimates
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.votes.cells import Cells
 
 SMALL_TABLE = 1 << 26  # bytes: a table of annotators and models that fits into memory beside the fit

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from app.rating.errors import counted
-from app.rating.fit.rows import CellRows, count_following
 from app.rating.model.copies import Answers, find_copies
+from app.rating.plain.abilities import count_following
 from app.rating.uncertainty.results import Estimate, RatingNotice
 
 ZERO = 1e-9  # an ability nearer to 0 than this is 0 but for rounding
@@ -103,15 +103,9 @@ def _of_fit(rating: Estimate) -> Found:
         yield "always-wrong", detail
     if zero := int((np.abs(theta) < ZERO).sum()):
         yield "zero-ability", f"an ability of exactly 0 for {counted(zero, 'annotator')}: their votes do not count"
-    if undecided := int(rating.fit.undecided.sum()):
-        detail = (
-            f"{counted(undecided, 'annotator')} contradict each other so that believing either side is as good: all of "
-            "them count alike, with ability 1"
-        )
-        yield "undecided-abilities", detail
 
 
 def _unanimous(rating: Estimate) -> tuple[int, int]:
     """Count the annotators whose votes all follow, and whose votes all oppose, the fitted ranking."""
-    along, against = count_following(CellRows(rating.small.cells), rating.fit.R)
+    along, against = count_following(rating.small.cells, rating.fit.R)
     return int(np.sum((along > 0) & (against == 0))), int(np.sum((along == 0) & (against > 0)))

@@ -6,7 +6,6 @@ import numpy as np
 from scipy.special import ndtri
 
 from app.rating.arrays import Floats, Indices, Mask
-from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.model.start import fit_bradley_terry
 from app.rating.uncertainty.bounds import bound_differences
 from app.rating.uncertainty.covariance import Covariance
@@ -20,6 +19,7 @@ from app.rating.uncertainty.ranks import (
 )
 from app.rating.uncertainty.results import Estimate
 from app.rating.uncertainty.student import widenings
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.votes.graph import follow_wins, orient
 
 DECIMALS = 6  # of Elo points; scores that agree to them share a rank
@@ -116,7 +116,7 @@ def _order_scores(
     rating: Estimate, spread: Covariance, row: Indices, alphas: tuple[float, float], alpha_together: float
 ) -> Orders:
     """Return which scores are certainly above which: each pair at one α and at another, and all together at a third."""
-    R = (rating.unit * rating.fit.scores)[row]
+    R = rating.fit.R[row]
     every = np.ix_(row, row)
     covariance = spread.order[every]
     index = np.arange(len(row))

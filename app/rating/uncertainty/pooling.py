@@ -9,11 +9,10 @@ import numpy as np
 
 from app.rating.arrays import Floats, Indices
 from app.rating.errors import NotConvergedError
-from app.rating.fit.arrow import shift_projector
-from app.rating.fit.likelihood import Curvature, Likelihood
-from app.rating.fit.scale import ELO_PER_NATURAL
-from app.rating.fit.sqp import MAX_HALVINGS, MAX_ITERATIONS, SUFFICIENT_DECREASE
-from app.rating.uncertainty.clusters import find_leverage
+from app.rating.plain.information import scaled_contributions
+from app.rating.plain.likelihood import Derivatives, Likelihood
+from app.rating.plain.m_elo import MOST_HALVINGS, MOST_ITERATIONS, SUFFICIENT, shift_projector
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.votes.cells import Cells
 
 LEAST, MOST = 1.0 / ELO_PER_NATURAL, 500.0 / ELO_PER_NATURAL
@@ -75,7 +74,7 @@ class PooledLikelihood:
     categories : the votes of each, with the same indices; no vote is in two
     theta : abilities, natural units, shape (n_annotators,)
     component : of each model in all votes
-    precision : 1/sd² of each ability's prior, shape (n_annotators,)
+    precision : 1/sd² of the abilities' law
 
     Attributes
     ----------
@@ -83,8 +82,8 @@ class PooledLikelihood:
         raise it
     """
 
-    def __init__(self, categories: Sequence[Cells], theta: Floats, component: Indices, precision: Floats) -> None:
-        self.likelihoods = [Likelihood(cells, None) for cells in categories]
+    def __init__(self, categories: Sequence[Cells], theta: Floats, component: Indices, precision: float) -> None:
+        self.likelihoods = [Likelihood(cells) for cells in categories]
         self.theta, self.precision = theta, precision
         self.shifts, self.dispersion = shift_projector(component), 1.0
 
@@ -102,14 +101,14 @@ class PooledLikelihood:
         """
         S = R.mean(axis=0)
         value, point = self._expand(tau, S, R)
-        for _ in range(MAX_ITERATIONS):
+        for _ in range(MOST_ITERATIONS):
             step, steps, decrement, found = self.step(tau, S, point)
             if decrement <= close:
                 return found
             length = 1.0
-            for _ in range(MAX_HALVINGS):
+            for _ in range(MOST_HALVINGS):
                 new, there = self._expand(tau, S + length * step, point.R + length * steps)
-                if decrement < FLAT or new <= value - SUFFICIENT_DECREASE * length * decrement:
+                if decrement < FLAT or new <= value - SUFFICIENT * length * decrement:
                     break
                 length /= 2.0
             value, point, S = new, there, S + length * step
@@ -159,22 +158,21 @@ class PooledLikelihood:
         """
         squares, information = 0.0, 0.0
         points = self.points(fit.R)
-        free = np.sqrt(self.ability_variances(points))
-        for likelihood, R, point in zip(self.likelihoods, fit.R, points, strict=True):
+        free = self.ability_variances(points)
+        for likelihood, point in zip(self.likelihoods, points, strict=True):
             of_models = np.diag(point.A)
-            lever = find_leverage(likelihood, R, self.theta, of_models + fit.tau**-2)
-            contributions = likelihood.score_contributions(R, self.theta) * lever.scale
-            squares += float(np.trace(likelihood.products(contributions, np.ones(len(self.theta)))))
+            for _, _, rows, _ in scaled_contributions(likelihood, point, of_models + fit.tau**-2):
+                squares += float((rows**2).sum())
             information += float(of_models.sum() - np.trace(likelihood.products(point.cross, free)))
         known = squares > LEAST_DISPERSION * max(information, 0.0) and information > 0.0
         return squares / information if known else 1.0
 
-    def ability_variances(self, points: Sequence[Curvature]) -> Floats:
+    def ability_variances(self, points: Sequence[Derivatives]) -> Floats:
         """Return the variance of each ability at known scores, votes without dispersion, shape (n_annotators,)."""
         D = sum(point.D for point in points) + self.precision
         return np.where(D > 0.0, 1.0 / np.where(D > 0.0, D, 1.0), 0.0)
 
-    def points(self, R: Floats) -> list[Curvature]:
+    def points(self, R: Floats) -> list[Derivatives]:
         """Return the derivatives of each category's −ℓ_c at its scores."""
         return [each.expand(x, self.theta) for each, x in zip(self.likelihoods, R, strict=True)]
 

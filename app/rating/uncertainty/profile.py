@@ -5,11 +5,12 @@ import math
 import numpy as np
 from scipy.special import ndtri
 
-from app.rating.arrays import Floats, Indices
+from app.rating.arrays import Floats, Indices, Mask
 from app.rating.errors import NotConvergedError, VotesError
-from app.rating.fit.likelihood import Curvature, Likelihood
-from app.rating.fit.result import FitResult
-from app.rating.fit.unit import Unit
+from app.rating.fitted import FitResult
+from app.rating.plain.information import Information, link_groups
+from app.rating.plain.likelihood import Derivatives, Likelihood
+from app.rating.plain.unit import unit_weights
 from app.rating.threads import one_blas_thread
 from app.rating.uncertainty.covariance import Covariance
 from app.rating.votes.cells import Cells
@@ -26,19 +27,18 @@ NO_END = "a profile interval has no end, because the likelihood hardly falls tha
 
 @one_blas_thread()
 def profile_scores(
-    cells: Cells, fit: FitResult, component: Indices, unit: Unit, spread: Covariance, confidence: float
+    cells: Cells, fit: FitResult, component: Indices, counts: Mask | None, spread: Covariance, confidence: float
 ) -> tuple[Floats, Floats]:
     """Return how far the interval of each score reaches down and up from it, {ψ : 2(ℓ̂ − ℓ_p(ψ)) ≤ χ²₁ quantile}.
 
     ψ is a score less the mean of all, in natural units of the mean annotator who counts; an anchor changes nothing of
-    it. ℓ_p(ψ) is the maximum of ℓ over the other scores and the abilities, with Σ_k w_k θ_k = Σ_k w_k, w the weights of
-    the unit.
+    it. ℓ_p(ψ) is the maximum of ℓ over the other scores and the abilities, the mean of those who count 1.
 
     Parameters
     ----------
-    cells, fit : the votes as the fit counted them, and the maximum of their likelihood
+    cells, fit : the votes, and the maximum of their likelihood
     component : of each model
-    unit : without weights where the abilities are known (m-ELO)
+    counts : annotators whose mean ability is 1, shape (n_annotators,); None where abilities are known (m-ELO)
     spread : the inverse information, for the starts
 
     Returns
@@ -69,22 +69,22 @@ def profile_scores(
         )
     if len(np.unique(component)) > 1:
         raise VotesError("profile intervals need votes that link all models: rate each group apart", "shape")
-    search = _Profile(cells, fit, unit, spread.scores)
+    abilities = counts is not None
+    theta = fit.theta if abilities else np.ones(1)
+    search = _Profile(cells if abilities else pool_annotators(cells), fit.R, theta, counts, spread.scores)
     level = float(ndtri(0.5 + confidence / 2.0))
     ends = [[search.find_end(model, side * level) for model in range(models)] for side in (-1.0, 1.0)]
     return -np.array(ends[0]), np.array(ends[1])
 
 
 class _Profile:
-    """A likelihood and its maximum, in published units."""
+    """A likelihood and its maximum."""
 
-    def __init__(self, cells: Cells, fit: FitResult, unit: Unit, covariance: Floats) -> None:
-        self.abilities = bool(unit.weight.any())
-        self.likelihood = Likelihood(cells if self.abilities else pool_annotators(cells), None)
-        self.R = fit.R * unit.of_models
-        self.theta = fit.theta / unit.of_annotators if self.abilities else np.ones(1)
-        self.weight = unit.weight
-        self.covariance, self.best = covariance, self.likelihood.log_likelihood(self.R, self.theta)
+    def __init__(self, cells: Cells, R: Floats, theta: Floats, counts: Mask | None, covariance: Floats) -> None:
+        self.likelihood, self.groups = Likelihood(cells), link_groups(cells, np.zeros(cells.n_models, dtype=np.int64))
+        self.weight = None if counts is None else unit_weights(self.groups, counts)
+        self.R, self.theta, self.covariance = R, theta, covariance
+        self.best = -self.likelihood.value(R, theta)
 
     def find_end(self, model: int, level: float) -> float:
         """Return how far the score may move until the signed root of its deviance is `level`."""
@@ -117,27 +117,13 @@ class _Profile:
             (R, theta), point = next(better, ((R, theta), point))
         raise NotConvergedError(NO_END, R, theta)
 
-    def _newton_step(self, point: Curvature, model: int) -> tuple[Floats, Floats]:
+    def _newton_step(self, point: Derivatives, model: int) -> tuple[Floats, Floats]:
         """Return the step of scores and abilities that keeps the score, the mean of all and that of the abilities."""
-        size, rows = len(point.gradient_scores), self.likelihood
-        S, right = point.A, point.gradient_scores
-        if self.abilities:
-            along = rows.sum_rows(point.cross, self.weight / point.D)[0]
-            S = S - rows.products(point.cross, 1.0 / np.sqrt(point.D)) + np.outer(along, along) / self._length(point)
-            right = right - rows.sum_rows(point.cross, self._project(point, point.gradient_abilities))[0]
+        size, likelihood = len(point.R), self.likelihood
+        found = Information.at(likelihood, point, self.groups, np.zeros((size, size)), self.weight)
+        moved = found.project(point.gradient_abilities)
+        right = point.gradient_scores - likelihood.by_model(point.cross * moved[likelihood.cells.annotator])
         fixed = np.array([np.ones(size), np.eye(size)[model]])
-        bordered = np.block([[S, fixed.T], [fixed, np.zeros((2, 2))]])
+        bordered = np.block([[found.S, fixed.T], [fixed, np.zeros((2, 2))]])
         of_scores = np.linalg.solve(bordered, np.concatenate([-right, np.zeros(2)]))[:size]
-        if not self.abilities:
-            return of_scores, np.zeros(1)
-        pull = point.gradient_abilities + rows.times_rows(point.cross, of_scores)
-        return of_scores, -self._project(point, pull)
-
-    def _length(self, point: Curvature) -> float:
-        return float(np.sum(self.weight**2 / point.D))
-
-    def _project(self, point: Curvature, gradient: Floats) -> Floats:
-        """Return Q times a value per annotator, Q = D⁻¹ − D⁻¹w wᵀD⁻¹/(wᵀD⁻¹w)."""
-        along = float(self.weight @ (gradient / point.D)) / self._length(point)
-        projected: Floats = (gradient - self.weight * along) / point.D
-        return projected
+        return of_scores, -found.project(point.gradient_abilities + likelihood.times(point.cross, of_scores))

@@ -8,14 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.rating.arrays import Floats, Indices, Mask
-from app.rating.fit.arrow import Observed
-from app.rating.fit.result import FitResult
-from app.rating.fit.scale import ELO_PER_NATURAL
-from app.rating.fit.solution import Start
-from app.rating.fit.unit import Unit
+from app.rating.fitted import FitResult, Start
 from app.rating.model.scores import MarginalFit
 from app.rating.settings import Interval, LoopSettings
 from app.rating.uncertainty.covariance import Covariance
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.votes.cells import Cells
 from app.rating.votes.compact import Compact
 from app.rating.votes.graph import Components
@@ -143,11 +140,10 @@ class Diagnostics:
     log_likelihood : of the counted votes alone, natural log, no prior term
     components : connected components of the comparison graph of the counted votes
     interval : the kind of interval that was made
-    median_ability : the mean ability in the solver's units, by which published abilities are divided (1 for m-elo)
+    median_ability : 1, the mean ability; earlier versions divided abilities by it
     published_cap : None; snapshots of earlier versions have a cap on abilities here
-    prior_sd : of the prior in force, in the solver's units; None without a prior
-    ability_spread, ability_spread_se : estimated spread of abilities, and its standard error; None where prior_sd was
-        given, or the votes do not determine it
+    prior_sd, ability_spread : spread of honest abilities around 1; None for known abilities and for maximum likelihood
+    ability_spread_se : None; earlier versions have its standard error here
     excluded_share : share of the votes past δ whose annotators are excluded (or would be, where the policy only flags)
     seconds : stage → seconds ("fit", "intervals", "evidence")
     warnings : notices for the reader
@@ -179,12 +175,9 @@ class Estimate:
     components : of their comparison graph
     identified : models with a finite score, shape (n_models,)
     small : the cells between identified models, renumbered: the indices of `fit` and `covariance`
-    fit : the solver's result, and its scores and abilities less their bias
-    observed : the information at the fit; None where the fit needed none
+    fit : in units of the mean ability of the annotators in `counts`
     marginal : the fit with abilities integrated out; None for known abilities and for maximum likelihood
-    published_unit : mean ability of the annotators who count, by scale group, in the solver's units; 1 for m-ELO
-    bounding : abilities by which models without a score are bounded, in the solver's units, shape (n_annotators,): the
-        mean where the fit has none, and 0 for annotators whose votes bound nothing
+    counts : annotators whose mean ability is 1, shape (n_annotators,); all but for maximum likelihood
     annotators : abilities; no rule has seen them, and every annotator with counted votes is active
     seconds : stage → seconds ("fit", "intervals", "evidence")
     """
@@ -196,11 +189,9 @@ class Estimate:
     identified: Mask
     small: Compact
     fit: FitResult
-    observed: Observed | None
     marginal: MarginalFit | None = None
     covariance: Covariance | None
-    published_unit: Unit
-    bounding: Floats
+    counts: Mask
     annotators: AnnotatorEstimates
     seconds: dict[str, float]
 
@@ -215,37 +206,19 @@ class Estimate:
         return self.cells.n_votes
 
     @property
-    def unit(self) -> Floats:
-        """The published unit of each model of `small`."""
-        return self.published_unit.of_models
-
-    @property
-    def annotator_unit(self) -> Floats:
-        """The published unit of each annotator of `small`."""
-        return self.published_unit.of_annotators
-
-    @property
-    def mean_ability(self) -> float:
-        """The unit of most annotators, by which published abilities are divided; 1 for m-ELO."""
-        return self.published_unit.of_most
+    def bounding(self) -> Floats:
+        """Abilities by which models without a score are bounded, 1 where the fit has none, shape (n_annotators,)."""
+        theta = np.ones(self.cells.n_annotators)
+        theta[self.small.annotators] = self.fit.theta
+        return theta
 
     @property
     def optimum(self) -> Start:
-        """Where the solver stopped, before the bias was taken out: the best start for a later fit."""
-        score, ability = np.full(self.cells.n_models, np.nan), np.full(self.cells.n_annotators, np.nan)
-        score[self.small.models] = self.fit.R * ELO_PER_NATURAL * self.mean_ability
-        if self.has_abilities:
-            ability[self.small.annotators] = self.fit.theta / self.mean_ability
-        return Start(score, ability, self.mean_ability)
-
-    def scores(self) -> Floats:
-        """Return R in the solver's units, NaN for models that are not identified, shape (n_models,)."""
-        R = np.full(self.cells.n_models, np.nan)
-        R[self.small.models] = self.fit.scores
-        return R
+        """The scores, as the start of a later fit."""
+        return Start(ELO_PER_NATURAL * self.natural_scores())
 
     def natural_scores(self) -> Floats:
-        """Return the scores in natural units of the mean annotator, NaN for models without one."""
+        """Return R in natural units of the mean annotator, NaN for models that have no score, shape (n_models,)."""
         R = np.full(self.cells.n_models, np.nan)
-        R[self.small.models] = self.unit * self.fit.scores
+        R[self.small.models] = self.fit.R
         return R

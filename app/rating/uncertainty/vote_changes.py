@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import expit
 
 from app.rating.arrays import Floats, Indices
-from app.rating.fit.result import FitResult
+from app.rating.fitted import FitResult
 from app.rating.votes.cells import Cells
 
 VERDICTS = np.array([1.0, 0.5, 0.0])  # W of each kind of vote: for model_a, a tie, for model_b

@@ -9,21 +9,21 @@ from scipy.linalg import eigh
 
 from app.rating.arrays import Floats, Ints, sum_by
 from app.rating.errors import VotesError
-from app.rating.fit.arrow import shift_projector
-from app.rating.fit.likelihood import Likelihood
-from app.rating.fit.m_elo import minimise_scores
-from app.rating.fit.scale import ELO_PER_NATURAL
-from app.rating.fit.weights import weigh_abilities, weigh_votes
 from app.rating.model.abilities import TINY, find_abilities
 from app.rating.model.law import TYPES
+from app.rating.model.weights import weigh_votes
+from app.rating.plain.likelihood import Likelihood
+from app.rating.plain.m_elo import maximise_scores, shift_projector
 from app.rating.threads import one_blas_thread
 from app.rating.uncertainty.models import make_model_estimates
 from app.rating.uncertainty.pooling import PooledFit, PooledLikelihood, fit_categories
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.rating import Rating
 from app.rating.votes.cells import Cells
 from app.rating.votes.compact import pool_annotators
 from app.rating.votes.graph import Components
 
+STEEPNESS = 1.25  # a vote of an able annotator pulls as |θ|^−¼
 LARGEST = 1 << 25
 """Numbers in a table of categories and pairs of models: 256 MiB, a few times."""
 
@@ -67,8 +67,7 @@ class Categories:
         """
         whole, across = self.whole, self._across()
         moved, errors = self._posterior(share)
-        R = across @ (whole.unit * whole.fit.scores + moved)
-        fit = replace(whole.fit, corrected=(R / whole.unit, whole.fit.abilities))
+        fit = replace(whole.fit, R=across @ (whole.fit.R + moved))
         spread = whole.covariance
         if spread is not None:
             scores, order = (
@@ -98,7 +97,7 @@ class Categories:
 
     def _posterior(self, share: Floats) -> tuple[Floats, Floats]:
         """Return the mean of Σ_c share_c (R_c − R) and the covariance of Σ_c share_c R_c, abilities known."""
-        before, after = self.pilot, self.whole.unit * self.whole.fit.scores
+        before, after = self.pilot, self.whole.fit.R
         stretch = float(before @ after) / max(float(before @ before), 1e-12)  # known abilities make scores too wide
         means = [share @ (each.R - before) for each in self.fits]
         mean = np.mean(means, axis=0)
@@ -141,12 +140,12 @@ def pool_categories(whole: Rating, categories: Sequence[Cells]) -> Categories:
     size = len(small.models)
     if not 0 < size**2 * len(categories) <= LARGEST:
         raise VotesError(f"{size} model(s) with a score are too many or too few for {len(categories)} categories")
-    theta, component = fit.theta / whole.annotator_unit, whole.components.label[small.models]
+    theta, component = fit.theta, whole.components.label[small.models]
     weight = _weigh(whole)
     everything, parts = _times(small.cells, weight), [_weighed(whole, cells, weight) for cells in categories]
-    precision = (whole.annotator_unit / (fit.prior_sd or np.inf)) ** 2
-    likelihood, whole_likelihood = PooledLikelihood(parts, theta, component, precision), Likelihood(everything, None)
-    pilot = minimise_scores(whole_likelihood, component, whole.unit * fit.R, theta).R
+    precision = 0.0 if whole.marginal is None else whole.marginal.law.spread**-2
+    likelihood, whole_likelihood = PooledLikelihood(parts, theta, component, precision), Likelihood(everything)
+    pilot = maximise_scores(whole_likelihood, theta, component, fit.R)[0]
     fits = fit_categories(likelihood, pilot, _follow(whole, parts))
     shifts = shift_projector(component)
     information = whole_likelihood.expand(pilot, theta).A / likelihood.dispersion
@@ -158,7 +157,7 @@ def pool_categories(whole: Rating, categories: Sequence[Cells]) -> Categories:
         - by_annotator.sum(axis=0) / by_annotator.sum()
     )
     spread = (likelihood.theta - likelihood.theta.mean()) ** 2
-    if fit.prior_sd is not None:  # without one they scatter by their errors too
+    if whole.marginal is not None:  # others scatter by their errors too
         spread += likelihood.dispersion * likelihood.ability_variances(likelihood.points(fits[1].R))
     return Categories(whole, counted, fits, pilot, known, (shares * spread) @ shares.T)
 
@@ -166,10 +165,11 @@ def pool_categories(whole: Rating, categories: Sequence[Cells]) -> Categories:
 def _weigh(whole: Rating) -> Floats:
     """Return the weight of a vote of each cell of the rating's fit, shape (n_cells,)."""
     cells, fit, limit = whole.small.cells, whole.fit, whole.settings.influence_limit
-    if whole.marginal is None:
-        return fit.weights(cells)
-    weighted = None if limit is None else weigh_votes(cells, weigh_abilities(fit.theta), limit)
-    return np.ones(len(cells.n)) if weighted is None else weighted.cells.n / cells.n
+    if whole.marginal is None or limit is None:
+        return np.ones(len(cells.n))
+    able = np.maximum(np.abs(fit.theta[cells.annotator]), 1.0) ** -STEEPNESS
+    weight: Floats = able * weigh_votes(cells, limit)
+    return weight
 
 
 def _times(cells: Cells, weight: Floats) -> Cells:

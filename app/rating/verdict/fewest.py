@@ -8,11 +8,10 @@ import numpy as np
 
 from app.rating.arrays import Floats, Indices
 from app.rating.compiled import compiled
-from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.threads import map_parts, split
 from app.rating.uncertainty.influence import Influence
 from app.rating.uncertainty.vote_changes import DROPPED, VERDICTS, VoteChange
-from app.rating.verdict.rating import Rating
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.votes.cells import CellArrays
 
 PAIRS_AT_ONCE = 128
@@ -74,7 +73,7 @@ def fewest_votes(
     return found
 
 
-def fewest_annotators(result: Rating, change: Floats, upper: Indices, lower: Indices, gap: Floats) -> Indices:
+def fewest_annotators(change: Floats, upper: Indices, lower: Indices, gap: Floats) -> Indices:
     """Find for every pair the smallest number of annotators whose influences on it exceed its gap.
 
     Parameters
@@ -85,7 +84,7 @@ def fewest_annotators(result: Rating, change: Floats, upper: Indices, lower: Ind
     found = np.full(len(gap), -1)
     by_model = np.ascontiguousarray(change.T)
     for pair, (i, j) in enumerate(zip(upper, lower, strict=True)):
-        influence = (by_model[j] - by_model[i]) / (ELO_PER_NATURAL * result.unit[i])
+        influence = (by_model[j] - by_model[i]) / ELO_PER_NATURAL
         total = np.cumsum(-np.sort(-influence[influence > 0]))  # leaves out NaN, where the influence is unknown
         at = int(np.searchsorted(total, gap[pair], side="right"))
         if at < len(total):

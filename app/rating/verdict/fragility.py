@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.rating.arrays import Floats, Indices, Mask
-from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.threads import one_blas_thread
 from app.rating.uncertainty.influence import Influence, find_influence, leave_annotators_out
 from app.rating.uncertainty.vote_changes import ADDED, DROPPED, FLIPPED
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.fewest import fewest_annotators, fewest_votes
 from app.rating.verdict.rating import Rating
 
@@ -88,14 +88,14 @@ def find_fragility(result: Rating, influence: Influence | None = None, *, ranked
     neighbours = order[:-1][together], order[1:][together]
     best = _candidates(order[label == 0])
     upper, lower = (np.concatenate([near, *(pairs[side] for pairs in best)]) for side, near in enumerate(neighbours))
-    gap = result.fit.scores[upper] - result.fit.scores[lower]
+    gap = result.fit.R[upper] - result.fit.R[lower]
     with one_blas_thread():
         votes = [fewest_votes(influence, upper, lower, gap, change) for change in (DROPPED, FLIPPED, ADDED)]
-        annotators = fewest_annotators(result, leave_annotators_out(influence), upper, lower, gap)
+        annotators = fewest_annotators(leave_annotators_out(influence), upper, lower, gap)
     found, ends = [*votes, annotators], np.cumsum([len(neighbours[0]), *(len(pairs[0]) for pairs in best)])
     upper, lower = upper[: ends[0]], lower[: ends[0]]
     return Fragility(
-        small[upper], small[lower], ELO_PER_NATURAL * result.unit[upper] * gap[: ends[0]],
+        small[upper], small[lower], ELO_PER_NATURAL * gap[: ends[0]],
         Fewest(*(counts[: ends[0]] for counts in found)),
         Fewest(*(_least(np.split(counts, ends)[1:-1]) for counts in found)),
     )  # fmt: skip
@@ -104,7 +104,7 @@ def find_fragility(result: Rating, influence: Influence | None = None, *, ranked
 def _best_first(result: Rating, ranked: Mask) -> tuple[Indices, Indices]:
     """Return the models, best first in each component, as indices in `small`; and their components."""
     label = result.components.label[result.small.models]
-    order = np.lexsort((-result.fit.scores, label))
+    order = np.lexsort((-result.fit.R, label))
     order = order[ranked[order]]
     return order, label[order]
 

@@ -8,11 +8,11 @@ from scipy.linalg import eigh
 from scipy.special import expit
 
 from app.rating.arrays import Floats, Indices, Mask
-from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.uncertainty.centre import centred_scores, weigh_models
 from app.rating.uncertainty.covariance import NORMAL
 from app.rating.uncertainty.ranks import contrast_errors
 from app.rating.uncertainty.student import widen
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.rating import Rating
 
 LEAST = 1e-12  # beside the mean information, in every direction: that on models far apart may vanish

@@ -3,9 +3,7 @@
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-import numpy as np
-
-from app.rating.fit.solution import Start
+from app.rating.fitted import Start
 from app.rating.settings import LoopSettings
 from app.rating.types.evidence import Evidence
 from app.rating.uncertainty.estimate import fit_with_errors
@@ -68,19 +66,18 @@ def publish(found: Estimate, evidence: Evidence | None = None, excluded_share: f
 
 
 def _diagnose(found: Estimate, excluded_share: float) -> Diagnostics:
-    fit, prior, mean = found.fit, found.fit.prior, found.mean_ability
-    estimated = prior if prior is not None and np.isfinite(prior.se) else None
+    fit, spread = found.fit, None if found.marginal is None else found.marginal.law.spread
     return Diagnostics(
         log_likelihood=fit.log_likelihood,
         iterations=fit.iterations,
         converged=True,  # else the fit raises NotConvergedError
         components=found.components.number,
         interval="none" if found.covariance is None else found.covariance.kind,
-        median_ability=mean,
+        median_ability=1.0,
         published_cap=None,
-        prior_sd=fit.prior_sd,
-        ability_spread=fit.prior_sd if found.marginal else None if estimated is None else estimated.spread / mean,
-        ability_spread_se=None if estimated is None else estimated.se / mean,
+        prior_sd=spread,
+        ability_spread=spread,
+        ability_spread_se=None,
         excluded_share=excluded_share,
         seconds=found.seconds,
         warnings=find_notices(found),

@@ -5,10 +5,9 @@ from numpy.typing import NDArray
 
 from app.rating.arrays import Floats, Mask
 from app.rating.errors import VotesError, counted
-from app.rating.fit.abilities import shadow_abilities
-from app.rating.fit.prior_spread import ASSUMED
-from app.rating.fit.solution import Start
+from app.rating.fitted import Start
 from app.rating.model.abilities import find_abilities
+from app.rating.plain.abilities import shadow_abilities
 from app.rating.settings import LoopSettings, check_settings
 from app.rating.threads import one_blas_thread
 from app.rating.types.evidence import Evidence, Weigher, weigh, weigher_by_rule
@@ -245,24 +244,16 @@ class _Round:
         return standing
 
     def _shadows(self) -> tuple[Floats, Floats]:
-        """Return the abilities of annotators outside the fit against its scores, and their errors; NaN for others.
-
-        The spread that is estimated is of those inside.
-        """
-        found, cells, settings = self.found, self.cells, self.settings
+        """Return the abilities of annotators outside the fit against its scores, and their errors; NaN for others."""
+        found, cells = self.found, self.cells
         if not found.has_abilities or self.left.all():
             return np.full(cells.n_annotators, np.nan), np.full(cells.n_annotators, np.nan)
         scored = found.identified[cells.model_a] & found.identified[cells.model_b]
+        others = cells.where(scored & ~self.left[cells.annotator])
         if found.marginal is not None:
-            others = cells.where(scored & ~self.left[cells.annotator])
-            judged = find_abilities(others, np.nan_to_num(found.scores()), found.marginal)
+            judged = find_abilities(others, np.nan_to_num(found.natural_scores()), found.marginal)
             return judged.mean, judged.sd
-        prior_sd = ASSUMED if settings.prior_sd == "estimated" else found.fit.prior_sd
-        theta, se = shadow_abilities(
-            cells.where(scored & ~self.left[cells.annotator]), np.nan_to_num(found.scores()),
-            prior_sd=prior_sd, ability_cap=None,
-        )  # fmt: skip
-        return theta / found.mean_ability, se / found.mean_ability
+        return shadow_abilities(others, np.nan_to_num(found.natural_scores()))
 
 
 def _weigher(cells: Cells, tests: tuple[str, ...]) -> Weigher:

@@ -10,12 +10,11 @@ from scipy.special import ndtri
 
 from app.rating.arrays import Floats
 from app.rating.errors import VotesError
-from app.rating.fit.elo import EloResult, fit_elo
-from app.rating.fit.scale import ELO_PER_NATURAL
-from app.rating.fit.unit import papers_gauge
+from app.rating.plain.elo import EloResult, fit_elo
 from app.rating.types.evidence import Evidence
 from app.rating.uncertainty.ranks import rank_by
 from app.rating.uncertainty.results import RatingNotice
+from app.rating.units import ELO_PER_NATURAL, papers_gauge
 from app.rating.verdict.rating import Rating
 from app.rating.votes.cells import Cells
 from app.rating.votes.graph import find_components

@@ -8,15 +8,14 @@ from scipy.special import ndtri
 
 from app.rating.arrays import Floats, Indices
 from app.rating.errors import VotesError
-from app.rating.fit.result import FitResult
-from app.rating.fit.scale import ELO_PER_NATURAL, one_group
-from app.rating.fit.unit import solvers_unit
+from app.rating.fitted import FitResult
 from app.rating.model.features import FeatureFit, Leans, find_shadows, fit_features
 from app.rating.model.law import Law
 from app.rating.model.scores import Start
 from app.rating.settings import LoopSettings, SettingError
 from app.rating.threads import one_blas_thread
 from app.rating.uncertainty.covariance import Covariance, critical_values
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.rating import Rating, publish
 from app.rating.verdict.rows import finite
 from app.rating.votes.compact import Compact, compact
@@ -170,7 +169,7 @@ def _publish(rating: Rating, found: FeatureFit) -> Rating:
     """Return the rating with the scores, abilities and errors of a fit with features."""
     small, fit, settings = rating.small, found.fit, rating.settings
     size, judges = len(small.models), len(small.annotators)
-    R, none = found.scores - found.covariance.centre[:size] @ found.scores, np.zeros(judges, dtype=np.bool_)
+    R = found.scores - found.covariance.centre[:size] @ found.scores
     errors, freedom = found.covariance.scores[:size, :size], found.covariance.freedom[:size]
     covariance = Covariance(
         errors, errors, fit.ability_sd, "clustered", judges, freedom, fit.clusters.judges[:size].astype(np.int64)
@@ -181,10 +180,7 @@ def _publish(rating: Rating, found: FeatureFit) -> Rating:
         se[small.annotators] = fit.ability_sd
     return publish(
         rating, rating.evidence,
-        fit=FitResult(
-            R, fit.ability, none, fit.log_likelihood, fit.iterations, none, rating.fit.prior_sd, rating.fit.prior
-        ),
-        observed=None, published_unit=solvers_unit(one_group(size, judges)),
+        fit=FitResult(R, fit.ability, fit.log_likelihood, fit.iterations),
         covariance=None if settings.interval == "none" else covariance,
         annotators=replace(rating.annotators, ability=ability, se=se),
     )  # fmt: skip

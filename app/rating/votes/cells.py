@@ -1,5 +1,6 @@
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -7,11 +8,12 @@ from numpy.typing import NDArray
 
 from app.rating.arrays import AnyInts, Floats, Indices, Ints, Mask, sum_by
 from app.rating.errors import VotesError
-from app.rating.threads import map_parts, split
+from app.rating.threads import count_parts, map_parts, split
 from app.rating.votes.tally import OUTCOME_BITS, NewCells, count_cells, fill_cells, pack_votes, sort_packed
 
 TIE = 0.5  # W of a tie
 WORTH_A_THREAD = 100_000  # votes; for fewer, starting a thread costs more than it saves
+CELLS_WORTH_A_THREAD = 50_000
 SORTABLE_BITS = 63  # of a signed 64-bit integer
 LARGEST_INDEX = np.iinfo(np.int32).max  # that `Cells` can hold
 
@@ -97,6 +99,19 @@ class Cells:
         """Return the cells of annotators first … last−1, these numbered from 0."""
         here = self._at(slice(int(self.starts[first]), int(self.starts[last])))
         return replace(here, annotator=here.annotator - here.annotator.dtype.type(first), n_annotators=last - first)
+
+    def split_annotators(self, number: int | None = None) -> list[tuple[int, int]]:
+        """Return (first, last + 1) annotator of parts with about equally many cells, whose sums add up on threads.
+
+        Parameters
+        ----------
+        number : most parts; default by the number of cells
+        """
+        if number is None:
+            number = count_parts(len(self.n), max(CELLS_WORTH_A_THREAD, min(self.n_models**2, len(self.n))))
+        cuts = np.searchsorted(self.starts, np.linspace(0, len(self.n), number + 1)[1:-1])
+        edges = [0, *(int(cut) for cut in cuts), self.n_annotators]
+        return [(a, b) for a, b in pairwise(edges) if b > a] or [(0, 0)]
 
     def where(self, keep: Mask) -> "Cells":
         """Return the cells for which `keep`, shape (n_cells,), is true; index spaces stay as they are."""

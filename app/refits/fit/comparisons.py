@@ -9,10 +9,10 @@ import numpy as np
 
 from app.rating.arrays import Mask
 from app.rating.errors import VotesError
-from app.rating.fit.elo import fit_elo
 from app.rating.judges.ballots import Ballots
 from app.rating.judges.board import rate_judges
 from app.rating.judges.comparison import Comparison, compare
+from app.rating.plain.elo import fit_elo
 from app.rating.uncertainty.covariance import critical_values
 from app.rating.uncertainty.ranks import rank_by
 from app.rating.uncertainty.results import ModelEstimates, RatingNotice
@@ -148,9 +148,7 @@ def fit_style_board(fit_input: FitInput, fitted: Rating, parts: Parts) -> StyleB
             raise VotesError(f"no vote that counts has all of the features {', '.join(names)}")
         base = fitted
         if left_out:
-            unflagged = np.zeros(len(counts), dtype=np.bool_)
-            unflagged[fitted.small.annotators] = fitted.published_unit.weight > 0.0
-            again = fit_input.fit_again(counts, unflagged, fitted.optimum, known)
+            again = fit_input.fit_again(counts, fitted.counts, fitted.optimum, known)
             base = replace(again, settings=fitted.settings)
         features = measure_features(names, columns, int(known.sum()))
         return control_style(base, fit_input.indexed(known), features)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.rating.arrays import Floats, Indices, Mask
-from app.rating.fit.solution import Start
+from app.rating.fitted import Start
 from app.rating.sampling.pair_weights import PairWeights
 from app.rating.settings import TASTE_TESTS, LoopSettings, SamplingSettings, VerdictRule
 from app.rating.types.evidence import Evidence, Weigher, weigher_of_votes

@@ -7,8 +7,8 @@ from functools import partial
 from typing import TypeVar
 
 from app.errors import ConflictError, StableArenaError, UnavailableError
-from app.rating.errors import RatingError
 from app.rating.cluster import fitting_on_cluster
+from app.rating.errors import RatingError
 from app.refits.fit.work_process import LOWEST_PRIORITY, ON_DEMAND_PRIORITY, ProcessLostError, WorkProcess
 from app.settings import Settings
 

@@ -9,7 +9,7 @@ from scipy.special import expit
 from sqlalchemy import Connection
 
 from app.models.contestants import AS_RECORDED, Contestants
-from app.rating.fit.scale import ELO_PER_NATURAL
+from app.rating.units import ELO_PER_NATURAL
 from app.snapshots.queries import list_placed_models
 from app.snapshots.vote_sets import contestants_of
 

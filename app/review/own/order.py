@@ -12,7 +12,7 @@ from app.errors import BadInputError, FieldError
 from app.invitations.voters import Voter
 from app.models.contestants import read_contestants
 from app.naming.service import find_annotators
-from app.rating.fit.elo import NATURAL_PER_ELO
+from app.rating.units import NATURAL_PER_ELO
 from app.rating.verdict.own_order import order_own_votes
 from app.review.own.schemas import OwnOrder, OwnPlace
 from app.review.queries import read_votes

@@ -7,7 +7,7 @@ import typer
 
 from app.cli.progress import showing_stages
 from app.errors import BadInputError
-from app.rating.fit.scale import ELO_PER_NATURAL
+from app.rating.units import ELO_PER_NATURAL
 from stable_arena_lab.attacks.arena import Setup
 from stable_arena_lab.attacks.honest import Variety
 from stable_arena_lab.attacks.strategies import STRATEGIES

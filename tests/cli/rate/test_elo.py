@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
-from app.rating.fit.elo import fit_elo
+from app.rating.plain.elo import fit_elo
 
 RunCli = Callable[..., Result]
 

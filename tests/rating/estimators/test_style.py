@@ -5,8 +5,8 @@ import polars as pl
 import pytest
 
 from app.rating.errors import VotesError
-from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.settings import SettingError
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.round import run_round
 from app.rating.verdict.style import control_style
 from app.rating.votes.features import Features

@@ -90,11 +90,13 @@ def test_one_model_with_a_score_is_no_measure() -> None:
         follow(replace(judged, ballots=replace(judged.ballots, votes=votes)))
 
 
-def test_many_people_with_many_votes_are_rated_by_am_elo() -> None:
+def test_many_people_with_many_votes_are_rated_by_the_rules_and_few_all_of_them() -> None:
     ballots = judge_beside(2, 30, 60).ballots
     people = np.arange(33) < 30
-    assert rate_people(ballots.of_annotators(people), LoopSettings()).settings.method == "am-elo"
-    assert rate_people(ballots.of_annotators(people), LoopSettings(min_votes=60)).settings.method == "m-elo"
+    assert rate_people(ballots.of_annotators(people), LoopSettings()).settings.min_votes == 50
+    everyone = rate_people(ballots.of_annotators(people), LoopSettings(min_votes=60))
+    assert everyone.settings.min_votes == 0
+    assert everyone.votes_used == 30 * 60
 
 
 def test_panels_of_few_judges_are_all_tried_and_of_many_grown() -> None:

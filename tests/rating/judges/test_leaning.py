@@ -7,10 +7,11 @@ import pytest
 from scipy.optimize import minimize
 
 from app.rating.errors import VotesError
-from app.rating.fit.m_elo import fit_m_elo, minimise_scores
+from app.rating.fit.m_elo import minimise_scores
 from app.rating.judges.ballots import Ballots
 from app.rating.judges.board import rate_judges
 from app.rating.judges.leaning import LeaningLikelihood, identified_leans
+from app.rating.plain.m_elo import fit_m_elo
 from app.rating.votes.cells import Cells
 from app.rating.votes.indexed import IndexedVotes
 from tests.fixtures.judged_votes import Judged, Voter, judge_votes
@@ -63,7 +64,7 @@ def test_the_derivatives_are_those_of_the_profile(judged: Judged) -> None:
 
 
 def test_without_leans_it_is_m_elo(judged: Judged) -> None:
-    plain = fit_m_elo(judged.ballots.cells(), ALIKE)
+    plain = fit_m_elo(judged.ballots.cells())
     fit = minimise_scores(LeaningLikelihood(of_some(judged, [0.0, 0.0])), ALIKE, np.zeros(6), np.ones(2))
     assert pytest.approx(plain.R, abs=1e-9) == fit.R
 
@@ -87,7 +88,7 @@ def test_a_judge_who_saw_the_baseline_always_on_one_side_has_no_lean() -> None:
     assert not identified_leans(ballots.featured()).any()
     board = rate_judges(ballots)
     assert np.isnan(board.lean).all()
-    assert board.rating.models.score == pytest.approx(1000 + 400 / np.log(10) * fit_m_elo(ballots.cells(), ALIKE).R)
+    assert board.rating.models.score == pytest.approx(1000 + 400 / np.log(10) * fit_m_elo(ballots.cells()).R)
 
 
 def test_copies_of_a_battle_with_the_sides_exchanged_are_no_new_votes() -> None:
@@ -144,9 +145,9 @@ def test_the_order_of_few_judges_is_at_least_that_of_a_plain_fit() -> None:
             Voter("fair", 26_919, ability=0.7, lean=-0.1, taste=0.12, ties=0.1),
         ]  # fmt: skip
         judged = judge_votes(seed, voters, spread=0.55, shared=1.0)
-        judges, size = judged.ballots.of_annotators(~judged.people), np.zeros(20, dtype=np.int64)
-        peoples = fit_m_elo(judged.ballots.of_annotators(judged.people).cells(), size).R
-        plain = fit_m_elo(judges.cells(), size).R
+        judges = judged.ballots.of_annotators(~judged.people)
+        peoples = fit_m_elo(judged.ballots.of_annotators(judged.people).cells()).R
+        plain = fit_m_elo(judges.cells()).R
         gains.append(in_order(rate_judges(judges).rating.models.score, peoples) - in_order(plain, peoples))
     error = np.std(gains) / np.sqrt(len(gains))
     assert np.mean(gains) > -2.0 * error, (np.mean(gains), error)

@@ -14,15 +14,13 @@ import numpy as np
 
 from app.rating.arrays import Floats, Indices
 from app.rating.errors import VotesError
-from app.rating.fit.abilities import profile_abilities
-from app.rating.fit.elo import fit_elo
-from app.rating.fit.kernels import update_abilities
 from app.rating.fit.own_terms import OwnPrior, maximise_own
-from app.rating.fit.rows import CellRows, count_following
+from app.rating.fit.rows import CellRows
 from app.rating.model import copies as copying
 from app.rating.model.copies import Answers, find_copies
 from app.rating.model.covariance import find_covariance
 from app.rating.model.scores import fit_scores
+from app.rating.plain.elo import fit_elo
 from app.rating.settings import LoopSettings, VerdictRule
 from app.rating.types.evidence import weigh
 from app.rating.uncertainty.influence import find_influence, leave_annotators_out
@@ -37,9 +35,9 @@ from app.rating.votes.cells import Cells, aggregate
 from app.rating.votes.graph import find_components, find_identified
 from app.rating.votes.sided_cells import SidedCells
 from app.rating.votes.tally import NewCells, count_cells, fill_cells, pack_votes, sort_packed
-from tests.rating.model.styled_world import draw_styled
 from tests.rating.kernels.votes import Votes, ranking
 from tests.rating.model.crowds import draw
+from tests.rating.model.styled_world import draw_styled
 
 SETTINGS = LoopSettings(min_votes=0)
 NEAR = 1e-3  # length of the last step of a search
@@ -131,7 +129,7 @@ def am_elo() -> Numbers:
     assert confidence is not None
     return [
         rating.models.score, rating.models.se, rating.annotators.ability, rating.annotators.se,
-        pooled.rating(0).scores(), leave_annotators_out(influence), influence.of_votes(np.arange(7.0)),
+        pooled.rating(0).natural_scores(), leave_annotators_out(influence), influence.of_votes(np.arange(7.0)),
         fragility.swap.dropped, fragility.swap.flipped, fragility.best.added, confidence.forecasts,
     ]  # fmt: skip
 
@@ -155,24 +153,7 @@ def am_elo_of_coins() -> Numbers:
 def estimated_prior() -> Numbers:
     """The spread of the prior, from the votes."""
     fit = estimate(Votes(12, 5, 20).cells(), replace(SETTINGS, prior_sd="estimated", interval="none")).fit
-    return [fit.R, fit.theta, fit.prior_sd]
-
-
-@case
-def abilities_at_given_scores() -> Numbers:
-    """With and without a prior, from near and afar, of annotators one of whom votes on equal models only."""
-    votes = [(0, 0, 1, 1.0), (0, 0, 1, 0.0), (1, 1, 2, 0.5), (2, 0, 2, 0.0), (2, 0, 1, 1.0), (2, 0, 1, 1.0)]
-    cells = aggregate(*(np.array(x) for x in zip(*votes, strict=True)), n_annotators=3, n_models=3)
-    R, rows = np.array([1.0, 0.0, 0.0]), CellRows(cells)
-    found: Numbers = [count_following(rows, R)]
-    for precision in (0.0, 1.0):
-        for begin, near in ((1.0, 1e-6), (30.0, 1e-6), (1.0, -1.0)):
-            found.append(profile_abilities(rows, R, np.full(3, begin), precision=precision, near=near).theta)
-        stepped = np.ones(3)
-        u = np.exp(-np.abs(R[cells.model_a] - R[cells.model_b]))
-        update_abilities(0, 3, cells.arrays, R, precision, 3.0, u, stepped)
-        found.append(stepped)
-    return found
+    return [fit.R, fit.theta]
 
 
 def evidence_of(sided: SidedCells, R: Floats) -> Numbers:
@@ -268,7 +249,7 @@ def styled() -> Numbers:
 def few_kept() -> Numbers:
     """The smallest sets of votes where there is room for few kinds of votes."""
     influence = find_influence(estimate(Votes(20, 6, 20).cells(), replace(SETTINGS, interval="none")))
-    R = influence.rating.fit.scores
+    R = influence.rating.fit.R
     upper, lower = pairs_of(R)
     found: Numbers = []
     for room in (1, 3, 30):

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.rating.arrays import Floats
-from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.model.features import fit_features
 from app.rating.settings import LoopSettings
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.votes.compact import Compact, compact
 from app.rating.votes.features import SIDE, Features, featured_cells
 from app.rating.votes.indexed import IndexedVotes

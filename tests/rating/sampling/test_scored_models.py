@@ -27,7 +27,7 @@ def test_models_are_known_as_the_estimate_has_them(cells: Cells, interval: Inter
     estimate = run_round(cells, LoopSettings(min_votes=0, interval=interval, flag_rule="threshold"))
     known = scored_models(estimate, SHOWN)
     assert known.scored.tolist() == [False, True, True]  # a score of another component does not compare
-    apart = (estimate.unit * estimate.fit.scores)[[3, 0]]
+    apart = estimate.fit.R[[3, 0]]
     np.testing.assert_allclose(known.R[1:], apart)
     met = estimate.pairs.n[(estimate.pairs.model_a == 0) & (estimate.pairs.model_b == 3)]
     np.testing.assert_array_equal(known.pair_votes[1:, 1:], [[0.0, met[0]], [met[0], 0.0]])

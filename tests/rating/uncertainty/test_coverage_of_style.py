@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.settings import LoopSettings
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.round import run_round
 from app.rating.verdict.style import control_style
 from tests.rating.model.styled_world import draw_styled

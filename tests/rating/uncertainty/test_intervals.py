@@ -4,27 +4,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.rating.fit.am_elo import fit_am_elo
-from app.rating.fit.likelihood import Likelihood
-from app.rating.fit.m_elo import fit_m_elo
-from app.rating.fit.result import FitResult
-from app.rating.fit.scale import one_group
-from app.rating.fit.unit import Unit, mean_unit
-from app.rating.settings import LoopSettings
+from app.rating.errors import SaddlePointError
+from app.rating.fitted import FitResult
+from app.rating.plain.information import link_groups
+from app.rating.plain.joint import fit_joint
+from app.rating.plain.likelihood import Likelihood
+from app.rating.plain.m_elo import fit_m_elo
+from app.rating.plain.unit import in_unit
+from app.rating.settings import Interval, LoopSettings
 from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
-from app.rating.uncertainty.covariance import Covariance, covariance, critical_values, degrees_of_freedom
+from app.rating.uncertainty.covariance import Covariance, critical_values
+from app.rating.uncertainty.plain import degrees_of_freedom, plain_covariance
 from app.rating.verdict.rating import estimate
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate
 
 MakeCells = Callable[[SimulatedVotes], Cells]
-PLAIN: Any = {"prior_sd": None, "ability_cap": None}
-
-
-def unit_of(fit: FitResult) -> Unit:
-    """The unit in which all annotators count."""
-    size = len(fit.theta)
-    return mean_unit(fit, one_group(len(fit.R), size), np.ones(size, dtype=bool))
 
 
 def numeric_covariance(votes: SimulatedVotes, kind: str) -> np.ndarray:
@@ -33,9 +28,7 @@ def numeric_covariance(votes: SimulatedVotes, kind: str) -> np.ndarray:
     Of votes that say the same one is nudged.
     """
     cells = aggregate(votes.annotator, votes.model_a, votes.model_b, votes.outcome, **votes.sizes)
-    component = np.zeros(cells.n_models, dtype=np.int64)
-    full = fit_am_elo(cells, component, **PLAIN)
-    whole = full.theta.mean()
+    full = fit_joint(cells)
     if kind == "clustered":
         units, times = np.unique(votes.annotator), 1
         nudges = [votes.annotator == each for each in units]
@@ -49,10 +42,10 @@ def numeric_covariance(votes: SimulatedVotes, kind: str) -> np.ndarray:
     for each, nudge in zip(units, nudges, strict=True):
         weight = np.where(nudge, 1e-3, 0.0) + 1.0
         nudged = aggregate(votes.annotator, votes.model_a, votes.model_b, votes.outcome, weight=weight, **votes.sizes)
-        fit = fit_am_elo(nudged, component, start=(full.R, full.theta), **PLAIN)
+        fit = fit_joint(nudged, start=(full.R, full.theta))
         # a vote changes abilities and so the unit; another weight of an annotator is another crowd
         counted = np.where(units == each, 1.001, 1.0) if kind == "clustered" else np.ones(votes.sizes["n_annotators"])
-        draws.append((fit.R * np.average(fit.theta, weights=counted) - full.R * whole) / 1e-3)
+        draws.append((fit.R * np.average(fit.theta, weights=counted) - full.R) / 1e-3)
     influence = np.array(draws)
     factor = len(units) / (len(units) - 1) if kind == "clustered" else 1.0
     result: np.ndarray = (influence.T * times) @ influence * factor
@@ -65,33 +58,32 @@ def test_sandwiches_are_the_sum_of_squared_influences(cells_of: MakeCells, kind:
     votes = simulate_votes(11, n_models=4, roles={"honest": annotators}, votes_each=40)
     cells = cells_of(votes)
     component = np.zeros(4, dtype=np.int64)
-    fit = fit_am_elo(cells, component, **PLAIN)
-    ours = covariance(cells, fit, component, kind=kind, prior_sd=None, abilities=True, unit=unit_of(fit))
+    ours = plain_covariance(cells, fit_joint(cells), component, kind, np.ones(annotators, dtype=bool))
     assert ours.kind == kind
     np.testing.assert_allclose(ours.scores, numeric_covariance(votes, kind), rtol=0.03, atol=5e-5)
 
 
 def test_information_is_the_inverse_of_the_joint_hessian_with_abilities_profiled_out(cells_of: MakeCells) -> None:
     cells = cells_of(simulate_votes(12, n_models=5, roles={"honest": 8}, votes_each=60))
-    component = np.zeros(5, dtype=np.int64)
-    fit = fit_am_elo(cells, component, prior_sd=1.0, ability_cap=None)
-    likelihood = Likelihood(cells, 1.0)
+    fit, likelihood, counts = fit_joint(cells), Likelihood(cells), np.arange(8) < 6
+    fit = in_unit(fit, link_groups(cells, np.zeros(5, dtype=np.int64)), counts)
     at = likelihood.expand(fit.R, fit.theta)
-    ((_, B),) = likelihood.rows.chunks((0, 8), at.cross, np.ones(8))
-    t = np.tanh((fit.theta - 1) / 0.3)
-    v = 1 - t**2
-    price = -(at.gradient_abilities @ (v / at.D)) / (v @ (v / at.D))
-    D = at.D + price * -2 * t * v / 0.3  # the constraint's own curvature
-    unit = np.append(np.zeros(5), np.ones(8))
-    shift = np.append(np.ones(5), np.zeros(8))
+    B = likelihood.own_rows(slice(0, 8), at.cross)
+    unit, shift = np.append(np.zeros(5), counts), np.append(np.ones(5), np.zeros(8))
     border = np.column_stack([shift, unit])
-    joint = np.block([[at.A, B.T], [B, np.diag(D)]])
+    joint = np.block([[at.A, B.T], [B, np.diag(at.D)]])
     covariance_of_both = np.linalg.inv(np.block([[joint, border], [border.T, np.zeros((2, 2))]]))[:13, :13]
-    published = unit_of(fit)
-    ours = covariance(cells, fit, component, kind="information", prior_sd=1.0, abilities=True, unit=published)
-    m = published.of_most
-    np.testing.assert_allclose(ours.scores, m**2 * covariance_of_both[:5, :5], rtol=1e-6, atol=1e-12)
-    np.testing.assert_allclose((m * ours.ability_se) ** 2, np.diag(covariance_of_both)[5:], rtol=1e-6)
+    ours = plain_covariance(cells, fit, np.zeros(5, dtype=np.int64), "information", counts)
+    np.testing.assert_allclose(ours.scores, covariance_of_both[:5, :5], rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(ours.ability_se**2, np.diag(covariance_of_both)[5:], rtol=1e-6)
+
+
+def test_a_saddle_point_has_no_covariance(cells_of: MakeCells) -> None:
+    """Where all scores are nearly equal, abilities gain by any difference of them that the votes ask for."""
+    cells = cells_of(simulate_votes(1, n_models=6, roles={"honest": 25}, votes_each=40))
+    saddle = FitResult(np.linspace(-0.01, 0.01, 6), np.ones(25), 0.0, 0)
+    with pytest.raises(SaddlePointError):
+        plain_covariance(cells, saddle, np.zeros(6, dtype=np.int64), "clustered", np.ones(25, dtype=bool))
 
 
 def test_one_annotator_alone_has_the_plain_sandwich_and_a_notice(cells_of: MakeCells) -> None:
@@ -106,7 +98,6 @@ def test_one_annotator_alone_has_the_plain_sandwich_and_a_notice(cells_of: MakeC
 
 
 def test_scores_that_are_equal_have_an_interval_too() -> None:
-    """The correction for bias stretches scores, and their intervals with them; of scores at 0 it says nothing."""
     cells = aggregate([0, 1, 0], [0, 1, 0], [1, 0, 1], [1.0, 1.0, 0.5], n_annotators=2, n_models=2)
     models = run_round(cells, LoopSettings(min_votes=0)).models
     np.testing.assert_allclose(models.score, 1000.0, atol=1e-6)
@@ -143,12 +134,9 @@ def test_a_differences_freedom_lies_between_its_models() -> None:
 def test_m_elo_sandwich_of_a_well_specified_model_is_near_the_information(cells_of: MakeCells) -> None:
     votes = simulate_votes(2, n_models=5, roles={"honest": 40}, votes_each=400, ability_sd=0.0, tie_share=0.0)
     cells = cells_of(votes)
-    component = np.zeros(5, dtype=np.int64)
-    fit = fit_m_elo(cells, component)
-    se = {
-        kind: np.sqrt(np.diag(covariance(cells, fit, component, kind=kind, prior_sd=None, abilities=False).scores))
-        for kind in ("information", "sandwich", "clustered")
-    }
+    kinds: tuple[Interval, ...] = ("information", "sandwich", "clustered")
+    component, fit = np.zeros(5, dtype=np.int64), fit_m_elo(cells)
+    se = {kind: np.sqrt(np.diag(plain_covariance(cells, fit, component, kind, None).scores)) for kind in kinds}
     np.testing.assert_allclose(se["sandwich"], se["information"], rtol=0.05)
     np.testing.assert_allclose(se["clustered"], se["information"], rtol=0.5)
 
@@ -161,24 +149,6 @@ def test_an_anchor_shifts_the_scores_and_leaves_the_intervals_as_wide(cells_of: 
     np.testing.assert_allclose(np.diff(anchored.models.score), np.diff(free.models.score), rtol=1e-12)
     np.testing.assert_array_equal(anchored.models.se, free.models.se)
     np.testing.assert_allclose(anchored.models.upper - anchored.models.lower, free.models.upper - free.models.lower)
-
-
-def test_a_maximum_on_the_solvers_constraint_alone_has_wide_intervals() -> None:
-    """On the published unit's constraint the likelihood of these few votes rises along a direction."""
-    votes = {
-        0: "2<3 0>4 0>3 3<1 0>3 2<3",
-        1: "2=1 4>1 2<3 1>4 4>2 3<4",
-        2: "1>2 1>3 1>3 4=3 0=2 1>2",
-        3: "0>4 0>3 1>3 0>2 3<0 1>4",
-    }
-    rows = [(k, int(a), int(b), "<=>".index(sign) / 2) for k, said in votes.items() for a, sign, b in said.split()]
-    columns = (np.array(column) for column in zip(*rows, strict=True))
-    rating = estimate(
-        aggregate(*columns, n_annotators=4, n_models=5), LoopSettings(min_votes=0, influence_limit=None, prior_sd=0.5)
-    )
-    assert rating.models.identified.all()
-    assert np.isfinite(rating.models.se).all()
-    assert rating.models.se.min() > 1000.0
 
 
 def test_a_variance_between_annotators_that_rounding_makes_negative_leaves_a_normal_interval() -> None:

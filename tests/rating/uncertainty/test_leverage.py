@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.settings import LoopSettings, Method
 from app.rating.uncertainty.results import ModelEstimates
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate
 

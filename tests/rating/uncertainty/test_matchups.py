@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 from scipy.special import stdtrit
 
-from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.settings import LoopSettings
 from app.rating.simulation.worlds import simulate_votes
 from app.rating.uncertainty.matchups import predict_matchups
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.rating import Rating, estimate
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate

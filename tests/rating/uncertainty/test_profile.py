@@ -12,10 +12,10 @@ from scipy.stats import chi2
 
 from app.policy.schemas import Policy
 from app.rating.errors import NotConvergedError, VotesError
-from app.rating.fit.elo import NATURAL_PER_ELO
 from app.rating.settings import LoopSettings, SettingError, check_settings
 from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.uncertainty import profile
+from app.rating.units import NATURAL_PER_ELO
 from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate

@@ -199,7 +199,7 @@ def test_too_many_models_and_a_search_without_end_are_refused(monkeypatch: pytes
         limited.setattr(categories, "LARGEST", 100)
         with pytest.raises(VotesError, match="too many"):
             pool(votes, category)
-    monkeypatch.setattr(pooling, "MAX_ITERATIONS", 1)
+    monkeypatch.setattr(pooling, "MOST_ITERATIONS", 1)
     with pytest.raises(NotConvergedError):
         pool(votes, category)
 

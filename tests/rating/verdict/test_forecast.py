@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.settings import LoopSettings, VerdictRule
 from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.uncertainty.ranks import contrast_errors
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.confidence import (
     FEWEST,
     MOST,

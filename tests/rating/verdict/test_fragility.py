@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from app.rating.errors import VotesError
-from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.settings import LoopSettings
 from app.rating.uncertainty.influence import Influence, find_influence, leave_annotators_out
 from app.rating.uncertainty.vote_changes import ADDED, DROPPED, FLIPPED, VoteChange
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict import fewest
 from app.rating.verdict.fewest import fewest_votes
 from app.rating.verdict.fragility import find_fragility
@@ -51,7 +51,7 @@ def votes_by_sorting(
 def test_the_smallest_sets_are_those_of_a_full_sort(result: Rating, influence: Influence) -> None:
     found = find_fragility(result, influence)
     change = leave_annotators_out(influence)
-    gap = result.fit.scores[found.upper] - result.fit.scores[found.lower]
+    gap = result.fit.R[found.upper] - result.fit.R[found.lower]
     assert len(found.upper) == 19
     for way, how in (("dropped", DROPPED), ("flipped", FLIPPED), ("added", ADDED)):
         expected = votes_by_sorting(influence, found.upper, found.lower, gap, how)
@@ -63,17 +63,17 @@ def test_the_smallest_sets_are_those_of_a_full_sort(result: Rating, influence: I
 
 
 def test_the_best_change_with_the_easiest_pair_across_the_line(result: Rating, influence: Influence) -> None:
-    best_first, change = np.argsort(-result.fit.scores), leave_annotators_out(influence)
+    best_first, change = np.argsort(-result.fit.R), leave_annotators_out(influence)
     found = find_fragility(result, influence)
     for k in range(1, 11):
         inside, outside = best_first[max(0, k - 3) : k], best_first[k : k + 3]
         upper, lower = np.repeat(inside, len(outside)), np.tile(outside, len(inside))
-        gap = result.fit.scores[upper] - result.fit.scores[lower]
+        gap = result.fit.R[upper] - result.fit.R[lower]
         for way, how in (("dropped", DROPPED), ("flipped", FLIPPED), ("added", ADDED)):
             counts = [count for count in votes_by_sorting(influence, upper, lower, gap, how) if count >= 0]
             assert getattr(found.best, way)[k - 1] == min(counts), (k, way)
         pairs = zip(upper, lower, gap, strict=True)
-        points = ELO_PER_NATURAL * result.unit[0]
+        points = ELO_PER_NATURAL
         removed = [smallest((change[:, j] - change[:, i]) / points, far) for i, j, far in pairs]
         assert found.best.annotators[k - 1] == min((count for count in removed if count >= 0), default=-1)
     assert len(found.best.dropped) == 10
@@ -81,7 +81,7 @@ def test_the_best_change_with_the_easiest_pair_across_the_line(result: Rating, i
 
 def test_models_without_a_rank_are_no_neighbours(result: Rating, influence: Influence) -> None:
     ranked = np.ones(20, dtype=bool)
-    second = int(np.argsort(-result.fit.scores)[1])
+    second = int(np.argsort(-result.fit.R)[1])
     ranked[second] = False
     found = find_fragility(result, influence, ranked=ranked)
     assert second not in {*found.upper.tolist(), *found.lower.tolist()}
@@ -117,7 +117,7 @@ def test_many_pairs_at_once_have_the_numbers_of_each_alone(
         return strongest_votes(*pair)  # type: ignore[arg-type]  # what is unpacked
 
     monkeypatch.setattr(fewest, "strongest_votes", look)
-    R = influence.rating.fit.scores
+    R = influence.rating.fit.R
     best_first = np.argsort(-R)
     upper, lower = (best_first[side] for side in np.triu_indices(len(R), 1))
     gap = R[upper] - R[lower]
@@ -140,7 +140,7 @@ def test_repeated_votes_are_counted_one_by_one() -> None:
     votes = draw_arena(4, "none", Setup(n_annotators=40, votes_each=60)).votes.cells()
     repeated = replace(votes, n=3 * votes.n, s=3 * votes.s, ties=3 * votes.ties)
     influence = find_influence(estimate(repeated, LoopSettings(min_votes=0, interval="none")))
-    R = influence.rating.fit.scores
+    R = influence.rating.fit.R
     best_first = np.argsort(-R)
     upper, lower = best_first[:-1], best_first[1:]
     gap = R[upper] - R[lower]

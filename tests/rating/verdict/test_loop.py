@@ -1,20 +1,16 @@
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from app.rating.errors import NoCommonRankingError, VotesError
-from app.rating.fit import solution
-from app.rating.fit.solution import Start, find_begin
+from app.rating.fitted import Start
 from app.rating.settings import LoopSettings
 from app.rating.simulation.worlds import SimulatedVotes, draw_pairs, make_world, simulate_votes
-from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate
-from app.rating.votes.compact import compact
 
 MakeCells = Callable[[SimulatedVotes], Cells]
 HONEST, FLIP = slice(0, 25), slice(25, 28)
@@ -24,10 +20,6 @@ HONEST, FLIP = slice(0, 25), slice(25, 28)
 def cells(cells_of: MakeCells) -> Cells:
     """25 honest annotators, then 3 who vote against the ranking; 100 votes each."""
     return cells_of(simulate_votes(21, n_models=8, roles={"honest": 25, "flip": 3}))
-
-
-def results_of(rating: Rating) -> Start:
-    return Start(rating.models.score, rating.annotators.ability, rating.diagnostics.median_ability)
 
 
 def with_votes(counts: list[int]) -> Cells:
@@ -178,8 +170,6 @@ def test_a_warm_turn_publishes_what_a_cold_one_does(crowd: Cells) -> None:
     """The earlier turn knew neither the last votes nor the last annotators and model."""
     known = crowd.where((crowd.annotator < 122) & (crowd.model_a < 11) & (crowd.model_b < 11))
     before, cold = run_round(known, LoopSettings()).optimum, run_round(crowd, LoopSettings())
-    everything = compact(crowd, np.ones(12, dtype=bool))
-    assert find_begin(everything, LoopSettings(), before) is not None
     warm = run_round(crowd, LoopSettings(), start=before)
     np.testing.assert_allclose(warm.models.score, cold.models.score, atol=1e-8)
     np.testing.assert_allclose(warm.annotators.ability, cold.annotators.ability, atol=1e-8)
@@ -189,24 +179,14 @@ def test_a_warm_turn_publishes_what_a_cold_one_does(crowd: Cells) -> None:
 
 
 def garbled(good: Start) -> dict[str, Start]:
-    generator = np.random.default_rng(0)
-    random = Start(generator.normal(1000, 300, len(good.score)), generator.normal(1, 1, len(good.ability)), 1.0)
-    few = np.where(np.arange(len(good.ability)) < 3, np.inf, good.ability)
+    score = good.score
     return {
-        "no median": replace(good, median_ability=math.nan),
-        "median 0": replace(good, median_ability=0.0),
-        "median below 0": replace(good, median_ability=-good.median_ability),
-        "median tiny": replace(good, median_ability=1e-300),
-        "median huge": replace(good, median_ability=1e300),
-        "scores without end": replace(good, score=np.where(np.arange(len(good.score)) < 2, np.inf, good.score)),
-        "abilities without end": replace(good, ability=few),
-        "scores far apart": replace(good, score=1e3 * good.score),
-        "scores beyond numbers": replace(good, score=1e305 * np.sign(good.score - 1000.0)),
-        "abilities huge": replace(good, ability=1e200 * good.ability),
-        "scores turned": replace(good, score=-good.score),
-        "all turned": replace(good, score=-good.score, ability=-good.ability),
-        "random": random,
-        "nothing": replace(good, score=np.full_like(good.score, np.nan), ability=np.full_like(good.ability, np.nan)),
+        "without end": Start(np.where(np.arange(len(score)) < 2, np.inf, score)),
+        "far apart": Start(1e3 * score),
+        "beyond numbers": Start(1e305 * np.sign(score)),
+        "turned": Start(-score),
+        "random": Start(np.random.default_rng(0).normal(1000, 300, len(score))),
+        "nothing": Start(np.full_like(score, np.nan)),
     }
 
 
@@ -219,40 +199,6 @@ def test_no_start_however_garbled_changes_what_is_published(crowd: Cells, method
         warm = run_round(crowd, settings, start=start)
         np.testing.assert_allclose(warm.models.score, cold.models.score, atol=1e-6, err_msg=name)
         np.testing.assert_allclose(warm.annotators.ability, cold.annotators.ability, atol=1e-8, err_msg=name)
-
-
-def test_where_a_start_leads_nowhere_the_fit_begins_anew(crowd: Cells, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = LoopSettings(flag_rule="threshold")
-    cold, tried = run_round(crowd, settings), []
-
-    fit_from = solution._fit_from
-
-    def fail_if_started(begin: Any, *rest: Any) -> Any:
-        tried.append(begin is not None)
-        if begin is not None:
-            raise NoCommonRankingError("from there")
-        return fit_from(begin, *rest)
-
-    monkeypatch.setattr(solution, "_fit_from", fail_if_started)
-    warm = run_round(crowd, settings, start=cold.optimum)
-    assert tried == [True, False]
-    np.testing.assert_array_equal(warm.models.score, cold.models.score)
-
-
-def test_what_explains_votes_no_better_than_a_coin_is_no_start(crowd: Cells) -> None:
-    good, everything = run_round(crowd, LoopSettings()).optimum, compact(crowd, np.ones(12, dtype=bool))
-    assert find_begin(everything, LoopSettings(), good) is not None
-    for name in ("scores turned", "random", "nothing", "scores far apart"):
-        assert find_begin(everything, LoopSettings(), garbled(good)[name]) is None, name
-
-
-def test_a_small_crowd_is_fitted_from_nowhere(cells: Cells) -> None:
-    """From its own optimum it could settle in two steps."""
-    few = cells.where(cells.annotator < 19)
-    cold = run_round(few, LoopSettings())
-    warm = run_round(few, LoopSettings(), start=cold.optimum)
-    assert warm.diagnostics.iterations == cold.diagnostics.iterations > 2
-    np.testing.assert_array_equal(warm.models.score, cold.models.score)
 
 
 def test_without_intervals_ranks_stand_for_their_spread(cells: Cells) -> None:

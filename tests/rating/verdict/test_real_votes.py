@@ -1,21 +1,18 @@
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
 
 from app.rating.errors import RatingError
-from app.rating.fit import sqp
-from app.rating.fit.am_elo import fit_am_elo
-from app.rating.fit.m_elo import fit_m_elo
-from app.rating.fit.result import FitResult
+from app.rating.plain import joint
+from app.rating.plain.joint import fit_joint
+from app.rating.plain.m_elo import fit_m_elo
 from app.rating.settings import LoopSettings
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells
-from app.rating.votes.graph import find_components
 
 RealCells = Callable[[str], Cells]
-PLAIN: Any = {"prior_sd": None, "ability_cap": None}
 
 
 def compacted(cells: Cells) -> Cells:
@@ -27,15 +24,11 @@ def compacted(cells: Cells) -> Cells:
     )  # fmt: skip
 
 
-def one_component(cells: Cells) -> np.ndarray:
-    return np.zeros(cells.n_models, dtype=np.int64)
-
-
 def test_llmfao_has_the_known_likelihoods_and_four_annotators_below_zero(real_cells: RealCells) -> None:
     cells = compacted(real_cells("llmfao.csv"))
     assert (cells.n_votes, cells.n_annotators, cells.n_models) == (7393, 37, 59)
-    m_elo = fit_m_elo(cells, one_component(cells))
-    plain = fit_am_elo(cells, one_component(cells), **PLAIN)
+    m_elo = fit_m_elo(cells)
+    plain = fit_joint(cells)
     assert m_elo.log_likelihood == pytest.approx(-4761.165, abs=5e-4)
     assert plain.log_likelihood >= -4627.79
     assert int((plain.theta < 0).sum()) == 4
@@ -60,30 +53,23 @@ def test_no_random_start_beats_the_default_one(
     real_cells: RealCells, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Some random starts stall in poorer optima or nowhere: the likelihood is not jointly concave."""
-    monkeypatch.setattr(sqp, "MAX_ITERATIONS", 60)  # those that get anywhere take 15 to 40
+    monkeypatch.setattr(joint, "MOST_ITERATIONS", 60)  # those that get anywhere take 15 to 40
     cells = compacted(real_cells(name))
-    component = find_components(cells).label
-    default = fit_am_elo(cells, component, **PLAIN)
+    default = fit_joint(cells)
     generator = np.random.default_rng(0)
     reached = 0
     for _ in range(10):
         start = (generator.normal(size=cells.n_models), generator.normal(size=cells.n_annotators))
         try:
-            fit = fit_am_elo(cells, component, start=start, **PLAIN)
+            fit = fit_joint(cells, start)
         except RatingError:
             continue
         assert fit.log_likelihood <= default.log_likelihood + 1e-6
         if fit.log_likelihood >= default.log_likelihood - 1e-6:
             reached += 1
-            np.testing.assert_allclose(elo_points(fit), elo_points(default), atol=1e-4)
+            np.testing.assert_allclose(ELO_PER_NATURAL * fit.R, ELO_PER_NATURAL * default.R, atol=1e-4)
     print(f"{name}: {reached} of 10 random starts reach the default's likelihood, none beats it")
     assert reached >= 3
-
-
-def elo_points(fit: FitResult) -> np.ndarray:
-    """Median gauge; also brings a start that ended at (−R, −θ) to the same signs."""
-    sign = 1.0 if np.median(fit.theta) > 0 else -1.0
-    return 400 / np.log(10) * fit.R * sign * np.median(fit.theta * sign)
 
 
 @pytest.mark.campaign
@@ -104,7 +90,7 @@ def test_algorithm_2_as_published_finds_the_same_ranking_and_no_better_likelihoo
     x = theta[cells.annotator] * (R[cells.model_a] - R[cells.model_b])
     theirs = float(np.sum(cells.s * x - cells.n * np.logaddexp(0, x)))
 
-    fit = fit_am_elo(cells, one_component(cells), **PLAIN)
+    fit = fit_joint(cells)
     ours = fit.R * fit.theta.sum()  # the paper's gauge: Σ_k θ_k = 1
     assert np.argsort(R).tolist() == np.argsort(ours).tolist()
     assert fit.log_likelihood - 0.01 < theirs < fit.log_likelihood + 1e-9

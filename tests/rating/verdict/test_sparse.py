@@ -1,11 +1,10 @@
 """Crowds with too few votes for a score of every model and an ability of every annotator."""
 
 import numpy as np
-import pytest
 from scipy.stats import spearmanr
 
-from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.settings import LoopSettings
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate
@@ -32,17 +31,15 @@ def sparse(seed: int) -> Cells:
 
 
 def rate(seed: int, **settings: object) -> Rating:
-    """Votes all weigh 1: so few of them say too little of abilities to weigh votes by (docs/laboratory-attacks.md)."""
-    given = {"min_votes": 3, "interval": "none", "flag_rule": "threshold", "influence_limit": None, **settings}
+    given = {"min_votes": 3, "interval": "none", "flag_rule": "threshold", **settings}
     return run_round(sparse(seed), LoopSettings(**given))  # type: ignore[arg-type]  # as given
 
 
-@pytest.mark.parametrize("prior_sd", [0.6, "estimated"])
-def test_models_that_m_elo_scores_keep_their_scores(prior_sd: object) -> None:
+def test_models_that_m_elo_scores_keep_their_scores() -> None:
     agreement = []
-    for seed in (0, 2):  # of the first three, those whose fit fails with sd 1
-        models, known = rate(seed, prior_sd=prior_sd), rate(seed, method="m-elo")
-        assert models.identified.sum() >= 0.9 * known.identified.sum()
-        both = models.identified & known.identified
-        agreement.append(spearmanr(models.models.score[both], known.models.score[both]).statistic)
+    for seed in (0, 2):
+        models, known = rate(seed), rate(seed, method="m-elo")
+        assert models.identified.tolist() == known.identified.tolist()
+        scored = models.identified
+        agreement.append(spearmanr(models.models.score[scored], known.models.score[scored]).statistic)
     assert min(agreement) > 0.8

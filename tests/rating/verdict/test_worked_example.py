@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.settings import LoopSettings
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.rating import Rating, estimate
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate
@@ -29,7 +29,7 @@ def contrast_against_a(times: int) -> tuple[np.ndarray, np.ndarray]:
     assert result.covariance is not None
     against = np.eye(3) - np.eye(3)[A]
     variance = against @ result.covariance.scores @ against.T
-    return against @ result.fit.scores, np.sqrt(np.diag(variance))
+    return against @ result.fit.R, np.sqrt(np.diag(variance))
 
 
 def test_log_odds_against_a() -> None:

@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from app.rating.fit.abilities import shadow_abilities
-from app.rating.fit.weights import FREE, weigh_abilities, weigh_votes
+from app.rating.model.weights import FREE, weigh_votes
 from app.rating.settings import LoopSettings, check_settings
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate
@@ -14,7 +13,7 @@ from stable_arena import AmElo
 from stable_arena_lab.attacks.arena import Setup, draw_arena
 from stable_arena_lab.attacks.tuned import Tuning, draw_tuned
 
-SETTINGS = LoopSettings(min_votes=0, flag_rule="threshold", interval="none", prior_sd=0.6)
+SETTINGS = LoopSettings(min_votes=0, flag_rule="threshold", interval="none", prior_sd=1.0)
 LIMIT = 1.25
 
 
@@ -33,7 +32,7 @@ def count_votes(cells: Cells) -> np.ndarray:
     return table
 
 
-def naive_weights(cells: Cells, by_ability: np.ndarray, limit: float) -> np.ndarray:
+def naive_weights(cells: Cells, limit: float) -> np.ndarray:
     own = count_votes(cells)
     limits = np.full(cells.n_models, np.inf)
     for _ in range(2):
@@ -41,21 +40,20 @@ def naive_weights(cells: Cells, by_ability: np.ndarray, limit: float) -> np.ndar
             limit * np.mean(np.minimum(own[own[:, j] > 0, j], limits[j])) + FREE for j in range(cells.n_models)
         ])  # fmt: skip
     return np.array([
-        by_ability[k] * min(1.0, limits[a] / own[k, a], limits[b] / own[k, b])
+        min(1.0, limits[a] / own[k, a], limits[b] / own[k, b])
         for k, a, b in zip(cells.annotator, cells.model_a, cells.model_b, strict=True)
     ])  # fmt: skip
 
 
 def test_the_weights_are_those_of_the_definition() -> None:
     cells = uneven_votes()
-    by_ability = weigh_abilities(np.random.default_rng(0).uniform(-2.0, 2.0, cells.n_annotators))
-    weighted = weigh_votes(cells, by_ability, LIMIT)
-    assert weighted is not None
-    expected = naive_weights(cells, by_ability, LIMIT)
-    np.testing.assert_allclose(weighted.cells.n / cells.n, expected, rtol=1e-12)
-    np.testing.assert_allclose(weighted.cells.s, cells.s * expected, rtol=1e-12)
-    np.testing.assert_allclose(weighted.cells.ties, cells.ties * expected, rtol=1e-12)
+    expected = naive_weights(cells, LIMIT)
+    np.testing.assert_allclose(weigh_votes(cells, LIMIT), expected, rtol=1e-12)
     assert expected.min() < 0.2
+    trust = np.random.default_rng(0).uniform(0.0, 1.0, len(cells.n))
+    trusted = replace(cells, trust=trust)
+    np.testing.assert_allclose(weigh_votes(trusted, LIMIT), trust * expected, rtol=1e-12)
+    np.testing.assert_array_equal(weigh_votes(trusted, None), trust)
 
 
 def test_few_votes_are_never_limited() -> None:
@@ -64,13 +62,7 @@ def test_few_votes_are_never_limited() -> None:
     model_a = generator.integers(0, 30, 800)
     model_b = (model_a + 1) % 30
     cells = aggregate(annotator, model_a, model_b, np.ones(800), n_annotators=200, n_models=30)
-    assert weigh_votes(cells, np.ones(200), LIMIT) is None
-
-
-def test_the_votes_of_able_annotators_weigh_less() -> None:
-    np.testing.assert_allclose(
-        weigh_abilities(np.array([0.0, 0.5, 1.0, 1.75, -4.0])), [1.0, 1.0, 1.0, 1.75**-1.25, 4.0**-1.25]
-    )
+    assert (weigh_votes(cells, LIMIT) == 1.0).all()
 
 
 def test_many_small_able_accounts_gain_little_more_than_under_bradley_terry() -> None:
@@ -104,15 +96,9 @@ def test_an_annotator_with_many_votes_on_a_model_moves_it_less() -> None:
 
 def test_maximum_likelihood_and_m_elo_have_no_limit() -> None:
     cells = draw_arena(0, "none", Setup(n_annotators=30, votes_each=300)).votes.cells()
-    for settings in (
-        replace(SETTINGS, prior_sd=None),
-        replace(SETTINGS, method="m-elo"),
-        replace(SETTINGS, influence_limit=None),
-    ):
-        rating = run_round(cells, settings)
-        assert rating.fit.weighted is None
-        assert (rating.fit.weights(rating.small.cells) == 1.0).all()
-    assert run_round(cells, SETTINGS).fit.weighted is not None
+    for settings in (replace(SETTINGS, prior_sd=None), replace(SETTINGS, method="m-elo")):
+        limited, free = (run_round(cells, replace(settings, influence_limit=limit)).fit.R for limit in (0.1, None))
+        np.testing.assert_array_equal(limited, free)
 
 
 def test_a_vote_of_weight_two_is_the_same_vote_twice() -> None:
@@ -126,16 +112,7 @@ def test_a_vote_of_weight_two_is_the_same_vote_twice() -> None:
     one, two = (AmElo(min_votes=0, interval="none", flag_rule="threshold") for _ in range(2))
     one.fit({**names, "weight": weight})
     two.fit(twice)
-    assert one.result_.fit.weighted is not None
     np.testing.assert_allclose(one.result_.models.score, two.result_.models.score, rtol=1e-9)
-
-
-def test_abilities_are_judged_by_all_votes_with_weight_one() -> None:
-    rating = run_round(uneven_votes(), SETTINGS)
-    alone, _ = shadow_abilities(
-        rating.small.cells, rating.fit.scores, prior_sd=1.0, ability_cap=1.75, bias_correction=True
-    )
-    np.testing.assert_allclose(rating.fit.abilities, alone, atol=1e-7)
 
 
 def test_a_warm_start_ends_at_the_same_scores() -> None:
@@ -143,7 +120,6 @@ def test_a_warm_start_ends_at_the_same_scores() -> None:
     cells = arena.votes.cells()
     cold = run_round(cells, SETTINGS)
     warm = run_round(cells, SETTINGS, start=cold.optimum)
-    assert cold.fit.weighted is not None
     np.testing.assert_allclose(warm.models.score, cold.models.score, atol=1e-6)
 
 

@@ -9,10 +9,10 @@ from app.rating.arrays import AnyInts, Floats, Ints
 from app.rating.compiled import compiled
 from app.rating.errors import VotesError
 from app.rating.threads import available_threads
+from app.rating.units import NATURAL_PER_ELO
 from app.rating.votes.cells import check_votes
 
 BLOCK = 16  # orders that share a random stream and a thread
-NATURAL_PER_ELO = math.log(10.0) / 400.0
 
 
 @dataclass(frozen=True)

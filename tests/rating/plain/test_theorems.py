@@ -11,16 +11,15 @@ from scipy.optimize import approx_fprime, minimize
 from scipy.special import expit, log_expit
 
 from app.rating.errors import NoFiniteScoreError
-from app.rating.fit.am_elo import fit_am_elo
-from app.rating.fit.likelihood import Likelihood
-from app.rating.fit.m_elo import fit_m_elo
-from app.rating.fit.unit import papers_gauge
+from app.rating.plain.joint import fit_joint
+from app.rating.plain.likelihood import Likelihood
+from app.rating.plain.m_elo import fit_m_elo
 from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
+from app.rating.units import papers_gauge
 from app.rating.votes.cells import Cells, aggregate
 
 MODELS, ANNOTATORS = 5, 6
 CROWD: Any = {"honest": 5, "flip": 1}
-TOGETHER = np.zeros(MODELS, dtype=np.int64)
 SEEDS = range(8)
 
 
@@ -78,7 +77,7 @@ def test_theorem_4_1_m_elo_is_concave_and_flat_along_the_shift_alone(
 ) -> None:
     R, ones = somewhere(seed)[:MODELS], np.ones(ANNOTATORS)
     numeric = hessian(lambda z: log_likelihood(votes, z, np.broadcast_to(1.0, (ANNOTATORS, *z.shape[1:]))), R)
-    np.testing.assert_allclose(-Likelihood(cells, None).expand(R, ones).A, numeric, atol=1e-4)
+    np.testing.assert_allclose(-Likelihood(cells).expand(R, ones).A, numeric, atol=1e-4)
     curvature = np.linalg.eigvalsh(numeric)
     assert curvature[-1] == pytest.approx(0.0, abs=1e-4)
     assert curvature[-2] < -1.0
@@ -86,13 +85,12 @@ def test_theorem_4_1_m_elo_is_concave_and_flat_along_the_shift_alone(
 
 
 def test_theorem_4_1_every_start_ends_at_one_maximum(votes: SimulatedVotes, cells: Cells) -> None:
-    R, ones = fit_m_elo(cells, TOGETHER).R, np.ones(ANNOTATORS)
+    R, ones = fit_m_elo(cells).R, np.ones(ANNOTATORS)
     np.testing.assert_allclose(approx_fprime(R, lambda z: float(log_likelihood(votes, z, ones))), 0.0, atol=1e-4)
     for seed in SEEDS:
         start = 3.0 * somewhere(seed)[:MODELS]
         ascent = minimize(lambda z: -log_likelihood(votes, z, ones), start, method="BFGS")
         np.testing.assert_allclose(ascent.x - ascent.x.mean(), R, atol=1e-4)
-        np.testing.assert_allclose(fit_m_elo(cells, TOGETHER, start).R, R, atol=1e-8)
 
 
 def test_theorem_4_1_needs_wins_in_both_directions_between_all_models(votes: SimulatedVotes) -> None:
@@ -102,7 +100,7 @@ def test_theorem_4_1_needs_wins_in_both_directions_between_all_models(votes: Sim
     split = replace(votes, outcome=outcome)
     cells = aggregate(split.annotator, split.model_a, split.model_b, split.outcome, **split.sizes)
     with pytest.raises(NoFiniteScoreError):
-        fit_m_elo(cells, TOGETHER)
+        fit_m_elo(cells)
     up = np.isin(np.arange(MODELS), (0, 1)).astype(float)
     R, ones = somewhere(0)[:MODELS], np.ones(ANNOTATORS)
     assert np.all(np.diff([log_likelihood(split, R + far * up, ones) for far in range(12)]) > 0)
@@ -114,7 +112,7 @@ def test_theorem_4_2_am_elo_is_concave_in_scores_and_in_abilities_but_not_in_bot
 ) -> None:
     z = somewhere(seed)
     numeric = hessian(joint(votes), z)
-    at = Likelihood(cells, None).expand(z[:MODELS], z[MODELS:])
+    at = Likelihood(cells).expand(z[:MODELS], z[MODELS:])
     np.testing.assert_allclose(-at.A, numeric[:MODELS, :MODELS], atol=1e-3)
     np.testing.assert_allclose(-np.diag(at.D), numeric[MODELS:, MODELS:], atol=1e-3)
     for block in (numeric[:MODELS, :MODELS], numeric[MODELS:, MODELS:]):
@@ -124,7 +122,7 @@ def test_theorem_4_2_am_elo_is_concave_in_scores_and_in_abilities_but_not_in_bot
 
 def test_theorem_4_2_the_scale_is_free_and_the_sum_of_abilities_fixes_it(votes: SimulatedVotes, cells: Cells) -> None:
     """The likelihood is flat along the shift and (R, −θ) alone; with R₀ = 0 and Σθ = 1 the maximum is isolated."""
-    fit = fit_am_elo(cells, TOGETHER, prior_sd=None, ability_cap=None)
+    fit = fit_joint(cells)
     top = in_papers_gauge(fit.R, fit.theta)
     assert top[MODELS:].sum() == pytest.approx(1.0)
     assert fit.log_likelihood == pytest.approx(joint(votes)(top), rel=1e-12)
@@ -144,7 +142,7 @@ def test_theorem_4_2_the_scale_is_free_and_the_sum_of_abilities_fixes_it(votes: 
 
 def test_theorem_4_2_every_start_with_a_positive_sum_ends_at_one_maximum(votes: SimulatedVotes, cells: Cells) -> None:
     """And every start ends there or at its mirror image, (−R, −θ), which Σθ = 1 turns into it."""
-    fit = fit_am_elo(cells, TOGETHER, prior_sd=None, ability_cap=None)
+    fit = fit_joint(cells)
     top = in_papers_gauge(fit.R, fit.theta)
     mirrored = 0
     for seed in SEEDS:
@@ -160,6 +158,6 @@ def test_theorem_4_2_every_start_with_a_positive_sum_ends_at_one_maximum(votes: 
 
 def test_theorem_4_2_a_contrary_annotator_has_a_negative_ability(votes: SimulatedVotes, cells: Cells) -> None:
     """The last annotator votes against the ranking: with fixed abilities of 1 these votes would pull it down."""
-    ability = papers_gauge(fit_am_elo(cells, TOGETHER, prior_sd=None, ability_cap=None).theta)
+    ability = papers_gauge(fit_joint(cells).theta)
     assert np.all(ability[:-1] > 0)
     assert ability[-1] < 0

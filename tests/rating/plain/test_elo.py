@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.rating.errors import VotesError
-from app.rating.fit.elo import fit_elo
+from app.rating.plain.elo import fit_elo
 
 vote = st.tuples(st.integers(0, 3), st.integers(1, 3), st.sampled_from([0.0, 0.5, 1.0]))
 

@@ -1,0 +1,169 @@
+"""Scores and abilities by joint maximum likelihood: am-ELO as its paper has it."""
+
+from dataclasses import replace
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from app.rating.arrays import Floats
+from app.rating.errors import NoFiniteMaximumError, NotConvergedError, SaddlePointError
+from app.rating.fitted import FitResult
+from app.rating.model.start import balance, fit_bradley_terry
+from app.rating.plain.abilities import count_following, own_abilities
+from app.rating.plain.information import Groups, Information, link_groups
+from app.rating.plain.likelihood import Derivatives, Likelihood
+from app.rating.plain.m_elo import (
+    CONVERGED,
+    MOST_HALVINGS,
+    MOST_ITERATIONS,
+    ROUNDING,
+    SUFFICIENT,
+    shift_projector,
+    typical,
+)
+from app.rating.plain.unit import in_unit, typical_sizes
+from app.rating.threads import one_blas_thread
+from app.rating.votes.cells import Cells
+from app.rating.votes.graph import find_components
+
+FIRST_STEPS, FURTHEST_START = 3, 1.5  # Newton steps on each ability from 1 before the search, and how far they lead
+OUTGROWN = 1e3  # times the typical |θ|
+AS_GOOD, APART = 1e-6, 1e-3  # difference in log-likelihood that rounding may make, and of scores of different maxima
+RIDGE = 1e-7  # of the mean curvature
+
+
+@one_blas_thread()
+def fit_joint(cells: Cells, start: tuple[Floats, Floats] | None = None) -> FitResult:
+    """Maximise ℓ(R, θ) with P = σ(θ_k (R_a − R_b)) over scores and abilities.
+
+    Parameters
+    ----------
+    cells : every model connected to every other of its component through wins in both directions
+    start : R and θ; default Bradley-Terry scores of balanced votes, in which no annotator has more than about one vote
+        on a model, and the abilities at them
+
+    Returns
+    -------
+    FitResult
+        (R, θ) → (cR, θ/c) changes no probability: the mean ability is 1 in every group of models and annotators that
+        votes link.
+
+    Raises
+    ------
+    NoFiniteMaximumError
+        The abilities of `annotators` (indices) have no finite maximum: all their votes follow (or oppose) the ranking,
+        or they grow beyond 1,000 times the typical one, because the votes put that at 0.
+    NoCommonRankingError
+        The median or mean ability is at or below a tenth of the typical |θ|.
+    NotConvergedError
+        `SaddlePointError` where two maxima are as good.
+
+    Notes
+    -----
+    Bi-concave, not jointly concave: Newton's method on both together, abilities eliminated, with Fisher's information
+    where the observed one is not positive definite. The result is the maximum that it reaches from the start.
+
+    References
+    ----------
+    Liu et al., Am-ELO, ICML 2025, eqs. 5 to 7, Algorithm 2.
+    """
+    search = _Search(cells)
+    if start is None:
+        R = fit_bradley_terry(balance(cells))
+        start = R, np.clip(own_abilities(cells, R, FIRST_STEPS)[0], -FURTHEST_START, FURTHEST_START)
+    try:
+        R, theta, iterations = search.climb(*start)
+    except SaddlePointError as saddle:
+        R, theta, iterations = search.leave(saddle)
+    refuse_unbounded(cells, R)
+    sign = np.where(search.groups.sum(theta) < 0.0, -1.0, 1.0)  # (−R, −θ) explains the votes as well
+    R, theta = R * sign[search.groups.models], theta * sign[search.groups.annotators]
+    _refuse_outgrown(theta, search.groups)
+    everyone = np.ones(len(theta), dtype=bool)
+    return in_unit(FitResult(R, theta, -search.likelihood.value(R, theta), iterations), search.groups, everyone)
+
+
+class _Search:
+    """The search for a maximum; each group's Σθ² stays as it is, and its scores keep their mean 0."""
+
+    def __init__(self, cells: Cells) -> None:
+        self.likelihood, component = Likelihood(cells), find_components(cells).label
+        self.groups, self.shifts = link_groups(cells, component), shift_projector(component)
+
+    def climb(self, R: Floats, theta: Floats) -> tuple[Floats, Floats, int]:
+        """Search from a start for a maximum.
+
+        Raises
+        ------
+        NotConvergedError
+            None is near; `SaddlePointError` where the search ends at a saddle point.
+        """
+        groups = self.groups
+        unit = np.sqrt(groups.sum(theta**2) / np.maximum(groups.sum(np.ones(len(theta))), 1.0))
+        R, unit = R - self.shifts @ R, np.where(unit > 0.0, unit, 1.0)
+        point = self.likelihood.expand(R * unit[groups.models], theta / unit[groups.annotators])
+        for iteration in range(1, MOST_ITERATIONS + 1):
+            found = Information.at(self.likelihood, point, groups, self.shifts, point.theta)
+            of_scores, of_abilities, decrement = self._step(found)
+            if decrement <= CONVERGED and found.factor is not None:
+                return point.R + of_scores, point.theta + of_abilities, iteration
+            if decrement <= CONVERGED:
+                self._explain(point)
+                _ = found.inverse  # raises
+            length = 1.0
+            for _ in range(MOST_HALVINGS):
+                there = self.likelihood.expand(point.R + length * of_scores, point.theta + length * of_abilities)
+                if there.value <= point.value * (1.0 + ROUNDING) - SUFFICIENT * length * decrement:
+                    break
+                length /= 2.0
+            else:
+                break
+            point = there
+        self._explain(point)
+        raise NotConvergedError(f"no maximum is near after {iteration} iterations", point.R, point.theta)
+
+    def _step(self, found: Information) -> tuple[Floats, Floats, float]:
+        """Return the step of scores and abilities, and by about twice how much it lowers the objective."""
+        point, cells, factor = found.point, self.likelihood.cells, found.factor
+        if factor is None:
+            expected = replace(point, cross=point.expected)
+            found = Information.at(self.likelihood, expected, self.groups, self.shifts, point.theta)
+            raised = found.S + typical(point.A) * (self.shifts + RIDGE * np.eye(len(point.R)))
+            try:
+                factor = cho_factor(raised)
+            except LinAlgError:
+                raise NotConvergedError("the information is singular", point.R, point.theta) from None
+        moved = found.project(point.gradient_abilities)[cells.annotator]
+        of_scores = -cho_solve(factor, point.gradient_scores - self.likelihood.by_model(found.point.cross * moved))
+        pull = point.gradient_abilities + self.likelihood.times(found.point.cross, of_scores)
+        of_abilities = -found.project(pull)
+        decrement = -float(point.gradient_scores @ of_scores + point.gradient_abilities @ of_abilities)
+        return of_scores, of_abilities, decrement
+
+    def _explain(self, point: Derivatives) -> None:
+        """Raise NoFiniteMaximumError where that is why a search ends here."""
+        refuse_unbounded(self.likelihood.cells, point.R)
+        _refuse_outgrown(point.theta, self.groups)
+
+    def leave(self, saddle: SaddlePointError) -> tuple[Floats, Floats, int]:
+        """Search on both sides of a saddle point, and return the higher maximum; raise where both are as good."""
+        ends = [self.climb(saddle.R + side * saddle.direction, saddle.theta) for side in (1.0, -1.0)]
+        ends.sort(key=lambda end: self.likelihood.value(*end[:2]))
+        (best, other), values = ends, [self.likelihood.value(*end[:2]) for end in ends]
+        if values[1] < values[0] + AS_GOOD and np.abs(best[0] - other[0]).max() > APART:
+            raise saddle
+        return best
+
+
+def refuse_unbounded(cells: Cells, R: Floats) -> None:
+    """Raise NoFiniteMaximumError where all votes of an annotator follow, or all oppose, the ranking."""
+    along, against = count_following(cells, R)
+    for counter, word in ((against, "follow"), (along, "oppose")):
+        if len(unbounded := np.flatnonzero(counter == 0.0)):
+            raise NoFiniteMaximumError(unbounded, word)
+
+
+def _refuse_outgrown(theta: Floats, groups: Groups) -> None:
+    """Raise where abilities are so many times the typical one that it measures nothing."""
+    if len(outgrown := np.flatnonzero(np.abs(theta) > OUTGROWN * typical_sizes(theta, groups)[groups.annotators])):
+        raise NoFiniteMaximumError(outgrown, "outgrow")

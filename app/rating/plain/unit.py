@@ -1,0 +1,42 @@
+"""The unit of abilities that are maximised with the scores: the mean of the annotators who count."""
+
+import numpy as np
+
+from app.rating.arrays import Floats, Mask
+from app.rating.errors import NoCommonRankingError
+from app.rating.fitted import FitResult
+from app.rating.plain.information import Groups
+
+LEAST_MEAN = 0.1  # times the typical |θ|, at or below which an average ability sets no unit
+
+
+def in_unit(fit: FitResult, groups: Groups, counts: Mask) -> FitResult:
+    """Return a fit in units of the mean ability of these annotators in each group; of all, where none of it counts.
+
+    Raises
+    ------
+    NoCommonRankingError
+        Their mean, or the median of all, is at or below a tenth of the median |θ|.
+    """
+    weight = unit_weights(groups, counts)
+    unit = groups.sum(weight * fit.theta) / groups.sum(weight)
+    middle = [np.median(fit.theta[groups.annotators == group]) for group in range(groups.number)]
+    average = np.minimum(unit, middle) / typical_sizes(fit.theta, groups)
+    if (lowest := float(average.min())) <= LEAST_MEAN:
+        raise NoCommonRankingError(
+            f"the average ability is {lowest:.3f}, at or below {LEAST_MEAN}: the annotators have no common ranking"
+        )
+    R, theta = fit.R * unit[groups.models], fit.theta / unit[groups.annotators]
+    return FitResult(R, theta, fit.log_likelihood, fit.iterations)
+
+
+def unit_weights(groups: Groups, counts: Mask) -> Floats:
+    """Return 1 for annotators whose mean is the unit of their group, 0 for the others, shape (n_annotators,)."""
+    alone = groups.sum(counts.astype(np.float64)) == 0.0
+    weights: Floats = (counts | alone[groups.annotators]).astype(np.float64)
+    return weights
+
+
+def typical_sizes(theta: Floats, groups: Groups) -> Floats:
+    """Return the median |θ| of each group, shape (number,)."""
+    return np.array([np.median(np.abs(theta[groups.annotators == group])) for group in range(groups.number)])

@@ -1,0 +1,183 @@
+"""The errors of m-ELO, and of scores and abilities by joint maximum likelihood, as they are published."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.rating.arrays import Floats, Indices, Mask
+from app.rating.fitted import FitResult
+from app.rating.plain.information import ENOUGH, LARGEST, TINY, Information, link_groups, scaled_contributions
+from app.rating.plain.likelihood import Likelihood
+from app.rating.plain.m_elo import shift_projector
+from app.rating.plain.unit import unit_weights
+from app.rating.settings import Interval
+from app.rating.uncertainty.by_vote import squared_residuals, sum_by_vote
+from app.rating.uncertainty.covariance import NORMAL, Covariance
+from app.rating.votes.cells import Cells
+from app.rating.votes.compact import pool_annotators
+
+
+def find_information(cells: Cells, fit: FitResult, component: Indices, counts: Mask | None) -> Information:
+    """Return what the votes say of the scores at a fit.
+
+    Parameters
+    ----------
+    component : of each model
+    counts : annotators whose mean ability is 1, shape (n_annotators,); None where abilities are known
+
+    Raises
+    ------
+    SaddlePointError
+    """
+    groups, likelihood = link_groups(cells, component), Likelihood(cells)
+    weight = None if counts is None else unit_weights(groups, counts)
+    point = likelihood.expand(fit.R, fit.theta)
+    found = Information.at(likelihood, point, groups, shift_projector(component), weight)
+    _ = found.inverse
+    return found
+
+
+def plain_covariance(
+    cells: Cells, fit: FitResult, component: Indices, kind: Interval, counts: Mask | None
+) -> Covariance:
+    """Return the covariance of the scores with abilities profiled out, and the abilities' standard errors.
+
+    Parameters
+    ----------
+    component, counts : as for `find_information`
+    kind : "clustered" (annotators are a sample: clusters, and the unit is theirs), "sandwich" (the same annotators vote
+        again: votes are independent), "information" (the same, if the model is right) or "profile" (the covariance is
+        that of "information")
+
+    Raises
+    ------
+    SaddlePointError
+
+    Notes
+    -----
+    Bread: the inverse of the reduced information on the constraint of the unit. Meat: the gradient by the scores of
+    each cluster or vote, less the share of its ability, scaled up where a cluster supplies much of the information on a
+    model; of a cluster also its part of the unit's equation. Derivations: docs/math/uncertainty.md.
+
+    References
+    ----------
+    White (1982); Bell and McCaffrey (2002), on leverage; Carter, Schnepel and Steigerwald (2017), on the effective
+    number of clusters.
+    """
+    clusters = int(np.count_nonzero(np.diff(cells.starts)))
+    if kind == "clustered" and clusters == 1:
+        kind = "sandwich"  # nothing says how annotators differ
+    se = np.full(cells.n_annotators, np.nan)
+    if counts is None and kind != "clustered":
+        cells, fit = pool_annotators(cells), FitResult(fit.R, np.ones(1), fit.log_likelihood, fit.iterations)
+    found = find_information(cells, fit, component, counts)
+    spread = _by_annotator(found) if kind == "clustered" else _by_vote(found, kind, clusters)
+    if counts is not None:
+        se = _ability_se(found, spread)
+    return Covariance(spread.scores, spread.order, se, kind, clusters, spread.freedom, spread.judges)
+
+
+@dataclass(frozen=True)
+class _Spread:
+    """Covariance of the scores, and of the scores with what each annotator adds to the unit's equation, the pulls.
+
+    Attributes
+    ----------
+    order : covariance of the scores without pulls
+    with_pull : Σ_k c_k pull_k over each model's group, c_k annotator k's part in the scores, shape (n_models,)
+    pull : Σ_k pull_k² of each group
+    """
+
+    scores: Floats
+    order: Floats
+    with_pull: Floats
+    pull: Floats
+    freedom: Floats
+    judges: Indices
+
+
+def _by_annotator(found: Information) -> _Spread:
+    """Take every annotator as a cluster: its gradient by the scores, and its pull on the unit."""
+    point, groups, cells, size = found.point, found.groups, found.likelihood.cells, len(found.point.R)
+    members = groups.sum(np.ones(len(point.theta)))
+    pull = found.share * point.D * (point.theta - 1.0)  # of the unit's equation Σ w (θ − 1) = 0
+    pull *= np.sqrt(members / np.maximum(members - 1.0, 1.0))[groups.annotators]
+    meat, with_pull, squares, judges = np.zeros((size, size)), np.zeros(size), np.zeros(size), np.zeros(size)
+    alone = np.zeros(len(cells.n))  # variance of votes that are taken as independent too
+    for some, here, rows, share in scaled_contributions(found.likelihood, point, np.diag(point.A)):
+        meat += rows.T @ rows
+        with_pull += rows.T @ pull[some]
+        squares += (share**2).sum(axis=0)
+        judges += (share > 0.0).sum(axis=0)
+        own = cells.annotator[here] - some.start
+        most = np.maximum(share[own, cells.model_a[here]], share[own, cells.model_b[here]])
+        alone[here] = point.variance[here] * np.clip((most - ENOUGH) / (LARGEST - ENOUGH), 0.0, 1.0)
+    together, inverse = groups.models[:, None] == groups.models, found.inverse
+    square, of_unit, mixed = groups.sum(pull**2), inverse @ found.z, inverse @ with_pull
+    with_pull = mixed + of_unit * square[groups.models]
+    order = np.where(together, inverse @ meat @ inverse, 0.0)
+    pulls = np.where(together, np.outer(mixed, of_unit) + np.outer(of_unit, with_pull), 0.0)
+    between = np.diag(order + pulls).copy()
+    if alone.any():
+        order += inverse @ _sum(found, alone) @ inverse
+    scores = order + pulls
+    freedom = degrees_of_freedom(
+        np.diag(scores), between, of_unit**2 * square[groups.models], 1.0 / np.maximum(squares, TINY),
+        members[groups.models],
+    )  # fmt: skip
+    return _Spread(scores, order, with_pull, square, freedom, judges.astype(np.int64))
+
+
+def _by_vote(found: Information, kind: Interval, clusters: int) -> _Spread:
+    """Take the annotators as given: every vote is a cluster, or the model is right."""
+    point, cells, inner = found.point, found.likelihood.cells, found.inverse
+    if kind == "sandwich":
+        ability = point.theta[cells.annotator]
+        squares = squared_residuals(cells, ability * (point.R[cells.model_a] - point.R[cells.model_b]))
+        information = np.diag(point.A)
+        least = np.maximum(np.minimum(information[cells.model_a], information[cells.model_b]), TINY)
+        share = point.variance / cells.n * ability**2 / least  # of one vote
+        squares += point.variance * np.clip((share - ENOUGH) / (LARGEST - ENOUGH), 0.0, 1.0)
+        inner = inner @ _sum(found, squares) @ inner
+    size, known = len(point.R), np.full(len(point.R), np.inf)
+    none = np.zeros(found.groups.number)
+    return _Spread(inner, inner, np.zeros(size), none, known, np.full(size, clusters))
+
+
+def _sum(found: Information, squares: Floats) -> Floats:
+    """Return the sum over votes: a unit of a residual adds θ (e_a − e_b) − d (BᵀQ)_k to the scores' equations."""
+    cells = found.likelihood.cells
+    moved = ((some.start, some.stop, -found.moved_rows(some)) for some, _, _ in found.likelihood.rows())
+    none = () if not found.inverse_D.any() else moved
+    return sum_by_vote(cells, found.point.R, squares, found.point.theta[cells.annotator], none)
+
+
+def _ability_se(found: Information, spread: _Spread) -> Floats:
+    """Return the standard error of θ_k relative to the mean ability.
+
+    θ_k changes by r_k·c + τ_k·pull where the scores change by c, r_k = −(BᵀQ)_k, τ_k = −w_k/(D_k wᵀD⁻¹w).
+    """
+    group, variance = found.groups.annotators, np.empty(len(found.share))
+    tau = -found.share / found.size[group]
+    for some, _, _ in found.likelihood.rows():
+        rows = -found.moved_rows(some)
+        variance[some] = np.einsum("ij,ij->i", rows @ spread.scores, rows) + 2.0 * tau[some] * (rows @ spread.with_pull)
+    variance += tau**2 * spread.pull[group] + found.inverse_D + found.share * tau
+    se: Floats = np.sqrt(np.maximum(variance, 0.0))
+    return se
+
+
+def degrees_of_freedom(
+    total: Floats, by_annotator: Floats, of_unit: Floats, effective: Floats, members: Floats
+) -> Floats:
+    """Return the degrees of freedom of each model's variance, shape (n_models,).
+
+    Of the variance between annotators a part is the unit's, from all of a group, the rest from a model's effective
+    number of annotators; both are known to that number less 1. Votes taken as independent add a variance that is known.
+    """
+    total = np.maximum(total, TINY)
+    between = np.maximum(by_annotator, total / NORMAL)  # rounding can take a small share below 0
+    unit = np.clip(of_unit / between, 0.0, 1.0)
+    share = (1.0 - unit) ** 2 / effective + unit * (2.0 - unit) / members
+    freedom: Floats = np.maximum(1.0 / share - 1.0, 1.0) * (total / between) ** 2
+    return freedom
