@@ -11,9 +11,9 @@ import pytest
 from distributed import Client, LocalCluster
 
 from app import __version__
-from app.rating.errors import ClusterError
 from app.rating import cluster as module
 from app.rating.cluster import ClusterExecutors, fitting_on_cluster
+from app.rating.errors import ClusterError
 from app.rating.executors import Build, Message, RemoteParts, _held, current_executors, fitting_on
 from app.rating.fit.result import FitResult
 from app.rating.votes.cells import Cells

@@ -9,8 +9,8 @@ from multiprocessing import get_context
 
 import pytest
 
-from app.rating.errors import ClusterError
 from app.rating import executors as module
+from app.rating.errors import ClusterError
 from app.rating.executors import Executors, RemoteParts, fitting_on
 from app.rating.fit.result import FitResult
 from app.rating.votes.cells import Cells

@@ -37,9 +37,9 @@ from app.rating.votes.cells import Cells, aggregate
 from app.rating.votes.graph import find_components, find_identified
 from app.rating.votes.sided_cells import SidedCells
 from app.rating.votes.tally import NewCells, count_cells, fill_cells, pack_votes, sort_packed
-from tests.rating.model.styled_world import draw_styled
 from tests.rating.kernels.votes import Votes, ranking
 from tests.rating.model.crowds import draw
+from tests.rating.model.styled_world import draw_styled
 
 SETTINGS = LoopSettings(min_votes=0)
 Numbers = list[object]
