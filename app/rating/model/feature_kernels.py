@@ -10,18 +10,8 @@ import numpy as np
 
 from app.rating.arrays import Floats, Indices
 from app.rating.compiled import compiled
-from app.rating.model.kernels import (
-    ANY_ORDER,
-    COIN,
-    MEAN,
-    MOST_NODES,
-    PRECISION,
-    LawNumbers,
-    Nodes,
-    exponentiate,
-    find_polynomials,
-    pull_of,
-)
+from app.rating.model.kernels import ANY_ORDER, COIN, MEAN, MOST_NODES, PRECISION, LawNumbers, Nodes, exponentiate
+from app.rating.model.score_kernels import find_polynomials, pull_of
 from app.rating.votes.cells import CellArrays
 
 SLOTS = 1 + MOST_NODES

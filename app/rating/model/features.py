@@ -21,8 +21,8 @@ from app.rating.model.feature_kernels import (
     fill_feature_likelihoods,
     find_feature_contributions,
 )
-from app.rating.model.kernels import ENOUGH_SHARE, LARGEST_SHARE
 from app.rating.model.law import Law, Posterior
+from app.rating.model.score_kernels import ENOUGH_SHARE, LARGEST_SHARE
 from app.rating.model.scores import Crowds, Equations, MarginalFit, Point, Search, Start
 from app.rating.model.start import balance, disperse, fit_bradley_terry
 from app.rating.threads import one_blas_thread
@@ -244,7 +244,7 @@ class FeatureCrowd(Crowd):
         """
         size, models, half = len(self._R), self.cells.n_models, OF_ABILITY + len(self.spread)
         gamma, found = self._R[models:], np.zeros((self.cells.n_annotators, 4, len(self.spread)))
-        nowhere = Directions(np.zeros(size, dtype=np.int64), np.zeros((size, 1)))
+        nowhere = Directions(np.zeros(size, dtype=np.int64), np.zeros((size, 1)), np.ones(1))
         moved = np.zeros((2, *self.told.moments[:, 0].shape))
         mean, sd, _, _ = self.abilities()
         for first, last, rows in self._rows(nowhere, 1.0, np.zeros((size, size)), np.zeros(size)):

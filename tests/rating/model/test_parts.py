@@ -8,7 +8,9 @@ from multiprocessing import get_context
 
 import numpy as np
 import pytest
+from distributed import LocalCluster
 
+from app.rating.cluster import fitting_on_cluster
 from app.rating.executors import Executors, RemoteParts, _held, fitting_on
 from app.rating.fit import rows
 from app.rating.model.scores import MarginalFit, fit_scores
@@ -98,4 +100,10 @@ def test_a_part_that_is_lost_is_built_again(cells: Cells, here: MarginalFit, mon
 
     monkeypatch.setattr(RemoteParts, "run", forgetting)
     with ThreadPoolExecutor(1) as pool, fitting_on(Executors([pool], worth=1)):
+        assert_same_bits(fit_scores(cells), here)
+
+
+@pytest.mark.campaign
+def test_a_cluster_finds_what_this_process_finds(cluster: LocalCluster, cells: Cells, here: MarginalFit) -> None:
+    with fitting_on_cluster(cluster.scheduler_address, worth=1):
         assert_same_bits(fit_scores(cells), here)
