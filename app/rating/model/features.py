@@ -34,7 +34,6 @@ FIRST_SPREAD = 0.3  # of the leans, log-odds, where the search begins
 ASSUMED_SPREAD = 0.7  # mode of the spread's prior, which has the density σ exp(−σ²/2·0.7²)
 LEAST_SPREAD, MOST_SPREAD = 0.02, 3.0
 SPREAD_STEPS, SPREAD_CONVERGED = 50, 1e-9  # at most; change of a variance that ends them
-FASTEST = 0.96  # ratio of two steps of the spread from which the rest is summed, at most
 KNOWN = 1e-6  # information below which an annotator's votes say nothing of a lean
 
 
@@ -276,8 +275,9 @@ class FeatureCrowd(Crowd):
             last = min(first + BLOCK, self.cells.n_annotators)
             some = np.zeros((3 + 2 * half, last - first, size))
             find_feature_contributions(
-                first, last, self.cells.arrays, self._z, self.weight, self._R, self.temper, self.spread**-2, self.nodes, self.types, self._law.numbers(), self._leans, strength, stretch, information, stretched,
-                some, self.told,
+                first, last, self.cells.arrays, self._z, self.weight, self._R, self.temper, self.spread**-2, self.nodes,
+                self.types, self._law.numbers(), self._leans, strength, stretch, information, stretched, some,
+                self.told,
             )  # fmt: skip
             taken = (some[2 : 2 + half, :, models:] * some[2 + half : -1, :, models:]).sum(axis=0)
             self.known[first:last] = some[-1, :, models:] - taken
@@ -289,18 +289,15 @@ class _FeatureSearch(Search):
 
     def __init__(self, crowds: Crowds, label: Indices, dispersion: float, spread: Floats) -> None:
         super().__init__(crowds, label, dispersion)
-        self.spread, self._move = spread, np.full(len(spread), np.inf)
+        self.spread = spread
 
     def at(self, R: Floats, law: Law, strength: float, *, look: bool) -> Point:
-        """Set up the equations with the last spread, and estimate the next one: every other step is extrapolated."""
+        """Set up the equations with the last spread of the leans, and estimate the next one."""
         point = super().at(R, law, strength, look=look)
         mean, second, known = np.concatenate(self.crowds.each(FeatureCrowd.describe_leans), axis=1)
         self._known = known.sum(axis=0)
         share = np.clip(known / self._known, 0.0, LARGEST_SHARE)
-        move = np.log(find_spread(mean, second, share, self.spread) / self.spread)
-        ratio = np.clip(move / self._move, 0.0, FASTEST)
-        self._move = np.where((ratio > 0.0) | (move == 0.0), np.inf, move)
-        self.spread = np.clip(self.spread * np.exp(move / (1.0 - ratio)), LEAST_SPREAD, MOST_SPREAD)
+        self.spread = find_spread(mean, second, share, self.spread)
         self.crowds.each(FeatureCrowd.take_spread, self.spread)
         return point
 
