@@ -34,6 +34,7 @@ LARGEST, STEEPEST = 10.0, 2.0  # difference of scores, and slope of a lean: prod
 ROUNDS, LEAST_SHARE = 20, 0.05  # of the search for the share of annotators with tastes
 KNOWN = 1e-3  # information below which votes say nothing
 SPACING, REACH, LEAST_NODES, FURTHEST = 1.3, 4.2, 8, 3.0  # of the nodes, as in `app.rating.model.crowd`
+HONEST_END = 0.7  # ability up to which the nodes reach if so many nodes can
 WIDEST, NARROW = 0.6, 0.3  # spread of honest abilities that the nodes reach over, and that they resolve
 ALWAYS_TIES, FOLLOWER_TIES = 0.99, 0.01  # share of ties of who always ties, and of a follower
 TINY = 1e-300
@@ -196,6 +197,7 @@ class Typing:
         low = np.maximum(mode - wide, np.minimum(-1.0 - 3.0 * WIDEST, mode))
         high = np.minimum(mode + wide, np.maximum(1.0 + 3.0 * WIDEST, mode))
         spacing = SPACING / np.sqrt(1.0 / NARROW**2 + information / self.caution)
+        high = np.maximum(high, np.minimum(HONEST_END, low + (MOST_NODES - 1) * spacing))
         size = self.size = np.clip(np.ceil((high - low) / spacing).astype(np.int64), LEAST_NODES, MOST_NODES)
         step = (high - low) / (size - 1)
         nodes, follower = np.full((number, MOST_NODES), -np.inf), np.zeros(number)
