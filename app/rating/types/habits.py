@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 from scipy.special import betaln, expit
 
-from app.rating.arrays import Floats, Mask, sum_by
+from app.rating.arrays import Floats, Indices, Mask, sum_by
 from app.rating.fit.rows import CellRows
 from app.rating.threads import map_parts
 from app.rating.types.kernels import MOST_NODES, SLIP, add_tastes, climb, fill_nodes, fill_others
@@ -31,6 +31,7 @@ SPREADS = np.concatenate([[0.0], np.geomspace(0.03, 3.0, 24)])  # of leans over 
 LEANERS, LEANER_SD = np.array([0.02, 0.1, 0.3]), 1.5  # share of annotators who lean more, and how much
 WORTH = 3.0  # log-likelihood that the crowd's leans must gain to be used
 LARGEST, STEEPEST = 10.0, 2.0  # difference of scores, and slope of a lean: products of odds stay finite
+ENOUGH = 2_000  # annotators that determine the crowd's law
 ROUNDS, LEAST_SHARE = 20, 0.05  # of the search for the share of annotators with tastes
 KNOWN = 1e-3  # information below which votes say nothing
 SPACING, REACH, LEAST_NODES, FURTHEST = 1.3, 4.2, 8, 3.0  # of the nodes, as in `app.rating.model.crowd`
@@ -120,10 +121,8 @@ class Typing:
         self.leans = self._find_leans() if sided.known else np.empty(0)
         self.caution, self.gain = self._find_tastes()
         self.table = self._fill()
-        of_ties = float(cells.ties.sum())
-        known = Table(*(getattr(self.table, name)[self.known] for name in self.table.__dataclass_fields__))
-        share = min(max(of_ties / max(cells.n_votes, 1.0), 0.003), 0.9)
-        self.law: Law = fit_law(known, float(np.log(2.0 * share / (1.0 - share))))
+        share = float(np.clip(cells.ties.sum() / max(cells.n_votes, 1.0), 0.003, 0.9))
+        self.law: Law = fit_law(self.table.where(some_of(self.known)), float(np.log(2.0 * share / (1.0 - share))))
         self.posterior: Posterior = weigh_types(self.table, self.law)
 
     def _climb(self, lean_sd: float) -> None:
@@ -139,12 +138,12 @@ class Typing:
         own, mixed, other = information[:, 0] + 1.0, information[:, 1] * leans, information[:, 2] + precision
         size = own * other - mixed**2
         self.inverse = np.column_stack([other / size, -mixed / size, own / size * leans])
-        self.slope, self.precision = np.clip(-mixed / other, -STEEPEST, STEEPEST), precision
+        self.slope = np.clip(-mixed / other, -STEEPEST, STEEPEST)
 
     def _find_leans(self) -> Floats:
         """Return the likeliest law of leans: variances and shares of those like the crowd, and of others."""
         own = 1.0 / self.inverse[:, 2] - LEANER_SD**-2
-        some = self.known & (own > KNOWN)
+        some = some_of(self.known & (own > KNOWN))
         variance, value = 1.0 / own[some], self.at[some, 1] / self.inverse[some, 2] / own[some]
         log = _log_normal(value[:, None], SPREADS**2 + variance[:, None])[:, :, None] + np.log1p(-LEANERS)
         others = _log_normal(value, LEANER_SD**2 + variance)[:, None, None] + np.log(LEANERS)
@@ -270,6 +269,12 @@ class Typing:
             weight=self.posterior.nodes,
             without=types[:, COIN] + types[:, LEFT] + types[:, RIGHT] + types[:, EQUAL],
         )
+
+
+def some_of(annotators: Mask) -> Indices:
+    """Return those marked, in a large crowd an even selection that determines a law."""
+    marked = np.flatnonzero(annotators)
+    return marked[:: 1 + len(marked) // ENOUGH]
 
 
 def find_taste_variance(excess: Floats, exposure: Floats, noise: Floats) -> float:
