@@ -144,7 +144,8 @@ def add_tastes(
     """Add what the votes say of tastes, an own opinion u_i ~ N(0, τ²) of each model, rows of shape (5, n_annotators).
 
     Σ_i g_i² less its mean without tastes, g the gradient by u; the factor of τ² in it; its variance; the factor of τ²
-    in the variance that tastes add to the ability; and log ∫ L(u) dN(u; 0, taste)/L(0), models taken one by one.
+    in the variance that tastes add to the ability; and log ∫ L(u) dN(u; 0, taste)/L(0), models taken one by
+    one, without the one that it gains most of: one model alone is pushed, or buried.
     inverse: of the Hessian in (θ, λ), shape (n_annotators, 3). judges: gets the decided votes of annotators on each
     model, and their squares, shape (2, n_models).
     """
@@ -167,6 +168,7 @@ def add_tastes(
             cross[a, 1] += v * side[c]
             cross[b, 1] -= v * side[c]
             out[1, k] += 2.0 * v * v
+        most = 0.0
         for c in range(starts[k], starts[k + 1]):
             for i in (model_a[c], model_b[c]):
                 f, g = cross[i]
@@ -177,8 +179,11 @@ def add_tastes(
                 out[2, k] += 2.0 * information[i] ** 2
                 out[3, k] += moved * moved
                 wider = 1.0 + taste * information[i]
-                out[4, k] += 0.5 * (taste * gradient[i] ** 2 / wider - math.log(wider))
+                gain = 0.5 * (taste * gradient[i] ** 2 / wider - math.log(wider))
+                out[4, k] += gain
+                most = max(most, gain)
                 judges[0, i] += votes[i]
                 judges[1, i] += votes[i] ** 2
                 gradient[i] = information[i] = votes[i] = 0.0
                 cross[i] = 0.0
+        out[4, k] -= most
