@@ -117,25 +117,29 @@ class Typing:
         judged = self.known & (self.inverse[:, 0] < 1.0)  # with a decided vote
         self.scale = max(float(np.median(self.at[judged, 0])), LEAST_UNIT) if judged.any() else 1.0
         self.d, self.at[:, 0] = np.clip(self.d * self.scale, -LARGEST, LARGEST), self.at[:, 0] / self.scale
-        self._climb(LEANER_SD * sided.known)
-        self.leans = self._find_leans() if sided.known else np.empty(0)
+        self.leans = np.empty(0)
+        if sided.known:
+            self._climb(LEANER_SD, NARROW)  # a lean is what abilities like the crowd's do not explain
+            self.leans = self._find_leans()
+        self._climb(float(np.sqrt(self.leans[:2] @ self.leans[2:])))
         self.caution, self.gain = self._find_tastes()
         self.table = self._fill()
         share = float(np.clip(cells.ties.sum() / max(cells.n_votes, 1.0), 0.003, 0.9))
         self.law: Law = fit_law(self.table.where(some_of(self.known)), float(np.log(2.0 * share / (1.0 - share))))
         self.posterior: Posterior = weigh_types(self.table, self.law)
 
-    def _climb(self, lean_sd: float) -> None:
+    def _climb(self, lean_sd: float, ability_sd: float = 1.0) -> None:
         precision, information = 1.0 / max(lean_sd, 1e-6) ** 2, np.zeros((len(self.at), 3))
+        of_ability = ability_sd**-2
         leans = lean_sd > 0.0
         map_parts(
             lambda part: climb(
-                *part, self.rows.starts, self.d, self.side, self.decided, self.won, leans, precision, self.at,
-                information,
+                *part, self.rows.starts, self.d, self.side, self.decided, self.won, leans, precision, of_ability,
+                self.at, information,
             ),
             self.rows.parts,
         )  # fmt: skip
-        own, mixed, other = information[:, 0] + 1.0, information[:, 1] * leans, information[:, 2] + precision
+        own, mixed, other = information[:, 0] + of_ability, information[:, 1] * leans, information[:, 2] + precision
         size = own * other - mixed**2
         self.inverse = np.column_stack([other / size, -mixed / size, own / size * leans])
         self.slope = np.clip(-mixed / other, -STEEPEST, STEEPEST)
@@ -211,7 +215,7 @@ class Typing:
         map_parts(
             lambda part: fill_others(
                 *part, self.rows.starts, self.d, self.side, self.decided, self.won, cells.ties, self.at,
-                np.exp(LOG_PROPENSITY) if cells.ties.any() else np.empty(0), follower, tied,
+                np.exp(LOG_PROPENSITY), follower, tied,
             ),
             self.rows.parts,
         )  # fmt: skip
@@ -228,7 +232,7 @@ class Typing:
         for which, share in ((FOLLOWER, FOLLOWER_TIES), (EQUAL, ALWAYS_TIES)):
             own_ties[:, which] = ties * np.log(share) + decided * np.log(1.0 - share)
         if not ties.any():
-            own_ties[:, FOLLOWER] = np.nan
+            tied[:], own_ties[:, FOLLOWER] = 0.0, np.nan
         theta = low[:, None] + np.arange(MOST_NODES) * step[:, None]
         return Table(theta, step, self._with_tastes(nodes), fixed, tied, own_ties)
 

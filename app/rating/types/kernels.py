@@ -18,16 +18,16 @@ SLIP = 0.05  # share of votes that slip
 @compiled
 def climb(
     first: int, last: int, starts: Indices, d: Floats, side: Floats, n: Floats, s: Floats, leans: bool,
-    precision: float, at: Floats, information: Floats,
+    precision: float, of_ability: float, at: Floats, information: Floats,
 ) -> None:  # fmt: skip
-    """Maximise annotators' (θ, λ) over decided votes, θ ~ N(1, 1), λ ~ N(0, 1/precision) or 0 without `leans`.
+    """Maximise (θ, λ) over decided votes, θ ~ N(1, 1/of_ability), λ ~ N(0, 1/precision) or 0 without `leans`.
 
     information : set to that of the votes, θθ, θλ and λλ, shape (n_annotators, 3)
     """
     for k in range(first, last):
         theta, lean = at[k, 0], at[k, 1] if leans else 0.0
         for _ in range(STEPS):
-            g, f, own, mixed, other = 1.0 - theta, -precision * lean, 0.0, 0.0, 0.0
+            g, f, own, mixed, other = of_ability * (1.0 - theta), -precision * lean, 0.0, 0.0, 0.0
             for c in range(starts[k], starts[k + 1]):
                 x = min(max(theta * d[c] + lean * side[c], -FURTHEST), FURTHEST)
                 p = 1.0 / (1.0 + math.exp(-x))
@@ -38,7 +38,7 @@ def climb(
                 mixed += v * d[c] * side[c]
                 other += v * side[c] * side[c]
             information[k, 0], information[k, 1], information[k, 2] = own, mixed, other
-            a, b, e = own + 1.0, mixed if leans else 0.0, other + precision
+            a, b, e = own + of_ability, mixed if leans else 0.0, other + precision
             size = a * e - b * b
             step = (e * g - b * f) / size
             turn = (a * f - b * g) / size if leans else 0.0
