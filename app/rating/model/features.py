@@ -28,6 +28,7 @@ from app.rating.model.start import balance, disperse, fit_bradley_terry
 from app.rating.threads import one_blas_thread
 from app.rating.votes.cells import Cells
 from app.rating.votes.compact import pool_annotators
+from app.rating.votes.features import features_of
 from app.rating.votes.graph import find_components
 
 FIRST_SPREAD = 0.3  # of the leans, log-odds, where the search begins
@@ -119,13 +120,6 @@ def find_shadows(found: FeatureFit, cells: Cells) -> Leans:
 
 def _find_leans(crowds: Crowds, covariance: ScoreCovariance) -> Leans:
     return Leans(*np.concatenate(crowds.each(FeatureCrowd.lean, covariance.scores)).transpose(1, 0, 2))
-
-
-def features_of(cells: Cells) -> Floats:
-    """Return the features of votes that have some, shape (n_cells, n_features)."""
-    if cells.features is None:
-        raise ValueError("the votes have no features")
-    return cells.features
 
 
 class FeatureCrowd(Crowd):

@@ -7,7 +7,6 @@ import numpy as np
 from scipy.special import betaln, expit
 
 from app.rating.arrays import Floats, Indices, Mask, sum_by
-from app.rating.fit.rows import CellRows
 from app.rating.threads import map_parts
 from app.rating.types.kernels import MOST_NODES, SLIP, add_tastes, climb, fill_nodes, fill_others
 from app.rating.types.law import (
@@ -109,7 +108,7 @@ class Typing:
 
     def __init__(self, sided: SidedCells, R: Floats) -> None:
         cells = self.cells = sided.cells
-        self.rows, self.side, self.known = CellRows(cells), sided.side, np.diff(cells.starts) > 0
+        self.parts, self.side, self.known = cells.split_annotators(), sided.side, np.diff(cells.starts) > 0
         self.decided, self.won, self.scale = cells.n - cells.ties, cells.wins_a, 1.0
         self.d = np.clip(R[cells.model_a] - R[cells.model_b], -LARGEST, LARGEST)
         self.at = np.tile([1.0, 0.0], (cells.n_annotators, 1))
@@ -134,10 +133,10 @@ class Typing:
         leans = lean_sd > 0.0
         map_parts(
             lambda part: climb(
-                *part, self.rows.starts, self.d, self.side, self.decided, self.won, leans, precision, of_ability,
+                *part, self.cells.starts, self.d, self.side, self.decided, self.won, leans, precision, of_ability,
                 self.at, information,
             ),
-            self.rows.parts,
+            self.parts,
         )  # fmt: skip
         own, mixed, other = information[:, 0] + of_ability, information[:, 1] * leans, information[:, 2] + precision
         size = own * other - mixed**2
@@ -170,12 +169,12 @@ class Typing:
         def gather(part: tuple[int, int]) -> Floats:
             judges = np.zeros((2, cells.n_models))
             add_tastes(
-                *part, self.rows.starts, cells.model_a, cells.model_b, self.d, self.side, self.decided, self.won,
+                *part, self.cells.starts, cells.model_a, cells.model_b, self.d, self.side, self.decided, self.won,
                 self.at, self.inverse, taste, judges, sums,
             )  # fmt: skip
             return judges
 
-        votes, squares = np.sum(map_parts(gather, self.rows.parts), axis=0)
+        votes, squares = np.sum(map_parts(gather, self.parts), axis=0)
         self.judges: Floats = votes**2 / np.maximum(squares, TINY)
         return sums
 
@@ -207,17 +206,17 @@ class Typing:
         tied = np.zeros((number, len(LOG_PROPENSITY)))
         map_parts(
             lambda part: fill_nodes(
-                *part, self.rows.starts, self.d, self.side, self.decided, self.won, self.at, self.slope, low, step,
+                *part, self.cells.starts, self.d, self.side, self.decided, self.won, self.at, self.slope, low, step,
                 size, self.leans, nodes,
             ),
-            self.rows.parts,
+            self.parts,
         )  # fmt: skip
         map_parts(
             lambda part: fill_others(
-                *part, self.rows.starts, self.d, self.side, self.decided, self.won, cells.ties, self.at,
+                *part, self.cells.starts, self.d, self.side, self.decided, self.won, cells.ties, self.at,
                 np.exp(LOG_PROPENSITY), follower, tied,
             ),
-            self.rows.parts,
+            self.parts,
         )  # fmt: skip
         ties, decided = (sum_by(cells.annotator, one, number) for one in (cells.ties, self.decided))
         fixed, own_ties = np.zeros((2, number, len(TYPES)))
