@@ -107,7 +107,7 @@ def test_annotators_have_the_figures_of_the_service(rate_json: Any, vote_file: P
     assert contrary["probability_low"] > 0.9
     ends = contrary["adjusted_lower"], contrary["adjusted_upper"]
     assert ends[0] < contrary["adjusted_ability"] < ends[1] < 0.5, (
-        "the better model is on the left: a lean may be meant"
+        "a lean may be meant: the better is on the left"
     )
     able = rows[0]
     assert able["probability_low"] < 0.1
