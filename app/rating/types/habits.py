@@ -26,7 +26,7 @@ from app.rating.types.law import (
 from app.rating.votes.sided_cells import SidedCells
 
 LEAST_UNIT = 0.1  # the fit refuses crowds with a lower typical ability
-SPREADS = np.concatenate([[0.0], np.geomspace(0.03, 3.0, 24)])  # of leans over the crowd, log odds
+SPREADS = np.concatenate([[0.0], np.geomspace(0.03, 1.5, 20)])  # of leans over the crowd, log odds
 LEANERS, LEANER_SD = np.array([0.02, 0.1, 0.3]), 1.5  # share of annotators who lean more, and how much
 WORTH = 3.0  # log-likelihood that the crowd's leans must gain to be used
 LARGEST, STEEPEST = 10.0, 2.0  # difference of scores, and slope of a lean: products of odds stay finite
