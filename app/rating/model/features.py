@@ -35,6 +35,7 @@ FIRST_SPREAD = 0.3  # of the leans, log-odds, where the search begins
 ASSUMED_SPREAD = 0.7  # mode of the spread's prior, which has the density σ exp(−σ²/2·0.7²)
 LEAST_SPREAD, MOST_SPREAD = 0.02, 3.0
 SPREAD_STEPS, SPREAD_CONVERGED = 50, 1e-9  # at most; change of a variance that ends them
+CLOSE = 1e-5  # squared standard errors from the solution, of which the last step leaves a hundredth
 KNOWN = 1e-6  # information below which an annotator's votes say nothing of a lean
 
 
@@ -280,6 +281,8 @@ class FeatureCrowd(Crowd):
 
 class _FeatureSearch(Search):
     """The search for scores and γ, with the spread of the leans."""
+
+    close = CLOSE
 
     def __init__(self, crowds: Crowds, label: Indices, dispersion: float, spread: Floats) -> None:
         super().__init__(crowds, label, dispersion)

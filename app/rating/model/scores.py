@@ -235,7 +235,14 @@ class Point:
 
 
 class Search:
-    """The search for the scores."""
+    """The search for the scores.
+
+    Attributes
+    ----------
+    close : squared standard errors from the solution, below which a step is the last one
+    """
+
+    close = 0.0
 
     def __init__(self, crowds: Crowds, label: Indices, dispersion: float) -> None:
         self.crowds, self.label, self.dispersion, self.iterations = crowds, label, dispersion, 0
@@ -286,7 +293,7 @@ class Search:
             rate = 1.0 if before is None else min(longest / float(np.abs(before).max()), 1.0)
             if before is not None and longest < NEAR and rate < MOST_RATE:
                 step /= 1.0 - float(before @ step) / float(before @ before)
-            if longest < SHORT or (longest < LAST and longest * rate**2 < CONVERGED):
+            if longest < SHORT or (longest < LAST and longest * rate**2 < CONVERGED) or at.away < self.close:
                 return replace(at, R=at.R + step, law=at.followed(step))
             step *= min(1.0, LONGEST / longest)
             there, before = self.at(at.R + step, at.followed(step), at.strength, look=longest > NEAR), step
