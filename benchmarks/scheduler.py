@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 from app.rating.fit.am_elo import FIRST_UPDATES, FURTHEST_START
+from app.rating.fit.m_elo import fit_m_elo_unchecked
 from app.rating.fit.partition import Partition
 from app.rating.fit.partitions import LocalParts, Partitions, Parts
 from app.rating.fit.scale import Scale
@@ -29,7 +30,6 @@ from scipy.special import expit
 
 from app.rating.cluster import fitting_on_cluster
 from app.rating.executors import Build, Executors, Message, RemoteParts, current_executors, fitting_on
-from app.rating.fit.m_elo import fit_m_elo_unchecked
 from app.rating.votes.cells import Cells, aggregate
 from benchmarks.size import sized
 

@@ -65,7 +65,9 @@ def appeals(
 
 def impact(
     annotator: Annotated[str, typer.Argument(help="The annotator's id or key.")],
-    exact: Annotated[bool, typer.Option("--exact", help="Without effect: every answer is a refit.", hidden=True)] = False,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Without effect: every answer is a refit.", hidden=True)
+    ] = False,
     output_format: PrintedOption = "table",
 ) -> None:
     """Show the newest leaderboard without an annotator or, if the annotator does not count, with them."""

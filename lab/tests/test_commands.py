@@ -172,15 +172,17 @@ def test_orders_are_of_the_votes_without_ties(run_lab: RunLab) -> None:
     assert dropped["initial"] == 1_400
 
 
-def test_the_model_that_is_to_come_is_measured_beside_the_one_in_use(run_lab: RunLab, tmp_path: Path) -> None:
-    done = run_lab("marginal", "--repeats", 2, "--crowds", 1, *ONE, "--format", "json")
+def test_the_methods_are_compared_on_crowds_and_on_a_file(run_lab: RunLab, tmp_path: Path) -> None:
+    done = run_lab("coverage", "--repeats", 2, "--crowds", 1, *ONE, "--format", "json")
     rows = json.loads(done.stdout)["crowds"]
-    assert [row["engine"] for row in rows] == ["in use", "marginal"]
-    assert rows[0]["scale"] > 1.2 > rows[1]["scale"] > 0.9, "few votes stretch what is maximised together"
+    scale = {row["method"]: row["scale"] for row in rows}
+    assert list(scale) == ["am-elo", "m-elo", "plain"]
+    assert 0.9 < scale["am-elo"] < 1.1
+    assert scale["plain"] is None or scale["plain"] > 1.2, "few votes stretch what is maximised together"
     pairs = [(a, b) for a in "xyz" for b in "xyz" if a != b]
     votes = [f"k{k},{a},{b},model_{'a' if (a < b) == (k < 7) else 'b'}" for k in range(8) for a, b in pairs]
     file = tmp_path / "votes.csv"
     file.write_text("\n".join(["annotator,model_a,model_b,winner", *votes]))
-    rows = json.loads(run_lab("marginal", file, "--repeats", 2, *ONE, "--format", "json").stdout)["held_out"]
-    assert all(0.0 < row["loss"] < 0.7 for row in rows)
-    assert rows[0]["lead"] == 0.0
+    rows = json.loads(run_lab("coverage", file, "--repeats", 2, *ONE, "--format", "json").stdout)["held_out"]
+    assert 0.0 < rows[0]["loss"] < 0.7
+    assert rows[1]["lead"] == 0.0

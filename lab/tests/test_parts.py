@@ -8,7 +8,7 @@ import pytest
 
 from app.rating.arrays import Mask
 from app.rating.settings import EVIDENCE_TESTS, TASTE_TESTS
-from app.rating.types import evidence, habits
+from app.rating.types import habits, law
 from stable_arena_lab.attacks.arena import Setup, Votes
 from stable_arena_lab.defences.gains import FLAGGED, SERVICE, Contest, rate
 from stable_arena_lab.defences.habits import MODELS, Crowd, draw
@@ -36,21 +36,19 @@ class Loss:
 
 
 PARTS = {
-    "opinions": Loss(Crowd("tastes, sd 200", "coin", votes_each=200), "found", 0.2),
     "tastes": Loss(Crowd("tastes, sd 200", votes_each=200), "wronged", 0.04),
     "leans": Loss(Crowd("lean, sd 300", votes_each=60), "wronged", 0.05),
-    "doubt": Loss(NICHE, "wronged", 0.2),
     "follower": Loss(NICHE, "found", 0.25),
     "equal": Loss(Crowd("alike", "equal", votes_each=60), "found", 0.5),
     "side": Loss(Crowd("lean, sd 150", "always-left", votes_each=200), "found", 0.4),
     "coin": Loss(Crowd("alike", "coin", votes_each=60), "found", 0.25),
 }
 REPLACED: dict[str, tuple[Any, str, Any]] = {
-    "opinions": (evidence, "explain_by_opinions", lambda *_: None),
     "tastes": (habits, "find_taste_variance", lambda *_: 0.0),
-    "leans": (habits, "WORTH", np.inf),
-    "doubt": (evidence, "doubt_scores", lambda *_: None),
+    "leans": (habits.Typing, "_find_leans", lambda _: np.array([1e-12, 1e-12, 0.5, 0.5])),
 }
+TYPES = {"follower": [law.FOLLOWER], "equal": [law.EQUAL], "side": [law.LEFT, law.RIGHT], "coin": [law.COIN]}
+"""The types that a test finds: without the test they stay, without the type its annotators are taken for others."""
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -59,6 +57,15 @@ def test_something_is_lost_without(part: str, monkeypatch: pytest.MonkeyPatch) -
     whole = [judge(seed, loss) for seed in SEEDS]
     if part in REPLACED:
         monkeypatch.setattr(*REPLACED[part])
+    else:
+        fill = habits.Typing._fill
+
+        def fill_without(typing: habits.Typing) -> law.Table:
+            table = fill(typing)
+            table.fixed[:, TYPES[part]] -= 1e9
+            return table
+
+        monkeypatch.setattr(habits.Typing, "_fill", fill_without)
     without = [judge(seed, loss, tests) for seed in SEEDS]
 
     worse = np.subtract(whole, without) if loss.of == "found" else np.subtract(without, whole)

@@ -8,18 +8,17 @@ from scipy.sparse import csr_array, hstack
 
 from app.rating.arrays import Floats, Mask
 from app.rating.errors import VotesError
-from app.rating.fit.arrow import Block, shift_projector, typical_information
-from app.rating.fit.features import features_of
-from app.rating.fit.m_elo import minimise_scores
 from app.rating.judges.ballots import Ballots
-from app.rating.judges.leaning import LeaningLikelihood, identified_leans
+from app.rating.judges.leaning import fit_leaning, identified_leans
 from app.rating.judges.own_votes import OwnVotes
+from app.rating.plain.m_elo import shift_projector, typical
 from app.rating.settings import LoopSettings
 from app.rating.uncertainty.covariance import NORMAL, TINY, Covariance
 from app.rating.uncertainty.estimate import fit_without_errors
 from app.rating.uncertainty.results import Estimate
 from app.rating.verdict.rating import Rating, publish
 from app.rating.votes.compact import compact
+from app.rating.votes.features import features_of
 
 
 @dataclass(frozen=True)
@@ -95,9 +94,8 @@ def fit_leans(ballots: Ballots, settings: LoopSettings) -> LeanFit:
     small = compact(ballots.between(np.flatnonzero(found.identified)).featured(), found.identified)
     identified, component = identified_leans(small.cells), found.components.label[small.models]
     x = features_of(small.cells) * identified[small.cells.annotator]
-    likelihood = LeaningLikelihood(replace(small.cells, features=x))
-    fit = minimise_scores(likelihood, component, found.fit.R, np.ones(len(identified)))
-    return LeanFit(replace(found, fit=replace(found.fit, R=fit.R)), identified, likelihood.leans)
+    fit = fit_leaning(replace(small.cells, features=x), component, found.fit.R)
+    return LeanFit(replace(found, fit=replace(found.fit, R=fit.R)), identified, fit.leans)
 
 
 class _Errors:
@@ -134,8 +132,8 @@ class _Errors:
         judges = [sum_votes(k) for k in range(len(small.annotators))]
         self.laplacians = [one.profile_information for one in judges]
         S, shifts, own = np.sum(self.laplacians, axis=0), shift_projector(self.component), fitted.identified.shape[1]
-        typical = typical_information(S)
-        self.inverse = Block(S + typical * shifts).solve(np.eye(len(R))) - shifts / max(typical, TINY)
+        size = typical(S)
+        self.inverse = np.linalg.inv(S + size * shifts).astype(np.float64) - shifts / size
         own_parts, scores = [one.by_battle[:, :own] for one in judges], [one.by_battle[:, own:] for one in judges]
         total = csr_array(hstack([*own_parts, sum(scores[1:], scores[0])]))
         everything = total.T @ total

@@ -7,19 +7,16 @@ from typing import Self
 import numpy as np
 
 from app.rating.arrays import Floats, Mask
-from app.rating.fit.bias import WIDE
-from app.rating.fit.features import features_of
-from app.rating.fit.lean_spread import KNOWN
-from app.rating.fit.own_terms import OwnPrior, maximise_own
-from app.rating.fit.rows import CellRows
 from app.rating.judges.ballots import Ballots
-from app.rating.judges.leaning import identified_leans
+from app.rating.judges.leaning import WIDE, identified_leans, maximise_own
 from app.rating.judges.own_votes import OwnVotes
 from app.rating.judges.people import PeoplesScores
 from app.rating.uncertainty.covariance import NORMAL, TINY
+from app.rating.votes.features import features_of
 
 ABILITY, LEAN = 0, 1  # places among a judge's own terms
 ROUNDS = 4  # of the abilities that flatten uncertain differences: the last moves them by less than .1 %
+KNOWN = 1e-3  # information below which the votes say nothing
 FITTED = 2.0  # ability and lean, of the models' degrees of freedom
 TASTE_ROUNDS = 2  # tastes flatten the odds as uncertain scores do: the second knows them
 TASTE = 7  # its place among the figures
@@ -145,12 +142,15 @@ class _Search:
         """Find the maxima, with tastes of this variance; yield every judge with votes, and these at the maximum."""
         c, a, b = self.cells, self.place[self.cells.model_a], self.place[self.cells.model_b]
         d, x = self.known.score[a] - self.known.score[b], features_of(c) * self.identified[c.annotator]
-        prior = OwnPrior(np.eye(self.at.shape[1])[ABILITY], np.full(self.at.shape, WIDE**-2))
+        mean, voters = np.eye(self.at.shape[1])[ABILITY], np.flatnonzero(np.diff(c.starts)).tolist()
         for _ in range(ROUNDS):
             flat = flatten(self.at[c.annotator, ABILITY] ** 2 * self.doubt[a, b] + 2.0 * taste[c.annotator])
-            maximise_own(CellRows(c), flat * d, flat[:, None] * x, prior, self.at)
+            h = flat[:, None] * np.column_stack([d, x])
+            for k in voters:
+                mine = slice(int(c.starts[k]), int(c.starts[k + 1]))
+                self.at[k] = maximise_own(h[mine], c.n[mine], c.s[mine], mean)
         battles = int(self.kept.battle.max(initial=-1)) + 1
-        for k in np.flatnonzero(np.diff(c.starts)).tolist():
+        for k in voters:
             one = self.kept.where(self.kept.votes.annotator == k)
             left, right = self.place[one.votes.model_a], self.place[one.votes.model_b]
             flat = flatten(self.at[k, ABILITY] ** 2 * self.doubt[left, right] + 2.0 * taste[k])

@@ -1,41 +1,124 @@
-"""Scores from votes whose annotators each have leans: m-ELO's search, with the leans eliminated."""
+"""Judges' own terms: what each maximises at given scores, and the scores at which every judge has leans of its own."""
 
-from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import LinAlgError
+from scipy.special import expit
 
-from app.rating.arrays import Floats, Mask, sum_by
-from app.rating.fit.bias import WIDE
-from app.rating.fit.features import FeatureLikelihood, features_of
-from app.rating.fit.likelihood import Curvature, laplacian
+from app.rating.arrays import Floats, Indices, Mask, sum_by
+from app.rating.errors import NotConvergedError
+from app.rating.plain.m_elo import shift_projector, typical
 from app.rating.votes.cells import Cells
+from app.rating.votes.features import features_of
 
+WIDE = 3.0  # standard deviation of the prior of a judge's own terms: of few judges it is open what a crowd would like
 FEWEST = 2.0  # votes' worth of contrast in a feature, from which a lean can be known apart from scores
 DEPENDENT = 1e-9  # share of a lean's information that rounding may leave
+STEPS, NEAR = 50, 1e-12  # of Newton's method, and the squared length of its last step in standard errors
+MOST_HALVINGS = 30
 
 
-class LeaningLikelihood(FeatureLikelihood):
-    """−ℓ(R) + Σ_k |b_k|²/(2·3²), P(left wins) = σ(R_left − R_right + xᵀb_k), each b_k at its best; minimised over R.
+def maximise_own(h: Floats, n: Floats, s: Floats, mean: Floats) -> Floats:
+    """Maximise Σ s x − n log(1 + eˣ) − |own − mean|²/(2·3²) over `own`, x = h·own.
 
-    That of a fit with features where abilities are 1 and the crowd has no taste: of few judges it is open what a crowd
-    would like, so the prior is the wide one that says what votes alone tell. The objective is jointly convex in (R, b),
-    so its minimum over b is convex in R.
+    Parameters
+    ----------
+    h : shape (n_votes, n_own)
+    n, s : votes, and how many of them were won, shape (n_votes,)
+    mean : of the prior, where the search begins, shape (n_own,)
+
+    Raises
+    ------
+    NotConvergedError
+    """
+    own = mean.copy()
+    for _ in range(STEPS):
+        p = expit(h @ own)
+        gradient = h.T @ (s - n * p) - (own - mean) / WIDE**2
+        step = np.linalg.solve(h.T @ (h * (n * p * (1.0 - p))[:, None]) + np.eye(len(own)) / WIDE**2, gradient)
+        length, value = 1.0, _value(h @ own, n, s, own - mean)
+        while _value(h @ (own + length * step), n, s, own + length * step - mean) < value - 1e-9 * abs(value):
+            length /= 2.0
+        own = own + length * step
+        if float(gradient @ step) < NEAR:
+            return own
+    raise NotConvergedError("a judge's own terms do not converge", np.zeros(0), own)
+
+
+def _value(x: Floats, n: Floats, s: Floats, away: Floats) -> float:
+    return float(s @ x - n @ np.logaddexp(0.0, x) - away @ away / (2.0 * WIDE**2))
+
+
+class Leaning(NamedTuple):
+    """Scores, shape (n_models,), and every judge's leans, shape (n_annotators, n_features)."""
+
+    R: Floats
+    leans: Floats
+
+
+def fit_leaning(cells: Cells, component: Indices, R: Floats) -> Leaning:
+    """Maximise ℓ(R, b) − Σ_k |b_k|²/(2·3²), P(left wins) = σ(R_left − R_right + xᵀb_k), by Newton's method.
+
+    The leans are eliminated from each step. The objective is jointly concave.
 
     Parameters
     ----------
     cells : with features x, 0 where an annotator has no lean
+    component : of each model; the mean of each component's scores is 0
+    R : where the search begins
+
+    Raises
+    ------
+    NotConvergedError
     """
+    x, size, shifts = features_of(cells), len(R), shift_projector(component)
+    leans, a, b = np.zeros((cells.n_annotators, x.shape[1])), cells.model_a.astype(np.int64), cells.model_b
 
-    def __init__(self, cells: Cells) -> None:
-        super().__init__(cells, None, np.full((cells.n_annotators, features_of(cells).shape[1]), WIDE**-2))
+    def logits(R: Floats, leans: Floats) -> Floats:
+        odds: Floats = R[a] - R[b] + np.einsum("ij,ij->i", x, leans[cells.annotator])
+        return odds
 
-    def expand(
-        self, R: Floats, theta: Floats, *, exact: bool = True, out: Floats | None = None, leans: bool = True
-    ) -> Curvature:
-        """Return gradient and Hessian at the scores, shape (n_models,), the leans eliminated."""
-        no_taste, size = np.zeros(self.z.shape[1]), len(R)
-        point = super().expand(np.concatenate([R, no_taste]), theta, exact=exact, out=out, leans=leans)
-        return replace(point, gradient_scores=point.gradient_scores[:size], stiffness=point.stiffness[: size**2])
+    for iteration in range(STEPS):
+        odds = logits(R, leans)
+        p = expit(odds)
+        rest, w = cells.s - cells.n * p, cells.n * p * (1.0 - p)
+        gradient = sum_by(a, rest, size) - sum_by(b, rest, size)
+        S, parts = laplacian(sum_by(a * size + b, w, size * size), size), list[tuple[int, Floats, Floats, Floats]]()
+        for k in np.flatnonzero(np.diff(cells.starts)).tolist():
+            mine = slice(int(cells.starts[k]), int(cells.starts[k + 1]))
+            z, weight = x[mine], w[mine][:, None] * x[mine]
+            H, g = z.T @ weight + np.eye(x.shape[1]) / WIDE**2, z.T @ rest[mine] - leans[k] / WIDE**2
+            C = np.stack([sum_by(a[mine], one, size) - sum_by(b[mine], one, size) for one in weight.T])
+            taken = np.linalg.solve(H, np.column_stack([C, g]))
+            S, gradient = S - C.T @ taken[:, :-1], gradient - C.T @ taken[:, -1]
+            parts.append((k, g, taken[:, :-1], taken[:, -1]))
+        try:
+            step = np.linalg.solve(S + typical(S) * shifts, gradient)
+        except LinAlgError:
+            raise NotConvergedError(f"the Hessian is singular at iteration {iteration}", R, leans[:, 0]) from None
+        moves, decrement = np.zeros_like(leans), float(step @ gradient)
+        for k, g, by_scores, alone in parts:
+            moves[k] = alone - by_scores @ step
+            decrement += float(g @ alone)
+        length, value = 1.0, _value(odds, cells.n, cells.s, leans.ravel())
+        for _ in range(MOST_HALVINGS):
+            there = R + length * step, leans + length * moves
+            if _value(logits(*there), cells.n, cells.s, there[1].ravel()) >= value - 1e-12 * abs(value):
+                break
+            length /= 2.0
+        R, leans = there[0] - shifts @ there[0], there[1]
+        if decrement < NEAR:
+            return Leaning(R, leans)
+    raise NotConvergedError(f"not converged after {STEPS} iterations", R, leans[:, 0])
+
+
+def laplacian(weight: Floats, size: int) -> Floats:
+    """Return Σ weight (e_a − e_b)(e_a − e_b)′ of weights at a · size + b, shape (size, size)."""
+    table = weight.reshape(size, size)
+    both = table + table.T
+    found: Floats = np.diag(both.sum(axis=0)) - both
+    return found
 
 
 def identified_leans(cells: Cells) -> Mask:

@@ -7,9 +7,8 @@ from scipy.sparse import csr_array
 from scipy.special import expit
 
 from app.rating.arrays import Floats, Indices, sum_by
-from app.rating.fit.bias import WIDE
-from app.rating.fit.likelihood import laplacian
 from app.rating.judges.ballots import Ballots
+from app.rating.judges.leaning import WIDE, laplacian
 
 
 class OwnVotes:

@@ -7,5 +7,5 @@ Annotator k votes on models a and b with P(a wins) = σ(θ_k (R_a − R_b)), a t
 
 each type with a share that is estimated under a weak prior. The scores solve the marginal equations of `scores`,
 in which every θ_k is integrated out. `law` is the crowd's law, `crowd` the annotators of one part of the votes with
-their posteriors, `kernels` their compiled loops, `covariance` the errors.
+their posteriors, `kernels` and `score_kernels` their compiled loops, `covariance` the errors.
 """

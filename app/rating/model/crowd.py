@@ -9,24 +9,19 @@ import numpy as np
 from app.rating.arrays import Floats, Indices, Mask
 from app.rating.model.kernels import (
     MOST_NODES,
-    ClusterSums,
     Nodes,
-    Rows,
-    ScoreSums,
-    Sides,
     climb_abilities,
     fill_likelihoods,
-    find_clusters,
-    find_contributions,
     follow_ranking,
     spread_exponentials,
     weigh_nodes,
 )
 from app.rating.model.law import TYPES, Law, Posterior
+from app.rating.model.score_kernels import ClusterSums, Rows, ScoreSums, Sides, find_clusters, find_contributions
 from app.rating.sums import Sums
 from app.rating.votes.cells import Cells
 
-LEAST_LENGTH = 1e-9  # of a component's centred scores, below which nothing can be stretched
+SHORT = 0.05  # length of a component's centred scores, natural units, below which stretching them says nothing
 BLOCK = 256  # annotators whose rows are multiplied at once
 DENSE_GAIN = 32.0  # how much faster a multiplication is in a dense product than in a sparse one
 SPACING = 1.2  # posterior standard deviations between two nodes: means of squares are then exact to 1e-5
@@ -43,11 +38,14 @@ class Directions:
     Attributes
     ----------
     label : component of each model, shape (n_models,)
-    along : unit vectors, a column a component, shape (n_models, n_components); 0 where all scores are equal
+    along : vectors of about unit length, a column a component, shape (n_models, n_components); shorter where all scores
+        are nearly equal, so that no direction jumps
+    length : by which the centred scores are divided, shape (n_components,)
     """
 
     label: Indices
     along: Floats
+    length: Floats
 
     @classmethod
     def of(cls, R: Floats, label: Indices) -> "Directions":
@@ -56,8 +54,8 @@ class Directions:
         inside = (label[:, None] == np.arange(number)).astype(np.float64)
         centred = R - (inside @ ((R @ inside) / np.maximum(inside.sum(axis=0), 1.0)))
         along = inside * centred[:, None]
-        length = np.sqrt((along**2).sum(axis=0))
-        return cls(label, along / np.where(length > LEAST_LENGTH, length, np.inf))
+        length = np.sqrt((along**2).sum(axis=0) + SHORT**2)
+        return cls(label, along / length, length)
 
     def inside(self) -> Floats:
         """Return 1 where a model belongs to a component, shape (n_models, n_components)."""

@@ -9,7 +9,8 @@ import numpy as np
 from app.rating.arrays import Floats, Indices, Ints
 from app.rating.compiled import compiled
 from app.rating.model.crowd import Crowd, Directions
-from app.rating.model.kernels import MOST_NODES, Nodes, find_polynomials, pull_of, raise_powers
+from app.rating.model.kernels import MOST_NODES, Nodes, raise_powers
+from app.rating.model.score_kernels import find_polynomials, pull_of
 from app.rating.model.scores import MarginalFit
 from app.rating.model.start import balance, fit_bradley_terry
 from app.rating.model.weights import weigh_votes
@@ -18,8 +19,7 @@ from app.rating.votes.cells import CellArrays, Cells
 
 CHUNK = 512  # annotators whose rows are held at once
 CURVATURE, PULL, PLAIN = 0, 1, 2
-"""Columns of the parts; from `MOVED` on come, for the first polynomials φ in θ, E[φ h (s − n p)] (2) and E[φ θ (s − n p)]
-(2)."""
+"""Columns of the parts; from `MOVED` on E[φ h (s − n p)] (2) and E[φ θ (s − n p)] (2) for the first polynomials φ in θ."""
 MOVED, OF_PLAIN, COLUMNS = 3, 5, 7
 
 
@@ -76,8 +76,7 @@ class Expansion:
     @cached_property
     def bread(self) -> Floats:
         """J⁻¹ at the fit, shape (n_models, n_models)."""
-        bread: Floats = np.linalg.inv(self.fit.equations.jacobian)
-        return bread
+        return np.linalg.inv(self.fit.equations.jacobian).astype(np.float64)
 
     def shares(self, Y: Floats) -> Floats:
         """Return q with which a residual r of a vote of k at the difference d moves y·u by r (w h (y_a − y_b) − d q_k).
@@ -101,7 +100,7 @@ class Expansion:
         The ability's posterior moves; and along the scores a vote pulls by θ, not by h.
         """
         along = self.directions.along
-        bend = (along / np.maximum((along * self.fit.R[:, None]).sum(axis=0), 1e-12)).sum(axis=1)
+        bend = (along / self.directions.length).sum(axis=1)
         stretch = self.ability - self.pull
         for first, last, own in self.each():
             moved = self.temper * self.ability_sd[first:last, None] * own.moved[0]

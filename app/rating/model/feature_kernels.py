@@ -10,18 +10,8 @@ import numpy as np
 
 from app.rating.arrays import Floats, Indices
 from app.rating.compiled import compiled
-from app.rating.model.kernels import (
-    ANY_ORDER,
-    COIN,
-    MEAN,
-    MOST_NODES,
-    PRECISION,
-    LawNumbers,
-    Nodes,
-    exponentiate,
-    find_polynomials,
-    pull_of,
-)
+from app.rating.model.kernels import ANY_ORDER, COIN, MEAN, MOST_NODES, PRECISION, LawNumbers, Nodes, exponentiate
+from app.rating.model.score_kernels import find_polynomials, pull_of
 from app.rating.votes.cells import CellArrays
 
 SLOTS = 1 + MOST_NODES
@@ -30,7 +20,7 @@ STEPS = 12  # of Newton's method for leans, at most
 NEAR, NEAR_MODE = 1e-4, 1e-2  # squared length in standard errors of the last step: of leans at a node, and of a mode
 LONGEST = 2.0  # step of a lean
 FURTHEST, LARGEST_ODDS = 12.0, 85.0  # distance, and log odds at a node, beyond which a vote is as good as certain
-LEAST_MASS = 1e-7  # of a slot that counts
+LEAST_MASS = 1e-6  # of a slot that counts
 OF_MEAN = 6  # factors of p in `weigh_slots`, before those of p′
 OF_ABILITY = 2  # polynomials in θ, before the leans, in what `find_feature_contributions` says of an annotator
 
@@ -216,10 +206,11 @@ def fill_feature_likelihoods(
     V, own = np.empty((len(z), len(z))), np.empty((2, len(z)))
     for k in range(len(nodes.low)):
         at, begin, number = nodes.begin[k], cells.starts[k], cells.starts[k + 1] - cells.starts[k]
+        votes, won = cells.n[begin : begin + number], cells.s[begin : begin + number]
         fill_distances(begin, cells, z, R, room[0, :number])
         for slot in range(nodes.begin[k + 1] - at + 1):
             theta = nodes.low[k] + (slot - 1) * nodes.step[k] if slot else 0.0
-            value = climb_leans(begin, cells, z, theta, temper, precision, leans[at + k + slot], V, own, room, number)
+            value = climb_leans(begin, votes, won, z, theta, temper, precision, leans[at + k + slot], V, own, room)
             value += 0.5 * log_prior
             if slot:
                 nodes.table[at + slot - 1] = value
@@ -229,15 +220,15 @@ def fill_feature_likelihoods(
 
 @partial(compiled, fastmath=ANY_ORDER)
 def climb_leans(
-    begin: int, cells: CellArrays, z: Floats, theta: float, temper: float, precision: Floats, b: Floats, V: Floats,
-    own: Floats, room: Floats, number: int,
+    begin: int, votes: Floats, won: Floats, z: Floats, theta: float, temper: float, precision: Floats, b: Floats,
+    V: Floats, own: Floats, room: Floats,
 ) -> float:  # fmt: skip
     """Move an annotator's leans b to their mode at θ; return the log-likelihood there, up to ½ log det P.
 
     `room` has the distances of the annotator's cells in its first row, and four more to work in, as V and `own` are.
     """
-    count, d, x, left, variance = len(z), room[0, :number], room[1, :number], room[2, :number], room[3, :number]
-    votes, won = cells.n[begin : begin + number], cells.s[begin : begin + number]
+    count, number = len(z), len(votes)
+    d, x, left, variance = room[0, :number], room[1, :number], room[2, :number], room[3, :number]
     gradient, move, value = own[0], own[1], 0.0
     for _ in range(STEPS):
         fill_odds(begin, z, d, theta, b, x)
@@ -312,6 +303,7 @@ def find_feature_contributions(
     for k in range(first, last):
         begin, number, at = cells.starts[k], cells.starts[k + 1] - cells.starts[k], nodes.begin[k]
         m, posterior = nodes.begin[k + 1] - at + 1, nodes.posterior[at : nodes.begin[k + 1]]
+        votes = cells.n[begin : begin + number]
         fill_distances(begin, cells, z, R, room[0, :number])
         theta[0] = 0.0
         for q in range(1, m):
@@ -321,7 +313,7 @@ def find_feature_contributions(
         found[:, :number], V[:m], of_slot[:m] = 0.0, 0.0, leans[at + k : at + k + m]
         for q in range(m):
             if mass[q] > LEAST_MASS:
-                average_slot(begin, cells, z, theta[q], temper, precision, of_slot[q], V[q], own, room, number)
+                average_slot(begin, votes, z, theta[q], temper, precision, of_slot[q], V[q], own, room)
                 for term in range(len(found)):
                     add_scaled(K[term, q], room[1 if term < OF_MEAN else 2, :number], found[term, :number])
         square = max(K[7, :m].sum(), 1e-12)
@@ -354,17 +346,17 @@ def move_rows(
 
 @partial(compiled, fastmath=ANY_ORDER)
 def average_slot(
-    begin: int, cells: CellArrays, z: Floats, theta: float, temper: float, precision: Floats, b: Floats, V: Floats,
-    own: Floats, room: Floats, number: int,
+    begin: int, votes: Floats, z: Floats, theta: float, temper: float, precision: Floats, b: Floats, V: Floats,
+    own: Floats, room: Floats,
 ) -> None:  # fmt: skip
-    """Add δ to an annotator's leans b in a slot, set rows 1 and 2 of `room` to E[p] and E[p′], and V to (P + Σ n E[p′] z z′)⁻¹.
+    """Add δ to an annotator's leans b in a slot; set V to (P + Σ n E[p′] z z′)⁻¹, rows 1, 2 of `room` to E[p], E[p′].
 
     V is the variance of the normal law nearest to that of b. With A⁻¹, at the mode, what the leans take from the
     information on γ would not go with that information, of which it leaves little.
     """
+    number = len(votes)
     p, variance, v = room[1, :number], room[2, :number], room[3, :number]
     skew, moved = room[4, :number], room[5, :number]
-    votes = cells.n[begin : begin + number]
     fill_odds(begin, z, room[0, :number], theta, b, p)
     exponentiate(p, room[6])
     for i in range(number):

@@ -21,20 +21,20 @@ from app.rating.model.feature_kernels import (
     fill_feature_likelihoods,
     find_feature_contributions,
 )
-from app.rating.model.kernels import ENOUGH_SHARE, LARGEST_SHARE
 from app.rating.model.law import Law, Posterior
+from app.rating.model.score_kernels import ENOUGH_SHARE, LARGEST_SHARE
 from app.rating.model.scores import Crowds, Equations, MarginalFit, Point, Search, Start
 from app.rating.model.start import balance, disperse, fit_bradley_terry
 from app.rating.threads import one_blas_thread
 from app.rating.votes.cells import Cells
 from app.rating.votes.compact import pool_annotators
+from app.rating.votes.features import features_of
 from app.rating.votes.graph import find_components
 
 FIRST_SPREAD = 0.3  # of the leans, log-odds, where the search begins
 ASSUMED_SPREAD = 0.7  # mode of the spread's prior, which has the density σ exp(−σ²/2·0.7²)
 LEAST_SPREAD, MOST_SPREAD = 0.02, 3.0
 SPREAD_STEPS, SPREAD_CONVERGED = 50, 1e-9  # at most; change of a variance that ends them
-FASTEST = 0.96  # ratio of two steps of the spread from which the rest is summed, at most
 KNOWN = 1e-6  # information below which an annotator's votes say nothing of a lean
 
 
@@ -82,15 +82,13 @@ class FeatureFit:
 
 
 @one_blas_thread()
-def fit_features(
-    cells: Cells, *, influence_limit: float | None = 1.25, spread: float = ASSUMED_SPREAD, start: Start | None = None
-) -> FeatureFit:
+def fit_features(cells: Cells, *, influence_limit: float | None = 1.25, start: Start | None = None) -> FeatureFit:
     """Solve the equations of `fit_scores` for the scores and γ together, abilities and leans integrated out.
 
     Parameters
     ----------
     cells : with features
-    influence_limit, spread : as for `fit_scores`
+    influence_limit : as for `fit_scores`
     start : of a fit of the same votes without features
 
     Raises
@@ -100,7 +98,7 @@ def fit_features(
     count, pairs = features_of(cells).shape[1], pool_annotators(cells)
     ranking, dispersion = fit_bradley_terry(balance(cells)), disperse(pairs, fit_bradley_terry(pairs))
     label = np.append(find_components(pairs).label, np.full(count, -1))
-    begin = Start(ranking, Law.assumed(spread), np.ones(cells.n_annotators)) if start is None else start
+    begin = Start(ranking, Law.assumed(), np.ones(cells.n_annotators)) if start is None else start
     with Crowds(cells, influence_limit, 1.0 / dispersion, ranking, begin.mode, kind=FeatureCrowd) as crowds:
         search = _FeatureSearch(crowds, label, dispersion, np.full(count, FIRST_SPREAD))
         fit = search.find(np.append(begin.R, np.zeros(count)), begin.law)
@@ -122,13 +120,6 @@ def find_shadows(found: FeatureFit, cells: Cells) -> Leans:
 
 def _find_leans(crowds: Crowds, covariance: ScoreCovariance) -> Leans:
     return Leans(*np.concatenate(crowds.each(FeatureCrowd.lean, covariance.scores)).transpose(1, 0, 2))
-
-
-def features_of(cells: Cells) -> Floats:
-    """Return the features of votes that have some, shape (n_cells, n_features)."""
-    if cells.features is None:
-        raise ValueError("the votes have no features")
-    return cells.features
 
 
 class FeatureCrowd(Crowd):
@@ -245,7 +236,7 @@ class FeatureCrowd(Crowd):
         """
         size, models, half = len(self._R), self.cells.n_models, OF_ABILITY + len(self.spread)
         gamma, found = self._R[models:], np.zeros((self.cells.n_annotators, 4, len(self.spread)))
-        nowhere = Directions(np.zeros(size, dtype=np.int64), np.zeros((size, 1)))
+        nowhere = Directions(np.zeros(size, dtype=np.int64), np.zeros((size, 1)), np.ones(1))
         moved = np.zeros((2, *self.told.moments[:, 0].shape))
         mean, sd, _, _ = self.abilities()
         for first, last, rows in self._rows(nowhere, 1.0, np.zeros((size, size)), np.zeros(size)):
@@ -278,8 +269,9 @@ class FeatureCrowd(Crowd):
             last = min(first + BLOCK, self.cells.n_annotators)
             some = np.zeros((3 + 2 * half, last - first, size))
             find_feature_contributions(
-                first, last, self.cells.arrays, self._z, self.weight, self._R, self.temper, self.spread**-2, self.nodes, self.types, self._law.numbers(), self._leans, strength, stretch, information, stretched,
-                some, self.told,
+                first, last, self.cells.arrays, self._z, self.weight, self._R, self.temper, self.spread**-2, self.nodes,
+                self.types, self._law.numbers(), self._leans, strength, stretch, information, stretched, some,
+                self.told,
             )  # fmt: skip
             taken = (some[2 : 2 + half, :, models:] * some[2 + half : -1, :, models:]).sum(axis=0)
             self.known[first:last] = some[-1, :, models:] - taken
@@ -291,18 +283,15 @@ class _FeatureSearch(Search):
 
     def __init__(self, crowds: Crowds, label: Indices, dispersion: float, spread: Floats) -> None:
         super().__init__(crowds, label, dispersion)
-        self.spread, self._move = spread, np.full(len(spread), np.inf)
+        self.spread = spread
 
     def at(self, R: Floats, law: Law, strength: float, *, look: bool) -> Point:
-        """Set up the equations with the last spread, and estimate the next one: every other step is extrapolated."""
+        """Set up the equations with the last spread of the leans, and estimate the next one."""
         point = super().at(R, law, strength, look=look)
         mean, second, known = np.concatenate(self.crowds.each(FeatureCrowd.describe_leans), axis=1)
         self._known = known.sum(axis=0)
         share = np.clip(known / self._known, 0.0, LARGEST_SHARE)
-        move = np.log(find_spread(mean, second, share, self.spread) / self.spread)
-        ratio = np.clip(move / self._move, 0.0, FASTEST)
-        self._move = np.where((ratio > 0.0) | (move == 0.0), np.inf, move)
-        self.spread = np.clip(self.spread * np.exp(move / (1.0 - ratio)), LEAST_SPREAD, MOST_SPREAD)
+        self.spread = find_spread(mean, second, share, self.spread)
         self.crowds.each(FeatureCrowd.take_spread, self.spread)
         return point
 

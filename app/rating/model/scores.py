@@ -25,8 +25,9 @@ from app.rating.votes.compact import pool_annotators
 from app.rating.votes.graph import find_components
 
 MOST_ITERATIONS = 60
-CONVERGED = 2e-7  # what the last step is to leave of a score, natural units
-LAST = 1e-4  # longest step that may be the last one
+CONVERGED = 2e-8  # what the last step is to leave of a score, natural units
+LAST, SHORT = 1e-4, 1e-6  # steps that may be the last one, that are it
+THERE = 1e-8  # squared standard errors from the solution, within which rounding may decide what is better
 NEAR = 1e-3  # step below which the nodes of the step before serve, so that the end hangs on no path
 ROUGH = 1e-5  # change of a logarithm that ends the search for the law after longer steps
 LONGEST = 1.0  # step of a score
@@ -230,7 +231,7 @@ class Point:
 
     def better_than(self, other: "Point") -> bool:
         """Whether the search may go on from here."""
-        return self.value > other.value or (self.away <= other.away and self.strength > 0.0)
+        return self.away < THERE or self.value > other.value or (self.away <= other.away and self.strength > 0.0)
 
 
 class Search:
@@ -285,7 +286,7 @@ class Search:
             rate = 1.0 if before is None else min(longest / float(np.abs(before).max()), 1.0)
             if before is not None and longest < NEAR and rate < MOST_RATE:
                 step /= 1.0 - float(before @ step) / float(before @ before)
-            if longest < LAST and longest * rate**2 < CONVERGED:
+            if longest < SHORT or (longest < LAST and longest * rate**2 < CONVERGED):
                 return replace(at, R=at.R + step, law=at.followed(step))
             step *= min(1.0, LONGEST / longest)
             there, before = self.at(at.R + step, at.followed(step), at.strength, look=longest > NEAR), step
@@ -337,7 +338,7 @@ class Search:
 def combine(found: Contributions, R: Floats, directions: Directions, law: Found, dispersion: float) -> Equations:
     """Put the equations together: those of the weighted votes, but for each component's stretch that of the plain ones.
 
-    With t the unit vector of a component's centred scores, x = u − R/σ² and y the same of the plain votes, the value is
+    With t the vector along a component's centred scores, x = u − R/σ² and y the same of the plain votes, the value is
     x + Σ t t′(y − x).
     """
     along, size = directions.along, len(R)
@@ -347,7 +348,7 @@ def combine(found: Contributions, R: Floats, directions: Directions, law: Found,
     missing = along.T @ (plain - weighted)
     value = weighted + along @ missing
     inside = directions.inside()
-    length = np.maximum((along * R[:, None]).sum(axis=0), 1e-9)
+    length = directions.length
     amount = inside.T @ np.abs(found.stretched)  # γ belongs to every component, about as it has votes
     own = inside + (directions.label < 0)[:, None] * amount / max(float(amount.sum()), 1e-300)
     of_plain = own * found.stretched[:, None] - found.known_stretched + PRECISION * along

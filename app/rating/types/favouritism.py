@@ -22,7 +22,7 @@ OPINION_SD = 200.0 / ELO_PER_NATURAL  # of an own opinion of a model around its 
 OPINIONATED = 0.1  # probability that an honest annotator has one of a given model
 SHIFT = np.linspace(-2.5, 2.5, 11) * OPINION_SD
 LOG_SHIFT = np.exp(-0.5 * (SHIFT / OPINION_SD) ** 2)
-LOG_SHIFT = np.log(OPINIONATED * LOG_SHIFT / LOG_SHIFT.sum() + (1.0 - OPINIONATED) * (SHIFT == 0.0))
+LOG_SHIFT = np.log(OPINIONATED / (1.0 - OPINIONATED) * LOG_SHIFT / LOG_SHIFT.sum() + (SHIFT == 0.0))
 ROUNDS, CONVERGED = 50, 1e-4
 LOOK = 2.0  # log-likelihood ratio of rough abilities from which the exact one is computed
 LEAST = math.log(20.0)  # exact ratio from which an annotator may push a model, whatever others do

@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 from scipy.special import betaln, expit
 
-from app.rating.arrays import Floats, Mask, sum_by
+from app.rating.arrays import Floats, Indices, Mask, sum_by
 from app.rating.threads import map_parts
 from app.rating.types.kernels import MOST_NODES, SLIP, add_tastes, climb, fill_nodes, fill_others
 from app.rating.types.law import (
@@ -30,9 +30,11 @@ SPREADS = np.concatenate([[0.0], np.geomspace(0.03, 3.0, 24)])  # of leans over 
 LEANERS, LEANER_SD = np.array([0.02, 0.1, 0.3]), 1.5  # share of annotators who lean more, and how much
 WORTH = 3.0  # log-likelihood that the crowd's leans must gain to be used
 LARGEST, STEEPEST = 10.0, 2.0  # difference of scores, and slope of a lean: products of odds stay finite
+ENOUGH = 2_000  # annotators that determine the crowd's law
 ROUNDS, LEAST_SHARE = 20, 0.05  # of the search for the share of annotators with tastes
 KNOWN = 1e-3  # information below which votes say nothing
 SPACING, REACH, LEAST_NODES, FURTHEST = 1.3, 4.2, 8, 3.0  # of the nodes, as in `app.rating.model.crowd`
+HONEST_END = 0.7  # ability up to which the nodes reach if so many nodes can
 WIDEST, NARROW = 0.6, 0.3  # spread of honest abilities that the nodes reach over, and that they resolve
 ALWAYS_TIES, FOLLOWER_TIES = 0.99, 0.01  # share of ties of who always ties, and of a follower
 TINY = 1e-300
@@ -114,35 +116,37 @@ class Typing:
         judged = self.known & (self.inverse[:, 0] < 1.0)  # with a decided vote
         self.scale = max(float(np.median(self.at[judged, 0])), LEAST_UNIT) if judged.any() else 1.0
         self.d, self.at[:, 0] = np.clip(self.d * self.scale, -LARGEST, LARGEST), self.at[:, 0] / self.scale
-        self._climb(LEANER_SD * sided.known)
-        self.leans = self._find_leans() if sided.known else np.empty(0)
+        self.leans = np.empty(0)
+        if sided.known:
+            self._climb(LEANER_SD, NARROW)  # a lean is what abilities like the crowd's do not explain
+            self.leans = self._find_leans()
+        self._climb(float(np.sqrt(self.leans[:2] @ self.leans[2:])))
         self.caution, self.gain = self._find_tastes()
         self.table = self._fill()
-        of_ties = float(cells.ties.sum())
-        known = Table(*(getattr(self.table, name)[self.known] for name in self.table.__dataclass_fields__))
-        share = min(max(of_ties / max(cells.n_votes, 1.0), 0.003), 0.9)
-        self.law: Law = fit_law(known, float(np.log(2.0 * share / (1.0 - share))))
+        share = float(np.clip(cells.ties.sum() / max(cells.n_votes, 1.0), 0.003, 0.9))
+        self.law: Law = fit_law(self.table.where(some_of(self.known)), float(np.log(2.0 * share / (1.0 - share))))
         self.posterior: Posterior = weigh_types(self.table, self.law)
 
-    def _climb(self, lean_sd: float) -> None:
+    def _climb(self, lean_sd: float, ability_sd: float = 1.0) -> None:
         precision, information = 1.0 / max(lean_sd, 1e-6) ** 2, np.zeros((len(self.at), 3))
+        of_ability = ability_sd**-2
         leans = lean_sd > 0.0
         map_parts(
             lambda part: climb(
-                *part, self.cells.starts, self.d, self.side, self.decided, self.won, leans, precision, self.at,
-                information,
+                *part, self.cells.starts, self.d, self.side, self.decided, self.won, leans, precision, of_ability,
+                self.at, information,
             ),
             self.parts,
         )  # fmt: skip
-        own, mixed, other = information[:, 0] + 1.0, information[:, 1] * leans, information[:, 2] + precision
+        own, mixed, other = information[:, 0] + of_ability, information[:, 1] * leans, information[:, 2] + precision
         size = own * other - mixed**2
         self.inverse = np.column_stack([other / size, -mixed / size, own / size * leans])
-        self.slope, self.precision = np.clip(-mixed / other, -STEEPEST, STEEPEST), precision
+        self.slope = np.clip(-mixed / other, -STEEPEST, STEEPEST)
 
     def _find_leans(self) -> Floats:
         """Return the likeliest law of leans: variances and shares of those like the crowd, and of others."""
         own = 1.0 / self.inverse[:, 2] - LEANER_SD**-2
-        some = self.known & (own > KNOWN)
+        some = some_of(self.known & (own > KNOWN))
         variance, value = 1.0 / own[some], self.at[some, 1] / self.inverse[some, 2] / own[some]
         log = _log_normal(value[:, None], SPREADS**2 + variance[:, None])[:, :, None] + np.log1p(-LEANERS)
         others = _log_normal(value, LEANER_SD**2 + variance)[:, None, None] + np.log(LEANERS)
@@ -195,6 +199,7 @@ class Typing:
         low = np.maximum(mode - wide, np.minimum(-1.0 - 3.0 * WIDEST, mode))
         high = np.minimum(mode + wide, np.maximum(1.0 + 3.0 * WIDEST, mode))
         spacing = SPACING / np.sqrt(1.0 / NARROW**2 + information / self.caution)
+        high = np.maximum(high, np.minimum(HONEST_END, low + (MOST_NODES - 1) * spacing))
         size = self.size = np.clip(np.ceil((high - low) / spacing).astype(np.int64), LEAST_NODES, MOST_NODES)
         step = (high - low) / (size - 1)
         nodes, follower = np.full((number, MOST_NODES), -np.inf), np.zeros(number)
@@ -209,7 +214,7 @@ class Typing:
         map_parts(
             lambda part: fill_others(
                 *part, self.cells.starts, self.d, self.side, self.decided, self.won, cells.ties, self.at,
-                np.exp(LOG_PROPENSITY) if cells.ties.any() else np.empty(0), follower, tied,
+                np.exp(LOG_PROPENSITY), follower, tied,
             ),
             self.parts,
         )  # fmt: skip
@@ -226,7 +231,7 @@ class Typing:
         for which, share in ((FOLLOWER, FOLLOWER_TIES), (EQUAL, ALWAYS_TIES)):
             own_ties[:, which] = ties * np.log(share) + decided * np.log(1.0 - share)
         if not ties.any():
-            own_ties[:, FOLLOWER] = np.nan
+            tied[:], own_ties[:, FOLLOWER] = 0.0, np.nan
         theta = low[:, None] + np.arange(MOST_NODES) * step[:, None]
         return Table(theta, step, self._with_tastes(nodes), fixed, tied, own_ties)
 
@@ -267,6 +272,12 @@ class Typing:
             weight=self.posterior.nodes,
             without=types[:, COIN] + types[:, LEFT] + types[:, RIGHT] + types[:, EQUAL],
         )
+
+
+def some_of(annotators: Mask) -> Indices:
+    """Return those marked, in a large crowd an even selection that determines a law."""
+    marked = np.flatnonzero(annotators)
+    return marked[:: 1 + len(marked) // ENOUGH]
 
 
 def find_taste_variance(excess: Floats, exposure: Floats, noise: Floats) -> float:

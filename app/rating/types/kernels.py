@@ -18,16 +18,16 @@ SLIP = 0.05  # share of votes that slip
 @compiled
 def climb(
     first: int, last: int, starts: Indices, d: Floats, side: Floats, n: Floats, s: Floats, leans: bool,
-    precision: float, at: Floats, information: Floats,
+    precision: float, of_ability: float, at: Floats, information: Floats,
 ) -> None:  # fmt: skip
-    """Maximise annotators' (θ, λ) over decided votes, θ ~ N(1, 1), λ ~ N(0, 1/precision) or 0 without `leans`.
+    """Maximise (θ, λ) over decided votes, θ ~ N(1, 1/of_ability), λ ~ N(0, 1/precision) or 0 without `leans`.
 
     information : set to that of the votes, θθ, θλ and λλ, shape (n_annotators, 3)
     """
     for k in range(first, last):
         theta, lean = at[k, 0], at[k, 1] if leans else 0.0
         for _ in range(STEPS):
-            g, f, own, mixed, other = 1.0 - theta, -precision * lean, 0.0, 0.0, 0.0
+            g, f, own, mixed, other = of_ability * (1.0 - theta), -precision * lean, 0.0, 0.0, 0.0
             for c in range(starts[k], starts[k + 1]):
                 x = min(max(theta * d[c] + lean * side[c], -FURTHEST), FURTHEST)
                 p = 1.0 / (1.0 + math.exp(-x))
@@ -38,7 +38,7 @@ def climb(
                 mixed += v * d[c] * side[c]
                 other += v * side[c] * side[c]
             information[k, 0], information[k, 1], information[k, 2] = own, mixed, other
-            a, b, e = own + 1.0, mixed if leans else 0.0, other + precision
+            a, b, e = own + of_ability, mixed if leans else 0.0, other + precision
             size = a * e - b * b
             step = (e * g - b * f) / size
             turn = (a * f - b * g) / size if leans else 0.0
@@ -144,7 +144,8 @@ def add_tastes(
     """Add what the votes say of tastes, an own opinion u_i ~ N(0, τ²) of each model, rows of shape (5, n_annotators).
 
     Σ_i g_i² less its mean without tastes, g the gradient by u; the factor of τ² in it; its variance; the factor of τ²
-    in the variance that tastes add to the ability; and log ∫ L(u) dN(u; 0, taste)/L(0), models taken one by one.
+    in the variance that tastes add to the ability; and log ∫ L(u) dN(u; 0, taste)/L(0), models taken one by
+    one, without the one that it gains most of: one model alone is pushed, or buried.
     inverse: of the Hessian in (θ, λ), shape (n_annotators, 3). judges: gets the decided votes of annotators on each
     model, and their squares, shape (2, n_models).
     """
@@ -167,6 +168,7 @@ def add_tastes(
             cross[a, 1] += v * side[c]
             cross[b, 1] -= v * side[c]
             out[1, k] += 2.0 * v * v
+        most = 0.0
         for c in range(starts[k], starts[k + 1]):
             for i in (model_a[c], model_b[c]):
                 f, g = cross[i]
@@ -177,8 +179,11 @@ def add_tastes(
                 out[2, k] += 2.0 * information[i] ** 2
                 out[3, k] += moved * moved
                 wider = 1.0 + taste * information[i]
-                out[4, k] += 0.5 * (taste * gradient[i] ** 2 / wider - math.log(wider))
+                gain = 0.5 * (taste * gradient[i] ** 2 / wider - math.log(wider))
+                out[4, k] += gain
+                most = max(most, gain)
                 judges[0, i] += votes[i]
                 judges[1, i] += votes[i] ** 2
                 gradient[i] = information[i] = votes[i] = 0.0
                 cross[i] = 0.0
+        out[4, k] -= most

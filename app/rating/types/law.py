@@ -1,10 +1,10 @@
 """The crowd's law of types, abilities and ties, fitted to a table of every annotator's likelihoods."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
-from app.rating.arrays import Floats, log_sum_exp
+from app.rating.arrays import Floats, Indices, log_sum_exp
 
 TYPES = ("honest", "coin", "contrary", "follower", "left", "right", "equal")
 HONEST, COIN, CONTRARY, FOLLOWER, LEFT, RIGHT, EQUAL = range(len(TYPES))
@@ -14,7 +14,6 @@ LEAST_SPREAD, MOST_SPREAD = 0.05, 0.6  # of the mean: a wider law would take coi
 TIE_SHARE = np.array([0.003, 0.02, 0.06, 0.12, 0.2, 0.3, 0.42, 0.55, 0.7, 0.85, 0.93, 0.97])  # between equals
 LOG_PROPENSITY: Floats = np.log(2.0 * TIE_SHARE / (1.0 - TIE_SHARE))
 ASSUMED_TIES, TIE_VOTERS, UNUSUAL = 0.8, 4.0, 1e-3  # spread of log ν; share of annotators with any
-ENOUGH = 2_000  # annotators that determine the law; of more an even selection counts
 ROUNDS, SETTLED = 200, 1e-4
 
 
@@ -38,9 +37,9 @@ class Table:
     tied: Floats
     own_ties: Floats
 
-    def every(self, step: int) -> "Table":
-        """Return every so many annotators."""
-        return Table(*(getattr(self, name)[::step] for name in self.__dataclass_fields__))
+    def where(self, few: Indices) -> "Table":
+        """Return the table of these annotators."""
+        return Table(*(getattr(self, one.name)[few] for one in fields(self)))
 
 
 @dataclass(frozen=True)
@@ -124,10 +123,7 @@ def fit_law(table: Table, ties: float) -> Law:
     ties : log ν of the crowd, where the search begins
     """
     law = Law(ASSUMED / ASSUMED.sum(), 1.0, ASSUMED_SPREAD, ties, ASSUMED_TIES)
-    if not len(table.step):
-        return law
-    table, before = table.every(1 + len(table.step) // ENOUGH), law
-    for _ in range(ROUNDS):
+    for _ in range(ROUNDS if len(table.step) else 0):
         before, law = law, _maximise(table, weigh_types(table, law), law)
         changes = law.centre - before.centre, law.spread - before.spread, *(law.share - before.share)
         if max(map(abs, changes)) < SETTLED:

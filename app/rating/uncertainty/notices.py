@@ -11,6 +11,7 @@ from app.rating.uncertainty.results import Estimate, RatingNotice
 
 ZERO = 1e-9  # an ability nearer to 0 than this is 0 but for rounding
 PAIR = 2
+FEW_VOTES = 10.0  # of an annotator, below which coins are not told from others
 FEWEST = 5  # annotators, of all votes or of a model, from which the spread between them is known fairly well
 CAMP = 0.4  # share of annotators with negative abilities from which they are a camp
 
@@ -79,6 +80,13 @@ def _of_fit(rating: Estimate) -> Found:
     if not rating.has_abilities:
         return
     theta = rating.fit.theta
+    each = rating.small.cells.n_votes / max(len(theta), 1)
+    if rating.marginal is not None and each < FEW_VOTES and len(theta) >= FEWEST:
+        detail = (
+            f"{each:.1f} votes an annotator do not tell who answers at random: if some do, scores are up to a tenth too "
+            "close together"
+        )
+        yield "few-votes", detail
     against = int((theta < 0).sum())
     if against >= max(CAMP * len(theta), PAIR):
         detail = (

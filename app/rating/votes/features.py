@@ -189,3 +189,10 @@ def _places(kept: Indices, size: int) -> Ints:
     place: Ints = np.full(size, -1, dtype=np.int32)
     place[kept] = np.arange(len(kept), dtype=np.int32)
     return place
+
+
+def features_of(cells: Cells) -> Floats:
+    """Return the features of votes that have some, shape (n_cells, n_features)."""
+    if cells.features is None:
+        raise ValueError("the votes have no features")
+    return cells.features

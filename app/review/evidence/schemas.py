@@ -26,9 +26,7 @@ class Finding(FrozenModel):
     """The result of one test: how much likelier a bad behaviour makes the votes than an honest annotator does."""
 
     test: str
-    log10_ratio: float = Field(
-        description="Logarithm to base 10 of 100 times the odds against honesty."
-    )
+    log10_ratio: float = Field(description="Logarithm to base 10 of 100 times the odds against honesty.")
     about: str | None = Field(description="The model or the side that the test is about.")
     words: str
 

@@ -76,9 +76,9 @@ EXPERIMENTS = {
         "stable_arena_lab.commands.habits:habits",
         "Judge honest annotators with habits of their own, and bad ones among them, by ε alone and by the service.",
     ),
-    "marginal": Listed(
-        "stable_arena_lab.commands.marginal:marginal",
-        "Compare the model with abilities integrated out, which is to come, with the engine in use.",
+    "coverage": Listed(
+        "stable_arena_lab.commands.coverage:coverage",
+        "Compare the methods: what their intervals hold, the scale of their scores, and the loss on held-out votes.",
     ),
     "drift": Listed(
         "stable_arena_lab.commands.drift:drift",

@@ -11,11 +11,11 @@ from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
+from app.rating.fit.own_terms import OwnPrior, maximise_own
+from app.rating.fit.rows import CellRows
 
 from app.rating.arrays import Floats, Indices
 from app.rating.errors import VotesError
-from app.rating.fit.own_terms import OwnPrior, maximise_own
-from app.rating.fit.rows import CellRows
 from app.rating.model import copies as copying
 from app.rating.model.copies import Answers, find_copies
 from app.rating.model.covariance import find_covariance

@@ -2,19 +2,18 @@
 
 import pytest
 
-from stable_arena_lab.marginal import WORLDS, Covered, World, cover
+from stable_arena_lab.coverage import WORLDS, Covered, World, cover
 
 
-def marginal(world: World, crowds: int) -> Covered:
-    (_, found) = cover(world, range(crowds))
-    assert found.engine == "marginal"
+def integrated(world: World, crowds: int) -> Covered:
+    found = {each.method: each for each in cover(world, range(crowds))}["am-elo"]
     assert not found.failed
     return found
 
 
 @pytest.mark.parametrize("world", [World(100, 9), World(40, 51)])
 def test_intervals_of_small_crowds_hold_the_truth(world: World) -> None:
-    found = marginal(world, 12)
+    found = integrated(world, 12)
     assert found.every is not None
     assert found.scale is not None
     assert 0.89 < found.every < 0.995
@@ -24,7 +23,7 @@ def test_intervals_of_small_crowds_hold_the_truth(world: World) -> None:
 @pytest.mark.campaign
 @pytest.mark.parametrize("world", WORLDS, ids=str)
 def test_intervals_hold_the_truth(world: World) -> None:
-    found = marginal(world, 60)
+    found = integrated(world, 60)
     assert found.every is not None
     assert found.ends is not None
     assert found.scale is not None

@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.rating.model.crowd import laplacian
-from app.rating.model.kernels import exponentiate, pull_of, raise_powers
+from app.rating.model.kernels import exponentiate, raise_powers
+from app.rating.model.score_kernels import pull_of
 
 
 @given(st.lists(st.floats(-700.0, 700.0), min_size=1, max_size=40))

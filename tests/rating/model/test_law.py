@@ -27,10 +27,3 @@ def test_shares_are_those_of_the_crowd() -> None:
 def test_the_spread_stays_below_where_coins_would_be_honest() -> None:
     crowds, _ = look(draw(60, 60, spread=1.5))
     assert find_law(Law.assumed(), crowds.weigh).law.spread == MOST_SPREAD
-
-
-def test_a_fixed_spread_stays() -> None:
-    crowds, _ = look(draw(60, 60))
-    law = find_law(Law.assumed(0.45), crowds.weigh, fixed=True).law
-    assert law.spread == 0.45
-    assert law.shares[0] > Law.assumed().shares[0]

@@ -8,11 +8,11 @@ from multiprocessing import get_context
 
 import numpy as np
 import pytest
+from app.rating.fit import rows
 from distributed import LocalCluster
 
 from app.rating.cluster import fitting_on_cluster
 from app.rating.executors import Executors, RemoteParts, _held, fitting_on
-from app.rating.fit import rows
 from app.rating.model.scores import MarginalFit, fit_scores
 from app.rating.threads import one_blas_thread
 from app.rating.votes.cells import Cells

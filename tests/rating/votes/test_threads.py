@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from app.rating.fit import rows
 
 from app.rating import threads
-from app.rating.fit import rows
 from app.rating.settings import LoopSettings
 from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.threads import MOST_PARTS, map_parts, split

@@ -8,10 +8,10 @@ from app.cli.progress import showing_stages
 from stable_arena_lab.commands.options import FileArgument, FormatOption, ProcessesOption, SeedOption
 from stable_arena_lab.commands.report import Report, Row, Rows, Table, number, percent, publish, table, word
 from stable_arena_lab.commands.sources import open_source
-from stable_arena_lab.marginal import WORLDS, World, cover, predict
+from stable_arena_lab.coverage import WORLDS, World, cover, predict
 
 
-def marginal(
+def coverage(
     file: FileArgument = None,
     repeats: Annotated[int, typer.Option(min=1, help="Crowds of each kind to draw, or splits of the file.")] = 40,
     crowds: Annotated[
@@ -21,9 +21,9 @@ def marginal(
     processes: ProcessesOption = 2,
     output_format: FormatOption = "table",
 ) -> None:
-    """Compare the model with abilities integrated out, which is to come, with the engine in use.
+    """Compare the methods: what their intervals hold, and the scale of their scores, in simulated crowds.
 
-    On simulated crowds: what the intervals hold, and the scale of the scores. On a file: the loss on held-out votes.
+    On a file: the loss on held-out votes.
     """
     started, seeds = time.perf_counter(), range(seed, seed + repeats)
     rows: list[Row] = []
@@ -40,13 +40,13 @@ def marginal(
                 found_here = cover(world, seeds, processes=processes, progress=stages.share)
                 rows += [{**asdict(each), "world": describe(world)} for each in found_here]
     report = Report(
-        experiment="marginal",
+        experiment="coverage",
         settings={"source": "simulated" if file is None else file.name, "repeats": repeats, "seed": seed},
         results={"crowds" if file is None else "held_out": rows},
         tables=[_crowds(title, rows) if file is None else _held_out(title, rows)],
         notes=["Ends: the two best and two worst. Scale: slope on the true scores, nothing rescaled; 1 is right."]
         if file is None
-        else ["Loss: −ℓ per held-out vote. Lead: less that of the engine in use; below 0 the other is better."],
+        else ["Loss: −ℓ per held-out vote. Lead: less that of m-ELO; below 0 it predicts better."],
         chart={},
         seconds=time.perf_counter() - started,
     )
@@ -71,11 +71,11 @@ def _crowds(title: str, rows: Rows) -> Table:
         title,
         rows,
         {
-            "Crowd": word("world"), "Engine": word("engine"), "Every": percent("every"), "Ends": percent("ends"),
+            "Crowd": word("world"), "Method": word("method"), "Every": percent("every"), "Ends": percent("ends"),
             "Scale": number("scale", 3), "±": number("scale_se", 3), "Error": number("error", 1),
             "Seconds": number("seconds", 2), "Failed": word("failed"),
         },
-        text=["Crowd", "Engine"],
+        text=["Crowd", "Method"],
     )  # fmt: skip
 
 
@@ -84,8 +84,8 @@ def _held_out(title: str, rows: Rows) -> Table:
         title,
         rows,
         {
-            "Engine": word("engine"), "Loss": number("loss", 5), "Lead": number("lead", 5, sign=True),
+            "Method": word("method"), "Loss": number("loss", 5), "Lead": number("lead", 5, sign=True),
             "±": number("lead_se", 5), "Failed": word("failed"),
         },
-        text=["Engine"],
+        text=["Method"],
     )  # fmt: skip

@@ -1,20 +1,19 @@
-"""The model of votes in which abilities are integrated out, beside the engine in use: coverage and prediction."""
+"""What the intervals of each method hold in simulated crowds, and how well it predicts votes held out."""
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
-from scipy.special import expit, stdtrit
+from scipy.special import expit
 
 from app.rating.arrays import Floats
-from app.rating.errors import RatingError
-from app.rating.model.covariance import find_covariance
-from app.rating.model.scores import fit_scores
+from app.rating.errors import NotConvergedError, RatingError
 from app.rating.settings import LoopSettings
 from app.rating.simulation.parallel import Progress, map_seeds
 from app.rating.simulation.worlds import draw_pairs
+from app.rating.uncertainty.centre import weigh_models
 from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.rating import estimate
 from app.rating.votes.cells import Cells, aggregate
@@ -22,8 +21,11 @@ from stable_arena_lab.agreement import vote_losses
 from stable_arena_lab.arenas import Arena
 from stable_arena_lab.spread import mean_or_none, se_or_none
 
-ENGINES = ("in use", "marginal")
-CONFIDENCE = 0.95
+METHODS = {
+    "am-elo": LoopSettings(min_votes=0),
+    "m-elo": LoopSettings(min_votes=0, method="m-elo"),
+    "plain": LoopSettings(min_votes=0, prior_sd=None),
+}
 ENDS = 2  # models at each end of the true ranking
 HELD_OUT = 0.2
 
@@ -78,7 +80,7 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Covered:
-    """What an engine found in the crowds of a world: means, and the scale's standard error.
+    """What a method found in the crowds of a world: means, and the scale's standard error.
 
     Attributes
     ----------
@@ -88,7 +90,7 @@ class Covered:
     failed : crowds without a result
     """
 
-    engine: str
+    method: str
     world: World
     every: float | None
     ends: float | None
@@ -127,20 +129,20 @@ def draw(world: World, seed: int) -> Drawn:
 
 
 def cover(world: World, seeds: Sequence[int], *, processes: int = 1, progress: Progress | None = None) -> list[Covered]:
-    """Draw a crowd for each seed and count what each engine's intervals hold; one result for each of `ENGINES`."""
+    """Draw a crowd for each seed and count what each method's intervals hold; one result for each of `METHODS`."""
     found = map_seeds(partial(_cover_once, world), seeds, processes=processes, progress=progress)
-    return [_summarise(engine, world, [each[engine] for each in found]) for engine in ENGINES]
+    return [_summarise(method, world, [each[method] for each in found]) for method in METHODS]
 
 
 def _cover_once(world: World, seed: int) -> dict[str, tuple[float, ...] | None]:
     drawn = draw(world, seed)
-    return {engine: _compare(drawn, rate) for engine, rate in _RATE.items()}
+    return {method: _compare(drawn, settings) for method, settings in METHODS.items()}
 
 
-def _compare(drawn: Drawn, rate: Callable[[Cells], _Board]) -> tuple[float, ...] | None:
+def _compare(drawn: Drawn, settings: LoopSettings) -> tuple[float, ...] | None:
     began = time.process_time()
     try:
-        board = rate(drawn.cells)
+        board = _rate(drawn.cells, settings)
     except RatingError:
         return None
     seconds = time.process_time() - began
@@ -152,30 +154,21 @@ def _compare(drawn: Drawn, rate: Callable[[Cells], _Board]) -> tuple[float, ...]
     return float(inside.mean()), float(ends.mean()), scale, float(np.sqrt(np.mean(error**2))), seconds
 
 
-def _summarise(engine: str, world: World, found: Sequence[tuple[float, ...] | None]) -> Covered:
+def _summarise(method: str, world: World, found: Sequence[tuple[float, ...] | None]) -> Covered:
     rows = [each for each in found if each is not None]
     every, ends, scale, error, seconds = zip(*rows, strict=True) if rows else ((),) * 5
     return Covered(
-        engine, world, mean_or_none(every), mean_or_none(ends), mean_or_none(scale), se_or_none(scale),
+        method, world, mean_or_none(every), mean_or_none(ends), mean_or_none(scale), se_or_none(scale),
         mean_or_none(error), mean_or_none(seconds), len(found) - len(rows),
     )  # fmt: skip
 
 
-def _rate_in_use(cells: Cells) -> _Board:
-    board = estimate(cells, LoopSettings(min_votes=0)).models
-    centre = np.full(cells.n_models, 1.0 / cells.n_models)
-    return _Board(board.score - centre @ board.score, (board.upper - board.lower) / 2.0, centre)
-
-
-def _rate_marginal(cells: Cells) -> _Board:
-    fit = fit_scores(cells)
-    found = find_covariance(fit)
-    se = ELO_PER_NATURAL * np.sqrt(np.diag(found.scores))
-    score = ELO_PER_NATURAL * (fit.R - found.centre @ fit.R)
-    return _Board(score, stdtrit(found.freedom, 0.5 + CONFIDENCE / 2.0) * se, found.centre)
-
-
-_RATE: dict[str, Callable[[Cells], _Board]] = {"in use": _rate_in_use, "marginal": _rate_marginal}
+def _rate(cells: Cells, settings: LoopSettings) -> _Board:
+    rating = estimate(cells, settings)
+    board, centre = rating.models, weigh_models(rating)
+    if not rating.identified.all():
+        raise NotConvergedError("a model has no score", board.score, rating.annotators.ability)
+    return _Board(board.score - settings.base, (board.upper - board.lower) / 2.0, centre)
 
 
 @dataclass(frozen=True)
@@ -187,7 +180,7 @@ class HeldOut:
     lead, lead_se : less that of the engine in use, and its standard error
     """
 
-    engine: str
+    method: str
     loss: float | None
     lead: float | None
     lead_se: float | None
@@ -198,18 +191,18 @@ class HeldOut:
 def predict(
     source: Callable[[int], Arena], seeds: Sequence[int], *, processes: int = 1, progress: Progress | None = None
 ) -> list[HeldOut]:
-    """Fit 80 % of the votes and predict the others, each by its annotator's ability; a result for each of `ENGINES`."""
+    """Fit 80 % of the votes and predict the others, each by its annotator's ability; a result for each of `METHODS`."""
     found = map_seeds(partial(_predict_once, source), seeds, processes=processes, progress=progress)
-    before = [each["in use"] for each in found]
+    before = [each["m-elo"] for each in found]
     rows = []
-    for engine in ENGINES:
-        losses = [each[engine] for each in found]
+    for method in METHODS:
+        losses = [each[method] for each in found]
         leads = [
             one - other for one, other in zip(losses, before, strict=True) if one is not None and other is not None
         ]
         known = [loss for loss in losses if loss is not None]
         rows.append(
-            HeldOut(engine, mean_or_none(known), mean_or_none(leads), se_or_none(leads), losses.count(None), losses)
+            HeldOut(method, mean_or_none(known), mean_or_none(leads), se_or_none(leads), losses.count(None), losses)
         )
     return rows
 
@@ -219,17 +212,13 @@ def _predict_once(source: Callable[[int], Arena], seed: int) -> dict[str, float 
     order = np.random.default_rng(seed).permutation(arena.n_votes)
     held_out = round(HELD_OUT * arena.n_votes)
     test, train = arena.take(order[:held_out]), arena.take(order[held_out:]).cells()
-    return {engine: _loss(train, test, engine) for engine in ENGINES}
+    return {method: _loss(train, test, settings) for method, settings in METHODS.items()}
 
 
-def _loss(train: Cells, test: Arena, engine: str) -> float | None:
+def _loss(train: Cells, test: Arena, settings: LoopSettings) -> float | None:
     try:
-        if engine == "in use":
-            rating = estimate(train, LoopSettings(min_votes=0))
-            R, ability = rating.natural_scores(), rating.annotators.ability
-        else:
-            fit = fit_scores(train)
-            R, ability = fit.R, fit.ability
+        rating = estimate(train, replace(settings, interval="none"))
+        R, ability = rating.natural_scores(), rating.annotators.ability
     except RatingError:
         return None
     x = np.nan_to_num(ability, nan=1.0)[test.annotator] * (R[test.model_a] - R[test.model_b])

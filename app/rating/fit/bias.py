@@ -1,3 +1,0 @@
-"""The prior of a lean that votes alone tell."""
-
-WIDE = 3.0
