@@ -8,13 +8,13 @@ from multiprocessing import get_context
 
 import numpy as np
 import pytest
-from app.rating.fit import rows
 from distributed import LocalCluster
 
 from app.rating.cluster import fitting_on_cluster
 from app.rating.executors import Executors, RemoteParts, _held, fitting_on
 from app.rating.model.scores import MarginalFit, fit_scores
 from app.rating.threads import one_blas_thread
+from app.rating.votes import cells as votes
 from app.rating.votes.cells import Cells
 from tests.rating.model.crowds import draw
 
@@ -22,7 +22,7 @@ from tests.rating.model.crowds import draw
 @pytest.fixture(autouse=True)
 def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few hundred cells are worth a unit."""
-    monkeypatch.setattr(rows, "WORTH_A_THREAD", 300)
+    monkeypatch.setattr(votes, "CELLS_WORTH_A_THREAD", 300)
 
 
 @pytest.fixture(scope="module")

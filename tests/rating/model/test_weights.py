@@ -13,7 +13,7 @@ from stable_arena import AmElo
 from stable_arena_lab.attacks.arena import Setup, draw_arena
 from stable_arena_lab.attacks.tuned import Tuning, draw_tuned
 
-SETTINGS = LoopSettings(min_votes=0, flag_rule="threshold", interval="none", prior_sd=1.0)
+SETTINGS = LoopSettings(min_votes=0, flag_rule="threshold", interval="none")
 LIMIT = 1.25
 
 

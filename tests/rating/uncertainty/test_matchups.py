@@ -42,7 +42,7 @@ def test_intervals_are_made_of_the_covariance_on_the_log_odds(fitted: Rating) ->
     matchups = predict_matchups(fitted, AM_ELO, (np.array([4]), np.array([1])))
     assert fitted.covariance is not None
     scores = fitted.covariance.scores
-    R, cov = fitted.fit.scores * fitted.mean_ability, scores
+    R, cov = fitted.fit.R, scores
     freedom = fitted.covariance.contrast_freedom(np.array([4]), np.array([1]))[0]
     half = stdtrit(freedom, 0.975) * np.sqrt(cov[4, 4] + cov[1, 1] - 2 * cov[4, 1])
     ends = [1 / (1 + np.exp(-(R[4] - R[1] + end))) for end in (-half, half)]

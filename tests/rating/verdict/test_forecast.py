@@ -52,7 +52,7 @@ def joint(fitted: Rating) -> JointScores:
 
 def test_the_joint_scores_are_those_of_the_estimate(fitted: Rating, joint: JointScores) -> None:
     assert (np.diff(joint.score) < 0).all()
-    scores = ELO_PER_NATURAL * fitted.unit * fitted.fit.scores
+    scores = ELO_PER_NATURAL * fitted.fit.R
     np.testing.assert_allclose(joint.score, scores[joint.models])
     assert fitted.covariance is not None
     i, j = np.triu_indices(7, 1)

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from app.rating.fit import rows
 
 from app.rating import threads
 from app.rating.settings import LoopSettings
@@ -29,8 +28,9 @@ CROWD: Any = {"honest": 40, "random": 3, "flip": 2}
 @pytest.fixture
 def many_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut the work into as many parts as there may be, however few the votes."""
-    for module in (compact, rows, votes):
+    for module in (compact, votes):
         monkeypatch.setattr(module, "WORTH_A_THREAD", 1)
+    monkeypatch.setattr(votes, "CELLS_WORTH_A_THREAD", 1)
 
 
 @pytest.fixture
