@@ -104,9 +104,7 @@ def test_annotators_have_the_figures_of_the_service(rate_json: Any, vote_file: P
     contrary = next(row for row in rows if row["standing"] == "flagged")
     assert contrary["probability_low"] > 0.9
     ends = contrary["adjusted_lower"], contrary["adjusted_upper"]
-    assert ends[0] < contrary["adjusted_ability"] < ends[1] < 0.5, (
-        "a lean may be meant: the better is on the left"
-    )
+    assert ends[0] < contrary["adjusted_ability"] < ends[1] < 0.5, "a lean may be meant: the better is on the left"
     able = rows[0]
     assert able["probability_low"] < 0.1
     assert 0 <= able["tie_readiness_lower"] <= able["tie_readiness"] <= able["tie_readiness_upper"] < 1
