@@ -18,7 +18,18 @@ def test_every_kernel_of_the_rating_is_compiled() -> None:
     inner = {name for kernel in kernels for name in kernel.py_func.__code__.co_names}
     left = {kernel.py_func.__name__ for kernel in kernels if not kernel.signatures} - inner
     assert left == set()
-    assert steps == ["votes", "m-ELO", "am-ELO", "style", "evidence", "categories", "confidence", "fragility", "Elo"]
+    assert steps == [
+        "votes",
+        "m-ELO",
+        "am-ELO",
+        "style",
+        "copies",
+        "evidence",
+        "categories",
+        "confidence",
+        "fragility",
+        "Elo",
+    ]
 
 
 def test_rating_loads_no_module_that_a_fit_does_not_need() -> None:
