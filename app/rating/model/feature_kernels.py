@@ -334,14 +334,16 @@ def move_rows(
     """Move what an annotator has of each model and feature from `sums` and `known` to the rows."""
     last = len(rows) - 1
     for i in touched:
-        if known[i] > 0.0:
+        if known[i] >= 0.0:  # touched for the first time
             stretched[i] += sums[i, last]
             for term in range(last):
                 rows[term, row, i] = sums[i, term]
             rows[last, row, i] = known[i]
             if i < models:
                 information[i, i] += known[i]
-            sums[i, :], known[i] = 0.0, 0.0
+            sums[i, :], known[i] = 0.0, -1.0
+    for i in touched:
+        known[i] = 0.0
 
 
 @partial(compiled, fastmath=ANY_ORDER)
