@@ -8,6 +8,7 @@ import numpy as np
 
 from app.rating.arrays import Floats, Indices, Mask
 from app.rating.model.kernels import (
+    FOLLOWER,
     MOST_NODES,
     Nodes,
     climb_abilities,
@@ -158,6 +159,10 @@ class Crowd:
         width = np.minimum(2.0 * np.diff(cells.starts), cells.n_models)
         dense = width**2 * DENSE_GAIN > float(cells.n_models) ** 2
         self._sparse, self._dense = np.flatnonzero(~dense & ~self.silent), np.flatnonzero(dense & ~self.silent)
+
+    def leave_followers_out(self) -> None:
+        """Take no annotator for a follower."""
+        self._extra[:, FOLLOWER] = -np.inf
 
     def look(self, R: Floats, spread: float) -> None:
         """Set an even grid of nodes around the mode of each annotator's ability; 0 lies midway between two nodes.

@@ -15,7 +15,7 @@ from app.rating.arrays import Floats, Indices
 from app.rating.errors import NotConvergedError
 from app.rating.executors import Build, Message, Parts, place_parts
 from app.rating.model.crowd import Clusters, Contributions, Crowd, Directions
-from app.rating.model.law import ASSUMED_SPREAD, SETTLED, Found, Law, Posterior, find_law
+from app.rating.model.law import ASSUMED_SPREAD, SETTLED, TYPES, Found, Law, Posterior, find_law
 from app.rating.model.start import PRECISION, balance, disperse, fit_bradley_terry
 from app.rating.model.weights import weigh_votes
 from app.rating.sums import Sums
@@ -33,6 +33,7 @@ ROUGH = 1e-5  # change of a logarithm that ends the search for the law after lon
 LONGEST = 1.0  # step of a score
 MOST_RATE = 0.3  # of a step to the one before, where Broyden's update is used
 MOST_HALVINGS = 8
+MOST_FOLLOWERS = 1.0 / 3.0
 STRENGTHS = (0.0, 1.0)  # of the bounds on influence, where the search with all of it failed
 
 P = ParamSpec("P")
@@ -250,17 +251,28 @@ class Search:
     def find(self, R: Floats, law: Law) -> MarginalFit:
         """Solve the equations from a point; where that fails, those without the bounds on influence first.
 
+        Where a third of the annotators would be followers, no one is: then the models are far apart, and those who
+        agree on that are the crowd. The search begins again.
+
         Raises
         ------
         NotConvergedError
         """
+        found = self._find(R, law)
+        followers = np.concatenate([each.types[:, TYPES.index("follower")] for each in self.crowds.each(Crowd.abilities)])
+        if float(followers.mean()) > MOST_FOLLOWERS:
+            self.crowds.each(Crowd.leave_followers_out)
+            found = self._find(R, law)
+        return self.conclude(found)
+
+    def _find(self, R: Floats, law: Law) -> Point:
         at = self.at(R, law, 1.0, look=True)
         try:
-            return self.conclude(self.solve(at))
+            return self.solve(at)
         except NotConvergedError:
             for strength in STRENGTHS:
                 at = self.solve(self.at(at.R, at.law, strength, look=True))
-            return self.conclude(at)
+            return at
 
     def at(self, R: Floats, law: Law, strength: float, *, look: bool) -> Point:
         """Estimate the law at these scores, and set up the equations."""

@@ -1,12 +1,13 @@
 """A fit of the counted votes, in the published unit, and its errors."""
 
 import time
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 
 from app.rating.arrays import Mask
-from app.rating.errors import NoCommonRankingError, NoFiniteMaximumError, VotesError
+from app.rating.errors import NoCommonRankingError, NoFiniteMaximumError, NotConvergedError, VotesError
 from app.rating.fitted import FitResult, Start
 from app.rating.model.law import ASSUMED_SPREAD, TYPES, Law
 from app.rating.model.scores import MarginalFit, fit_scores
@@ -37,7 +38,7 @@ def fit_with_errors(cells: Cells, settings: LoopSettings, start: Start | None = 
 
     Parameters
     ----------
-    start : earlier results, where the fit with abilities integrated out begins
+    start : earlier results, where the fit with abilities integrated out begins if they explain the votes
 
     Raises
     ------
@@ -95,10 +96,17 @@ def _fit(small: Compact, settings: LoopSettings, start: Start | None) -> tuple[F
         except NoFiniteMaximumError as error:
             raise NoFiniteMaximumError(small.annotators[error.annotators], error.word) from None
     spread = ASSUMED_SPREAD if settings.prior_sd in ("estimated", None) else float(settings.prior_sd)
-    begin = None
+    found = None
     if start is not None:
-        begin = SearchStart(start.natural_scores(small.models), Law.assumed(spread), np.ones(cells.n_annotators))
-    found = fit_scores(cells, influence_limit=settings.influence_limit, start=begin, spread=spread)
+        R = start.natural_scores(small.models)
+        with np.errstate(over="ignore", invalid="ignore"):
+            value = Likelihood(cells).value(R, np.ones(cells.n_annotators))
+        if value < cells.n_votes * np.log(2.0):  # else the votes are explained no better than by a coin
+            begin = SearchStart(R, Law.assumed(spread), np.ones(cells.n_annotators))
+            with suppress(NotConvergedError):
+                found = fit_scores(cells, influence_limit=settings.influence_limit, start=begin, spread=spread)
+    if found is None:
+        found = fit_scores(cells, influence_limit=settings.influence_limit, spread=spread)
     _refuse_few_honest(found.law)
     value = Likelihood(cells).value(found.R, found.ability)
     return FitResult(found.R, found.ability, -value, found.iterations), found
