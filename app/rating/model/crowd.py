@@ -242,10 +242,19 @@ class Crowd:
         thetas: Floats = np.repeat(self.nodes.low, size) + place * np.repeat(self.nodes.step, size)
         return thetas
 
-    def abilities(self) -> Abilities:
-        """Return the posteriors of the annotators."""
+    def abilities(self, *, followers: bool = False) -> Abilities:
+        """Return the posteriors of the annotators.
+
+        Parameters
+        ----------
+        followers : count a follower's ability by what the votes alone say of it; else as 0, as in the equations
+        """
         theta = self.thetas()
         mean, square = (np.add.reduceat(self.nodes.posterior * x, self.nodes.begin[:-1]) for x in (theta, theta**2))
+        if followers:
+            share = self.types[:, TYPES.index("follower")]
+            mean += share * self.mode
+            square += share * (self.mode**2 + 1.0 / (1.0 + self._information))
         variance = np.maximum(square - mean**2, 0.0)
         mean[self.silent] = variance[self.silent] = np.nan
         return Abilities(mean, np.sqrt(variance), self.types, self.mode)

@@ -346,7 +346,7 @@ class Search:
         directions = Directions.of(at.R, self.label)
         clusters = self.crowds.total(Crowd.cluster, directions, self.known(at.equations))
         mean, sd, types, mode = (
-            np.concatenate(column) for column in zip(*self.crowds.each(Crowd.abilities), strict=True)
+            np.concatenate(column) for column in zip(*self.crowds.each(Crowd.abilities, followers=True), strict=True)
         )
         return MarginalFit(
             at.R, self.label, at.law, self.dispersion, mean, sd, types, at.log_likelihood, at.equations, clusters,

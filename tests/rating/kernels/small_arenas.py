@@ -11,8 +11,6 @@ from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
-from app.rating.fit.own_terms import OwnPrior, maximise_own
-from app.rating.fit.rows import CellRows
 
 from app.rating.arrays import Floats, Indices
 from app.rating.errors import VotesError
@@ -31,7 +29,7 @@ from app.rating.verdict.fragility import find_fragility
 from app.rating.verdict.rating import estimate
 from app.rating.verdict.round import run_round
 from app.rating.verdict.style import control_style
-from app.rating.votes.cells import Cells, aggregate
+from app.rating.votes.cells import aggregate
 from app.rating.votes.graph import find_components, find_identified
 from app.rating.votes.sided_cells import SidedCells
 from app.rating.votes.tally import NewCells, count_cells, fill_cells, pack_votes, sort_packed
@@ -135,14 +133,6 @@ def am_elo() -> Numbers:
 
 
 @case
-def sparse_products() -> Numbers:
-    """Products of rows of annotators who compared few of the models; one of them does not count."""
-    cells = Votes(20, 40, 3).cells()
-    scale = np.arange(20.0)
-    return [CellRows(cells).products(cells.n, scale), CellRows(cells).products(cells.n, scale, cells.s, scale**2)]
-
-
-@case
 def am_elo_of_coins() -> Numbers:
     """So many even votes, each a cell of its own, that the product of their factors passes the largest number."""
     fit = estimate(Votes(40, 30, 40, follows=0.53).cells(), replace(SETTINGS, interval="none")).fit
@@ -220,29 +210,12 @@ def evidence_of_tastes() -> Numbers:
 
 
 @case
-def habits_from_afar() -> Numbers:
-    """Newton's method on kinks that its steps pass by: they are halved, at last to nothing, or never end."""
-    cells, found = Votes(2, 4, 30).cells(), list[object]()
-    prior = OwnPrior(np.zeros(3), np.full((2, 3), 0.01))
-    for scale, begin, short in ((1.0, 1.0, NEAR), (1e2, 0.5, NEAR), (1e13, 1e-10, NEAR), (1.0, 1.0, -1.0)):
-        d = scale * (ranking(4)[cells.model_a] - ranking(4)[cells.model_b])
-        at = np.full((2, 3), begin)
-        H = maximise_own(CellRows(cells), d, np.zeros((len(d), 1)), prior, at, near=-1.0, short=short)
-        found += [at, H]
-    return found
-
-
-@case
 def styled() -> Numbers:
     """Votes with features; of many votes that agree, the first steps of each annotator's own search are too long."""
     world, found = draw_styled(12, 60, n_models=5), list[object]()
     result = control_style(run_round(world.votes.aggregate(), SETTINGS), world.votes, world.features)
     found += [result.rating.models.score, result.rating.models.se, result.style.gamma_se, result.style.lean_se]
-    n, at, index = np.ones(40), np.array([[30.0, -40.0]]), np.zeros(40, dtype=np.int32)
-    prior = OwnPrior(np.array([1.0, 0.0]), np.array([[1e-6, 1e-6]]))
-    rows = CellRows(Cells(index, index, index + 1, n, n / 2, np.zeros(40), 1, 2))
-    H = maximise_own(rows, np.linspace(-1.0, 2.0, 40), np.ones((40, 1)), prior, at)
-    return [*found, at, H]
+    return found
 
 
 @case
