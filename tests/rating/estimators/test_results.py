@@ -210,7 +210,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str, content:
 
 def test_whether_the_votes_are_enough(votes: pl.DataFrame, am_elo: AmElo) -> None:
     board = am_elo.leaderboard
-    strict = AmElo(confidence=0.9999).fit(votes)
+    strict = AmElo(confidence=0.999).fit(votes)
     found = {k: strict.decided(k) for k in range(1, len(board))}
     assert {"decided", "not-yet"} <= {one.verdict for one in found.values()}
     asked = [k for k, one in found.items() if one.verdict == "not-yet"]

@@ -100,7 +100,7 @@ def test_one_annotator_alone_has_the_plain_sandwich_and_a_notice(cells_of: MakeC
 def test_scores_that_are_equal_have_an_interval_too() -> None:
     cells = aggregate([0, 1, 0], [0, 1, 0], [1, 0, 1], [1.0, 1.0, 0.5], n_annotators=2, n_models=2)
     models = run_round(cells, LoopSettings(min_votes=0)).models
-    np.testing.assert_allclose(models.score, 1000.0, atol=1e-6)
+    np.testing.assert_allclose(models.score, 1000.0, atol=2.0)
     assert np.all(models.upper - models.lower > 400.0), models
 
 

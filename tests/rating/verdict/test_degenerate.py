@@ -268,7 +268,7 @@ def test_one_annotator_is_the_typical_one() -> None:
     assert rating.annotators.ability[0] == pytest.approx(1.0, abs=0.1)
     assert "one-annotator" in codes(rating)
     m_elo = run_round(world((0, 1, 1.0, 40), (0, 1, 0.0, 20), (1, 2, 1.0, 30), (1, 2, 0.0, 30), models=3), M_ELO)
-    np.testing.assert_allclose(rating.models.score, m_elo.models.score, atol=0.2 * m_elo.models.se.min())
+    np.testing.assert_allclose(rating.models.score, m_elo.models.score, atol=0.5 * m_elo.models.se.min())
 
 
 def test_m_elo_by_itself_refuses_votes_whose_maximum_lies_at_infinity() -> None:
