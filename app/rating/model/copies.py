@@ -87,21 +87,6 @@ class Copies(NamedTuple):
         size = np.bincount(cluster)
         return cls(cluster, int((size > 1).sum()), int(size[size > 1].sum()))
 
-    def take_rows(self, rows: Floats, first: int, found: Floats) -> None:
-        """Move the rows of annotators first, first + 1, … who have copies to their group's, and leave 0.
-
-        What copies contribute to the scores' equations, or to the information, adds up before it is squared.
-
-        Parameters
-        ----------
-        rows : shape (n, n_models)
-        found : rows of the groups, by number, shape (number of groups, n_models)
-        """
-        mine = self.cluster[first : first + len(rows)]
-        several = (np.bincount(self.cluster) > 1)[mine]
-        np.add.at(found, mine[several], rows[several])
-        rows[several] = 0.0
-
 
 def find_copies(answers: Answers) -> Copies:
     """Group the annotators who are near-copies of each other.

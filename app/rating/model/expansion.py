@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.rating.arrays import Floats, Indices, Ints
+from app.rating.arrays import Floats, Indices, Ints, sum_by
 from app.rating.compiled import compiled
 from app.rating.model.crowd import Crowd, Directions
 from app.rating.model.kernels import MOST_NODES, Nodes, raise_powers
@@ -19,7 +19,7 @@ from app.rating.votes.cells import CellArrays, Cells
 
 CHUNK = 512  # annotators whose rows are held at once
 CURVATURE, PULL, PLAIN = 0, 1, 2
-"""Columns of the parts; from `MOVED` on E[φ h (s − n p)] (2) and E[φ θ (s − n p)] (2) for the first polynomials φ in θ."""
+"""Columns of the parts; then come E[φ h (s − n p)] (2) and E[φ θ (s − n p)] (2) for the first polynomials φ in θ."""
 MOVED, OF_PLAIN, COLUMNS = 3, 5, 7
 
 
@@ -126,6 +126,12 @@ class Expansion:
         weighted, plain = rows[MOVED - 1 : OF_PLAIN - 1], rows[OF_PLAIN - 1 :]
         moved = stretch(weighted[0], plain[0]), stretch(weighted[1], plain[1])
         return OwnRows(u, moved, (self.temper * plain[0], self.temper * plain[1]))
+
+    def information(self, annotator: int) -> Floats:
+        """Return what one annotator's votes say of each score, abilities known, shape (n_models,)."""
+        c, size, mine = self.cells, len(self.fit.R), slice(*self.cells.starts[[annotator, annotator + 1]])
+        amount = self.parts[mine, CURVATURE]
+        return sum_by(c.model_a[mine], amount, size) + sum_by(c.model_b[mine], amount, size)
 
     def curve(self, first: int, last: int, own: OwnRows, X: Floats) -> Floats:
         """Return J_k x for annotators first … last−1, J_k annotator k's part of the Jacobian, x the row of X."""

@@ -259,7 +259,9 @@ class Search:
         NotConvergedError
         """
         found = self._find(R, law)
-        followers = np.concatenate([each.types[:, TYPES.index("follower")] for each in self.crowds.each(Crowd.abilities)])
+        followers = np.concatenate(
+            [each.types[:, TYPES.index("follower")] for each in self.crowds.each(Crowd.abilities)]
+        )
         if float(followers.mean()) > MOST_FOLLOWERS:
             self.crowds.each(Crowd.leave_followers_out)
             found = self._find(R, law)

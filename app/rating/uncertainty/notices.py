@@ -36,9 +36,11 @@ def _of_votes(rating: Estimate) -> Found:
     if (copies := find_copies(Answers.of(rating.cells, rating.natural_scores()))).groups:
         detail = (
             f"{counted(copies.annotators, 'annotator')} give the same answers as another, far beyond what abilities "
-            "make alike: if they are one judge several times, the intervals are too narrow"
+            "make alike: "
         )
-        yield "copies", detail
+        clustered = rating.covariance is not None and rating.covariance.kind == "clustered"
+        one = "in the intervals those who do are one" if rating.marginal is not None and clustered else None
+        yield "copies", detail + (one or "if they are one judge several times, the intervals are too narrow")
     if np.all(pairs.ties == pairs.n):
         yield "all-tied", "every vote is a tie: all models are equal, and abilities cannot be estimated"
     if components.number > 1:
@@ -83,8 +85,8 @@ def _of_fit(rating: Estimate) -> Found:
     each = rating.small.cells.n_votes / max(len(theta), 1)
     if rating.marginal is not None and each < FEW_VOTES and len(theta) >= FEWEST:
         detail = (
-            f"{each:.1f} votes an annotator do not tell who answers at random: if some do, scores are up to a tenth too "
-            "close together"
+            f"{each:.1f} votes an annotator do not tell who answers at random: if some do, scores are up to a tenth "
+            "too close together"
         )
         yield "few-votes", detail
     against = int((theta < 0).sum())

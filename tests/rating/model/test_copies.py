@@ -1,6 +1,7 @@
 """Copies of one annotator are found, and honest annotators are not taken for copies."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,9 +10,14 @@ from scipy.special import expit
 from app.rating.arrays import Floats, Indices
 from app.rating.model import copies
 from app.rating.model.copies import Answers, Copies, find_copies
+from app.rating.model.covariance import find_covariance
+from app.rating.model.scores import fit_scores
 from app.rating.model.start import fit_bradley_terry
+from app.rating.settings import LoopSettings
+from app.rating.verdict.rating import estimate
 from app.rating.votes.cells import Cells, aggregate
 from app.rating.votes.compact import pool_annotators
+from tests.rating.model.crowds import draw
 
 
 class Crowd:
@@ -123,11 +129,20 @@ def test_annotators_with_few_votes_and_models_without_scores_say_nothing() -> No
     assert find_copies(Answers.of(cells.where(np.zeros(len(cells.n), dtype=bool)), np.zeros(10))).groups == 0
 
 
-def test_rows_of_copies_add_up() -> None:
-    found, rows = Copies.of(np.array([0, 1, 1, 2, 1])), np.arange(10.0).reshape(5, 2)
-    assert (found.groups, found.annotators) == (1, 3)
-    summed = np.zeros((3, 2))
-    for first, last in ((0, 2), (2, 5)):
-        found.take_rows(rows[first:last], first, summed)
-    assert summed.tolist() == [[0.0, 0.0], [2 + 4 + 8, 3 + 5 + 9], [0.0, 0.0]]
-    assert rows.tolist() == [[0.0, 1.0], [0.0, 0.0], [0.0, 0.0], [6.0, 7.0], [0.0, 0.0]]
+def test_copies_of_one_annotator_are_one_cluster() -> None:
+    """One of eight judges five times: as five its errors would be a third of what they are."""
+    alone = draw(8, 400, models=10).cells
+    mine = alone.where(alone.annotator == 0)
+    again = [replace(mine, annotator=mine.annotator + 8 + i) for i in range(4)]
+    names = ("annotator", "model_a", "model_b", "n", "s", "ties")
+    columns = {name: np.concatenate([getattr(each, name) for each in (alone, *again)]) for name in names}
+    copied = replace(alone, **columns, n_annotators=12)
+    settings = LoopSettings(min_votes=0)
+    rating, honest = estimate(copied, settings), estimate(alone, settings)
+    assert rating.covariance is not None
+    assert rating.covariance.clusters == 8
+    assert "copies" in {notice.code for notice in rating.diagnostics.warnings}
+    assert np.median(rating.models.se) > 0.8 * np.median(honest.models.se)
+    fit = fit_scores(copied)
+    separate = find_covariance(fit).scores
+    assert np.trace(separate) < 0.8 * np.trace(rating.covariance.scores)
