@@ -22,8 +22,9 @@ def confidence(ask: Ask, **params: Any) -> Any:
     return answer.json()
 
 
-def test_the_verdict_and_what_is_open(ask: Ask, crowd: list[str], refit: Ask, assert_problem: Ask) -> None:
+def test_the_verdict_and_what_is_open(ask: Ask, gather: Ask, refit: Ask, assert_problem: Ask) -> None:
     assert_problem(ask("GET", "/leaderboard/confidence", scope=None), 404, "no-snapshot")
+    gather(honest=20)
     refit()
     board = ask("GET", "/leaderboard", scope=None).json()
     order = [row["model"] for row in board["models"]]
@@ -32,7 +33,7 @@ def test_the_verdict_and_what_is_open(ask: Ask, crowd: list[str], refit: Ask, as
     assert {one["verdict"] for one in found.values()} == {"decided", "not-yet"}
     for k, one in found.items():
         assert (one["k"], one["confidence"], one["margin"], one["unscored"]) == (k, 0.95, 20.0, 0)
-        assert (one["snapshot"]["number"], one["votes"], one["tag"]) == (1, 1680, None)
+        assert (one["snapshot"]["number"], one["votes"], one["tag"]) == (1, 2400, None)
         assert one["leaders"] == order[:k]
         assert [row["model"] for row in one["models"]] == order
         assert [row["score"] for row in one["models"]] == [row["score"] for row in board["models"]]

@@ -317,8 +317,9 @@ def test_a_real_arena(client: Client, database: Database) -> None:
 
 
 def test_it_says_whether_the_votes_are_enough(
-    client: Client, ask: Callable[..., Any], crowd: list[str], refit: Callable[..., Any]
+    client: Client, ask: Callable[..., Any], gather: Callable[..., Any], refit: Callable[..., Any]
 ) -> None:
+    gather(honest=30)
     refit()
     known = ask("GET", "/leaderboard/confidence", scope=None).json()
     page = visit(client)

@@ -7,23 +7,23 @@ from app.refits.fit import comparisons
 from app.refits.fit.fit import fit_snapshot
 from tests.fixtures.fit_inputs import make_input_with_everything
 
-PINNED_METHOD = 2
+PINNED_METHOD = 3
 PINNED = {
-    "am-elo": (1142.2501, 33.0862),
-    "people": (1142.2501, 33.0862),
+    "am-elo": (1131.5848, 40.3240),
+    "people": (1131.5848, 40.3240),
     "judges": (1110.6718, 39.4753),
-    "all": (1134.1598, 23.0295),
-    "m-elo": (1132.1031, 29.7549),
-    "m-elo-all": (1128.4170, 21.7938),
+    "all": (1127.2048, 26.5571),
+    "m-elo": (1132.1031, 29.6620),
+    "m-elo-all": (1128.4170, 21.7264),
     "elo": (1083.5738, 0.8380),
-    "style": (1142.2024, 33.2577),
-    "weighted": (1142.4338, 33.2801),
-    "code": (1150.9093, 37.1936),
-    "text": (1133.9583, 36.4663),
-    "criterion=clear": (1142.2501, 33.0862),
+    "style": (1132.5310, 40.5571),
+    "weighted": (1131.3181, 40.6988),
+    "code": (1139.1569, 43.4874),
+    "text": (1123.4793, 42.9395),
+    "criterion=clear": (1131.5848, 40.3240),
 }
 """Score and standard error of the first model."""
-ABILITY = (1.01476, 0.06768)
+ABILITY = (1.29537, 0.39505)
 """Of the first annotator, with its error."""
 
 

@@ -8,7 +8,7 @@ import pytest
 from app.errors import UnavailableError
 from app.rating.errors import NotConvergedError, VotesError
 from app.rating.verdict import confidence
-from app.refits.fit import comparisons, fit
+from app.refits.fit import comparisons, fit, interface
 from app.refits.fit.fit import fit_snapshot
 from app.refits.fit.interface import FitInput, FitOutput
 from app.refits.fit.parts import LEFT_OUT, PartNotice, Parts
@@ -116,6 +116,6 @@ def test_the_main_fit_still_fails_the_refit(task: FitInput, monkeypatch: pytest.
     def diverge(*_: Any, **__: Any) -> Any:
         raise NotConvergedError("not converged", np.zeros(1), np.zeros(1))
 
-    monkeypatch.setattr(fit, "run_round", diverge)
+    monkeypatch.setattr(interface, "run_round", diverge)
     with pytest.raises(NotConvergedError):
         fit_snapshot(task)

@@ -7,7 +7,7 @@ import numpy as np
 from app.rating.arrays import Floats, Indices
 from app.rating.errors import VotesError
 from app.rating.judges.ballots import Ballots
-from app.rating.settings import Interval, LoopSettings
+from app.rating.settings import LoopSettings
 from app.rating.uncertainty.covariance import NORMAL
 from app.rating.uncertainty.notices import FEWEST
 from app.rating.verdict.rating import Rating, estimate
@@ -19,7 +19,8 @@ FEW = 20  # people past δ, from which the rules tell who of them votes badly
 def rate_people(ballots: Ballots, settings: LoopSettings) -> Rating:
     """Rate the people: by the rules where 20 of them have more than δ votes, else all of them.
 
-    With fewer than five people the error is by votes, of these people, because nothing says how people differ.
+    With fewer than five people by m-ELO, and the error is by votes, of these people: nothing says how people differ, so
+    that the unit is their mean, and no law's.
 
     Raises
     ------
@@ -33,8 +34,10 @@ def rate_people(ballots: Ballots, settings: LoopSettings) -> Rating:
     votes = cells.votes_by_annotator()
     if int((votes > settings.min_votes).sum()) >= FEW:
         return run_round(cells, settings)
-    interval: Interval = "clustered" if int((votes > 0).sum()) >= FEWEST else "sandwich"
-    return estimate(cells, replace(settings, min_votes=0, interval=interval))
+    settings = replace(settings, min_votes=0, interval="clustered")
+    if int((votes > 0).sum()) < FEWEST:
+        settings = replace(settings, method="m-elo", interval="sandwich")
+    return estimate(cells, settings)
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ def own_abilities(cells: Cells, R: Floats, steps: int = MOST_STEPS) -> tuple[Flo
         step = np.clip(slope / np.where(bend > 0.0, bend, np.inf), -most, most)
         there = theta + step
         with np.errstate(invalid="ignore"):  # without a bracket the step is inside
-            theta = np.where((low < there) & (there < high) | (step == 0.0), there, 0.5 * (low + high))
+            theta = np.where((low < there) & (there < high) | (there == theta), there, 0.5 * (low + high))
         if np.abs(step).max(initial=0.0) < NEAR:
             break
     return theta, bend

@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description 89bf2df06160e2e5: make docs.
+# Written by clients/python/generate.py from the OpenAPI description 9fb4b46d6e1ee7c3: make docs.
 
 from __future__ import annotations
 
@@ -144,8 +144,16 @@ class ModelConfidence(BaseModel):
     model: str
     rank: int
     score: float
-    p_best: Annotated[float, Field(description="Probability that it is the best model.")]
-    p_top_k: Annotated[float, Field(description="Probability that it is among the best k.")]
+    p_best: Annotated[
+        float,
+        Field(
+            description="Probability that it is the best model, for one look: over many refits even one of two equal models comes to a high one. The verdict allows for that."
+        ),
+    ]
+    p_top_k: Annotated[
+        float,
+        Field(description="Probability that it is among the best k, for one look."),
+    ]
 
 
 class MoreVotes(BaseModel):
@@ -331,7 +339,7 @@ class Policy(BaseModel):
     evidence_ratio: Annotated[
         float,
         Field(
-            description="Likelihood ratio against honesty from which a test on the votes flags; in the tests coin, favour and against 100 times the odds."
+            description="Ratio from which a test on the votes flags: 100 times the odds of a behaviour against honesty, so that 100 flags what is likelier than not."
         ),
     ] = 100.0
     evidence_tests: Annotated[list[str], Field(description="The tests that are run on the votes.")] = [
@@ -398,7 +406,10 @@ class Policy(BaseModel):
             description="Elo points; a model whose interval is wider is provisional. null: no width makes it so. No limit in `rate` and in a notebook."
         ),
     ] = 800.0
-    base: Annotated[float, Field(description="Elo points at which the models' mean sits.")] = 1000.0
+    base: Annotated[
+        float,
+        Field(description="Elo points at which the mean of the models with enough votes sits."),
+    ] = 1000.0
     refit_interval_seconds: Annotated[
         float,
         Field(description="Time between scheduled refits. A scheduled refit runs only if there is something new."),
@@ -1143,13 +1154,20 @@ class LeaderboardRow(BaseModel):
     ] = None
     rank: Annotated[
         int | None,
-        Field(description="1 is best, within the component; null for a provisional model, and without a score."),
+        Field(
+            description="1 is best, within the component; a model without a score has the place that its wins and losses give it. Null for a provisional model, and without intervals for a model without a score."
+        ),
     ] = None
     best_rank: Annotated[
         int | None,
-        Field(description="Best rank that the intervals allow; null without a rank."),
+        Field(
+            description="1 + the number of models that are certainly above it, by the interval of each difference; null without a rank."
+        ),
     ] = None
-    worst_rank: Annotated[int | None, Field(description="Worst rank that the intervals allow.")] = None
+    worst_rank: Annotated[
+        int | None,
+        Field(description="The number of models less those that are certainly below it."),
+    ] = None
     rank_set_best: Annotated[
         int | None,
         Field(
@@ -1160,7 +1178,7 @@ class LeaderboardRow(BaseModel):
     class_rank: Annotated[
         int | None,
         Field(
-            description="1 is the best class, within the component: the leader and every model whose upper bound reaches the leader's lower bound. The next class is made in the same way from the models without one. Null without an interval, and in snapshots from before classes were published."
+            description="1 is the best class, within the component: the leader and every model that it is not certainly above, by the interval of the difference. The next class is made in the same way from the models without one. Null without intervals, and in snapshots from before classes were published."
         ),
     ] = None
     votes: int | None = None
@@ -1175,7 +1193,7 @@ class LeaderboardRow(BaseModel):
     provisional: Annotated[
         bool,
         Field(
-            description="Whether it has too few votes or annotators, or too wide an interval, for a rank: the policy's min_model_votes, min_model_annotators and max_interval_width. The others are ranked without it, and without the models that have no score."
+            description="Whether it has too few votes or annotators, or too wide an interval, for a rank: the policy's min_model_votes, min_model_annotators and max_interval_width. The others are ranked without it."
         ),
     ] = False
     organization: Annotated[str | None, Field(description="Who made the model, where known.")] = None

@@ -21,9 +21,9 @@ def coverage(
     processes: ProcessesOption = 2,
     output_format: FormatOption = "table",
 ) -> None:
-    """Compare the methods: what their intervals hold, and the scale of their scores, in simulated crowds.
+    """Compare the methods: what their intervals hold, the scale of their scores, and the loss on held-out votes.
 
-    On a file: the loss on held-out votes.
+    Intervals and scale in simulated crowds, the loss on a file.
     """
     started, seeds = time.perf_counter(), range(seed, seed + repeats)
     rows: list[Row] = []

@@ -3,6 +3,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
+from scipy.special import expit
 
 from app.rating.plain.abilities import shadow_abilities
 from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
@@ -40,3 +41,17 @@ def test_the_always_right_have_no_ability() -> None:
     assert np.isnan(se[0])
     assert np.isnan(theta[2]), "who did not vote"
     assert theta[1] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_those_who_are_found_wait_for_the_others(cells_of: MakeCells) -> None:
+    """A last step below rounding is no step out of the bracket, which has no upper end for some."""
+    cells = cells_of(simulate_votes(3, n_models=6, roles={"honest": 40}, votes_each=8))
+    R = np.linspace(1.0, -1.0, 6)
+    theta, se = shadow_abilities(cells, R)
+    d = R[cells.model_a] - R[cells.model_b]
+    slope = np.bincount(cells.annotator, (cells.s - cells.n * expit(theta[cells.annotator] * d)) * d)
+    found = np.isfinite(theta)
+    assert found.sum() > 20
+    np.testing.assert_allclose(slope[found], 0.0, atol=1e-9)
+    assert np.isfinite(se[found]).all()
+    assert np.isnan(theta[~found]).all()
