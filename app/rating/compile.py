@@ -33,7 +33,7 @@ def compile_kernels(progress: Callable[[str], None] | None = None) -> None:
 
     Notes
     -----
-    Takes about half a minute of one processor where nothing is cached, and half a second where everything is.
+    Takes about a minute of one processor where nothing is cached, and half a second where everything is.
     """
     for step in _steps():
         if progress is not None:
