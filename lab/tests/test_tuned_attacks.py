@@ -73,7 +73,8 @@ def test_gains_are_those_over_the_same_leaderboard_of_the_honest_votes() -> None
     assert all(abs(outcome.ranks) <= 1.0 for outcome in nothing.values())
     mimic = contest.attack("mimic")
     assert mimic["flagged excluded"].found == 1.0
-    assert mimic["flagged excluded"].ranks < mimic["flagged stay"].ranks
+    assert mimic["flagged excluded"].ranks <= mimic["flagged stay"].ranks < mimic["m-elo"].ranks
+    assert mimic["flagged excluded"].points < mimic["flagged stay"].points < 0.1 * mimic["m-elo"].points
     gains = {gain.board: gain for gain in measure("mimic", SETUP, seeds=range(2))}
     assert set(gains) == set(BOARDS)
     assert gains["m-elo"].points > 20.0  # type: ignore[operator]

@@ -158,14 +158,13 @@ def test_boards_by_category(
     ask: Callable[..., Any],
     client: Client,
 ) -> None:
-    """Model 1 loses in English what it wins in French; one vote has an unknown value, most have none."""
+    """Model 0 wins in French where it is on the left; one vote has an unknown value, most have none."""
     french = tag_votes(database, "annotator_id <= 7", "language=fr")
     english = tag_votes(database, "annotator_id IN (8, 9, 10)", "language=en")
     tag_votes(database, "annotator_id = 11", "language=it")
     with database.begin() as conn:
         conn.execute(text("ALTER TABLE votes DISABLE TRIGGER USER"))
         conn.execute(text("UPDATE votes SET outcome = 0 WHERE model_a_id = 1 AND 'language=fr' = ANY (tags)"))
-        conn.execute(text("UPDATE votes SET outcome = 1 WHERE model_b_id = 1 AND 'language=fr' = ANY (tags)"))
         conn.execute(text("ALTER TABLE votes ENABLE TRIGGER USER"))
     weights = {"language=fr": 1.0, "language=de": 0.5, "language=en": 0.5}
     store_policy(dimensions={"language": ["fr", "de", "en"]}, category_weights=weights)
