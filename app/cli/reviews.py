@@ -65,7 +65,7 @@ def appeals(
 
 def impact(
     annotator: Annotated[str, typer.Argument(help="The annotator's id or key.")],
-    exact: Annotated[
+    exact: Annotated[  # noqa: ARG001  still accepted
         bool, typer.Option("--exact", help="Without effect: every answer is a refit.", hidden=True)
     ] = False,
     output_format: PrintedOption = "table",

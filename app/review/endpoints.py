@@ -127,7 +127,9 @@ def get_judges(conn: ReadView) -> ComparedJudges:
 def get_impact(
     annotator: str,
     impacts: Annotated[Impacts, held(Impacts)],
-    exact: Annotated[bool, Query(description="Without effect: every answer is a refit.", deprecated=True)] = False,
+    exact: Annotated[  # noqa: ARG001  still accepted
+        bool, Query(description="Without effect: every answer is a refit.", deprecated=True)
+    ] = False,
 ) -> Impact:
     """Show the newest leaderboard without an annotator or, if the annotator does not count, with them.
 

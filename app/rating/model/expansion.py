@@ -19,7 +19,7 @@ from app.rating.votes.cells import CellArrays, Cells
 
 CHUNK = 512  # annotators whose rows are held at once
 CURVATURE, PULL, PLAIN = 0, 1, 2
-"""Columns of the parts; from `MOVED` on E[φ h (s − n p)] (2) and E[φ θ (s − n p)] (2) for the first polynomials φ in θ."""
+"""Columns of the parts; from `MOVED` on E[φ h (s − n p)] (2), E[φ θ (s − n p)] (2) for the first polynomials φ in θ."""
 MOVED, OF_PLAIN, COLUMNS = 3, 5, 7
 
 

@@ -23,8 +23,8 @@ ROUNDING = 1e-12  # of a value, by which it may seem to fall
 class Law:
     """Shares of the types, in the order of `TYPES`, and the spread τ of honest abilities: N(1, τ²).
 
-    `before` is the spread that is assumed before any vote is seen. Contrary ones follow N(−1, τ²). What is said of an annotator goes by the sign of the ability, whichever part of the
-    law it may be from.
+    `before` is the spread that is assumed before any vote is seen. Contrary ones follow N(−1, τ²). What is said of an
+    annotator goes by the sign of the ability, whichever part of the law it may be from.
     """
 
     shares: Floats

@@ -83,8 +83,8 @@ def _of_fit(rating: Estimate) -> Found:
     each = rating.small.cells.n_votes / max(len(theta), 1)
     if rating.marginal is not None and each < FEW_VOTES and len(theta) >= FEWEST:
         detail = (
-            f"{each:.1f} votes an annotator do not tell who answers at random: if some do, scores are up to a tenth too "
-            "close together"
+            f"{each:.1f} votes an annotator do not tell who answers at random: if some do, scores are up to a tenth "
+            "too close together"
         )
         yield "few-votes", detail
     against = int((theta < 0).sum())

@@ -192,7 +192,7 @@ def _weighed(whole: Rating, cells: Cells, weight: Floats) -> Cells:
 
 
 def _follow(whole: Rating, parts: Sequence[Cells]) -> Callable[[Floats, Floats], Floats]:
-    """Return what finds the abilities of honest annotators, their mean 1, at scores by category; the others keep theirs.
+    """Return what finds the abilities of honest annotators, mean 1, at scores by category; the others keep theirs.
 
     Scores of a category that only coins judged could be such that they seem honest.
     """
