@@ -8,7 +8,7 @@ import numpy as np
 
 from app.rating.arrays import Floats, Indices, Ints, sum_by
 from app.rating.compiled import compiled
-from app.rating.model.crowd import Crowd, Directions
+from app.rating.model.crowd import Crowd
 from app.rating.model.kernels import MOST_NODES, Nodes, raise_powers
 from app.rating.model.score_kernels import find_polynomials, pull_of
 from app.rating.model.scores import MarginalFit
@@ -56,7 +56,7 @@ class Expansion:
     def __init__(self, cells: Cells, fit: MarginalFit, influence_limit: float | None) -> None:
         self.cells, self.fit, self.temper = cells, fit, 1.0 / fit.dispersion
         self.weight = weigh_votes(cells, influence_limit)
-        self.directions = Directions.of(fit.R, fit.label)
+        self.directions = fit.directions
         self.parts = np.zeros((len(cells.n), COLUMNS))
         self.pull, self.ability, self.ability_sd = np.zeros((3, cells.n_annotators))
         self._ranking = fit_bradley_terry(balance(cells))

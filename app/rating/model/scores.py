@@ -84,6 +84,7 @@ class MarginalFit:
     types : posterior probability of each of `TYPES`, shape (n_annotators, 4)
     log_likelihood : Σ_k log ∫ L_k dG, divided by the dispersion
     equations : at the solution
+    directions : in which the plain votes decided, all 0 where they could not
     clusters : what the annotators add to the errors
     iterations : of the solver
     start : for a fit of nearly the same votes
@@ -98,6 +99,7 @@ class MarginalFit:
     types: Floats
     log_likelihood: float
     equations: Equations
+    directions: Directions
     clusters: Clusters
     iterations: int
     start: Start
@@ -241,15 +243,20 @@ class Search:
     Attributes
     ----------
     close : squared standard errors from the solution, below which a step is the last one
+    stretching : whether the plain votes decide each component's stretch
     """
 
-    close = 0.0
+    close, stretching = 0.0, True
 
     def __init__(self, crowds: Crowds, label: Indices, dispersion: float) -> None:
         self.crowds, self.label, self.dispersion, self.iterations = crowds, label, dispersion, 0
 
     def find(self, R: Floats, law: Law) -> MarginalFit:
         """Solve the equations from a point; where that fails, those without the bounds on influence first.
+
+        Where that fails too, the bounded votes decide the stretch as well. A few annotators far from any law, such as
+        some who always vote against the scores of a niche, can ask for a stretch that moves the niche away from the
+        other models, without end.
 
         Where a third of the annotators would be followers, no one is: then the models are far apart, and those who
         agree on that are the crowd. The search begins again.
@@ -268,17 +275,27 @@ class Search:
         return self.conclude(found)
 
     def _find(self, R: Floats, law: Law) -> Point:
-        at = self.at(R, law, 1.0, look=True)
+        begin = at = self.at(R, law, 1.0, look=True)
         try:
             return self.solve(at)
         except NotConvergedError:
+            pass
+        try:
             for strength in STRENGTHS:
                 at = self.solve(self.at(at.R, at.law, strength, look=True))
-            return at
+        except NotConvergedError:
+            self.stretching = False
+            at = self.solve(self.at(begin.R, begin.law, 1.0, look=True))
+        return at
+
+    def directions(self, R: Floats) -> Directions:
+        """Return the directions in which the plain votes decide."""
+        found = Directions.of(R, self.label)
+        return found if self.stretching else replace(found, along=np.zeros_like(found.along))
 
     def at(self, R: Floats, law: Law, strength: float, *, look: bool) -> Point:
         """Estimate the law at these scores, and set up the equations."""
-        crowds, directions = self.crowds, Directions.of(R, self.label)
+        crowds, directions = self.crowds, self.directions(R)
         if look:
             crowds.each(Crowd.look, R, law.spread)
         crowds.each(Crowd.fill, R)
@@ -345,14 +362,14 @@ class Search:
 
     def conclude(self, at: Point) -> MarginalFit:
         """Return the fit at a solution, with what the annotators add to its errors."""
-        directions = Directions.of(at.R, self.label)
+        directions = self.directions(at.R)
         clusters = self.crowds.total(Crowd.cluster, directions, self.known(at.equations))
         mean, sd, types, mode = (
             np.concatenate(column) for column in zip(*self.crowds.each(Crowd.abilities, followers=True), strict=True)
         )
         return MarginalFit(
-            at.R, self.label, at.law, self.dispersion, mean, sd, types, at.log_likelihood, at.equations, clusters,
-            self.iterations, Start(at.R, at.law, mode),
+            at.R, self.label, at.law, self.dispersion, mean, sd, types, at.log_likelihood, at.equations, directions,
+            clusters, self.iterations, Start(at.R, at.law, mode),
         )  # fmt: skip
 
 

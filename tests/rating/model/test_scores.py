@@ -245,3 +245,24 @@ def test_every_small_arena_has_a_fit(seed: int) -> None:
     fit = fit_scores(aggregate(k, a, b, outcome, n_annotators=annotators, n_models=models))
     assert np.isfinite(fit.R).all()
     assert np.isfinite(find_covariance(fit).scores).all()
+
+
+@pytest.mark.parametrize("seed", [0, 1, 3])
+def test_a_niche_whose_judges_are_outvoted_stays_where_it_is(seed: int) -> None:
+    """Four always vote against the scores of five models, 200 times each, which few votes link to the others."""
+    generator, models, own, crowd, judges = np.random.default_rng(seed), 20, 5, 60, 10
+    R = generator.normal(0.0, 0.8, models)
+    k = np.repeat(np.arange(crowd + judges + 4), [60] * (crowd + judges) + [200] * 4)
+    a, b = (generator.integers(0, models - own, len(k)) for _ in range(2))
+    inside = k >= crowd
+    a[inside], b[inside] = models - own + generator.integers(0, own, (2, int(inside.sum())))
+    stray = ~inside & (generator.random(len(k)) < 0.01)
+    a[stray] = models - own + generator.integers(0, own, int(stray.sum()))
+    ability = np.exp(generator.normal(0.0, 0.3, crowd + judges))
+    ability = np.append(ability, np.full(4, -50.0))
+    won = (generator.random(len(k)) < expit(ability[k] * (R[a] - R[b]))).astype(float)
+    kept = a != b
+    fit = fit_scores(aggregate(k[kept], a[kept], b[kept], won[kept], n_annotators=crowd + judges + 4, n_models=models))
+    assert (fit.types[-4:, 2] > 0.99).all()
+    assert (fit.ability[crowd:-4] > 0.3).all()
+    assert np.abs(fit.R - fit.R.mean() - R + R.mean()).max() < 1.0
