@@ -54,8 +54,8 @@ class Expansion:
     """
 
     def __init__(self, cells: Cells, fit: MarginalFit, influence_limit: float | None) -> None:
+        self.weight, cells = weigh_votes(cells, influence_limit), cells.trusted()
         self.cells, self.fit, self.temper = cells, fit, 1.0 / fit.dispersion
-        self.weight = weigh_votes(cells, influence_limit)
         self.directions = fit.directions
         self.parts = np.zeros((len(cells.n), COLUMNS))
         self.pull, self.ability, self.ability_sd = np.zeros((3, cells.n_annotators))

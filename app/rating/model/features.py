@@ -96,8 +96,9 @@ def fit_features(cells: Cells, *, influence_limit: float | None = 1.25, start: S
     ------
     NotConvergedError
     """
-    count, pairs = features_of(cells).shape[1], pool_annotators(cells)
-    ranking, dispersion = fit_bradley_terry(balance(cells)), disperse(pairs, fit_bradley_terry(pairs))
+    trusted = cells.trusted()
+    count, pairs = features_of(cells).shape[1], pool_annotators(trusted)
+    ranking, dispersion = fit_bradley_terry(balance(trusted)), disperse(pairs, fit_bradley_terry(pairs))
     label = np.append(find_components(pairs).label, np.full(count, -1))
     begin = Start(ranking, Law.assumed(), np.ones(cells.n_annotators)) if start is None else start
     with Crowds(cells, influence_limit, 1.0 / dispersion, ranking, begin.mode, kind=FeatureCrowd) as crowds:

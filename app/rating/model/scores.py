@@ -122,7 +122,7 @@ class Crowds:
         self, cells: Cells, limit: float | None, temper: float, ranking: Floats, mode: Floats | None = None, *,
         kind: Callable[..., Crowd] = Crowd,
     ) -> None:  # fmt: skip
-        weight = weigh_votes(cells, limit)
+        weight, cells = weigh_votes(cells, limit), cells.trusted()
 
         def unit(part: tuple[int, int]) -> Build:
             some = weight[slice(*cells.starts[list(part)])]
@@ -181,7 +181,7 @@ def fit_scores(
 
     Parameters
     ----------
-    cells : votes of the annotators that count; their `trust` is a factor of w
+    cells : votes of the annotators that count; each counts as often as its `trust` says
     influence_limit : of `app.rating.model.weights`
     spread : of honest abilities that is assumed before any vote is seen, as that of four annotators
     start : where to begin; default the Bradley-Terry scores of balanced votes, in which no annotator has more than
@@ -200,10 +200,11 @@ def fit_scores(
     ----------
     Bock and Aitkin, Psychometrika 1981; Louis, JRSS B 1982.
     """
-    pairs = pool_annotators(cells)
+    trusted = cells.trusted()
+    pairs = pool_annotators(trusted)
     label = find_components(pairs).label
     dispersion = disperse(pairs, fit_bradley_terry(pairs))
-    ranking = fit_bradley_terry(balance(cells))
+    ranking = fit_bradley_terry(balance(trusted))
     begin = Start(ranking, Law.assumed(spread), np.ones(cells.n_annotators)) if start is None else start
     with Crowds(cells, influence_limit, 1.0 / dispersion, ranking, begin.mode) as crowds:
         return Search(crowds, label, dispersion).find(begin.R.astype(np.float64), begin.law)

@@ -15,7 +15,7 @@ def weigh_votes(cells: Cells, limit: float | None) -> Floats:
 
     With n_kj annotator k's votes on model j the limit is L_j = limit · mean_k min(n_kj, L'_j) + 5 over the model's
     judges, L'_j the same limit from the plain mean, so that no few annotators raise it for themselves. A vote of k on
-    the models a and b has the weight min(1, L_a/n_ka, L_b/n_kb), times the trust of its cell.
+    the models a and b has the weight min(1, L_a/n_ka, L_b/n_kb).
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def weigh_votes(cells: Cells, limit: float | None) -> Floats:
     Of the votes only the numbers matter: an annotator whose votes contradict the scores is not freed of the limit. One
     pass over the cells, and two over those of annotators beyond a limit.
     """
-    weight = np.ones(len(cells.n)) if cells.trust is None else cells.trust.copy()
+    weight = np.ones(len(cells.n))
     if limit is None:
         return weight
     parts, largest = cells.split_annotators(), np.zeros(cells.n_annotators)

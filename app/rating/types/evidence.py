@@ -18,6 +18,8 @@ from app.rating.votes.sided_cells import SidedCells
 
 FEW_JUDGES = 20.0  # effective number of judges of an annotator's models from which their scores are not in doubt
 
+MOST_TIES = 0.7  # share of a crowd's votes
+
 
 @dataclass(frozen=True)
 class Evidence:
@@ -156,7 +158,10 @@ def weigh(sided: SidedCells, R: Floats, *, tests: tuple[str, ...] = EVIDENCE_TES
     habits, judges = typing.habits(), typing.count_judges()
     if not tests:
         return Evidence({}, {}, typing.law, habits, judges, None)
-    favouritism, odds = find_favouritism(typing), typing.posterior.log_odds
+    favouritism = find_favouritism(typing)
+    odds = np.where(typing.known[:, None], typing.posterior.log_odds, -np.inf)
+    if cells.ties.sum() > MOST_TIES * cells.n_votes:
+        odds[:, EQUAL] = -np.inf  # where a crowd nearly always ties, an annotator who always does is one of it
     none, size = np.full(cells.n_annotators, -1, dtype=np.int64), cells.n_annotators
     found = {
         "coin": (np.logaddexp(odds[:, COIN], odds[:, CONTRARY]), none),
@@ -187,6 +192,6 @@ def _diagnose(log_odds: Floats) -> Floats:
     rest = np.exp(-top) + share.sum(axis=0) - share
     with np.errstate(divide="ignore"):
         alone: Floats = np.log(share) - np.log(np.maximum(rest, 1e-300))
-    likeliest = log_odds.argmax(axis=0), np.arange(log_odds.shape[1])
-    alone[likeliest] = np.log(share.sum(axis=0)) + top
+        likeliest = log_odds.argmax(axis=0), np.arange(log_odds.shape[1])
+        alone[likeliest] = np.log(share.sum(axis=0)) + top
     return alone

@@ -12,6 +12,7 @@ from app.rating.fitted import FitResult, Start
 from app.rating.model.law import ASSUMED_SPREAD, TYPES, Law
 from app.rating.model.scores import MarginalFit, fit_scores
 from app.rating.model.scores import Start as SearchStart
+from app.rating.model.start import PRECISION
 from app.rating.plain.information import link_groups
 from app.rating.plain.joint import fit_joint
 from app.rating.plain.likelihood import Likelihood
@@ -64,11 +65,17 @@ def fit_without_errors(cells: Cells, settings: LoopSettings, start: Start | None
     for round_ in range(1, cells.n_models + ROUNDS + 1):
         small = compact(cells.where(identified[cells.model_a] & identified[cells.model_b]), identified)
         fit, marginal = _fit(small, settings, start)
-        if settings.method == "m-elo" or settings.integrates_abilities:
+        if settings.method == "m-elo":
             break
-        sign = np.ones(cells.n_annotators)
-        sign[small.annotators] = fit.theta
-        agreed = find_identified(cells, components, sign)
+        if marginal is not None:
+            agreed = identified & ~_held_by_prior(marginal, small, cells.n_models)
+            if not np.array_equal(agreed, identified):
+                kept = cells.where(agreed[cells.model_a] & agreed[cells.model_b])
+                agreed &= find_identified(kept, find_components(kept), np.ones(1))
+        else:
+            sign = np.ones(cells.n_annotators)
+            sign[small.annotators] = fit.theta
+            agreed = find_identified(cells, components, sign)
         if np.array_equal(agreed, identified):
             break
         identified = agreed & identified if round_ >= ROUNDS else agreed
@@ -81,6 +88,14 @@ def fit_without_errors(cells: Cells, settings: LoopSettings, start: Start | None
         annotators=AnnotatorEstimates.without_rules(cells.votes_by_annotator(), ability, unknown),
         seconds={"fit": time.perf_counter() - began, "intervals": 0.0},
     )  # fmt: skip
+
+
+def _held_by_prior(marginal: MarginalFit | None, small: Compact, n_models: int) -> Mask:
+    """Mark models of whose scores the votes say less than their weak prior: only annotators not believed stop them."""
+    held = np.zeros(n_models, dtype=bool)
+    if marginal is not None:
+        held[small.models] = np.diag(marginal.equations.information) < 2.0 * PRECISION
+    return held
 
 
 def _fit(small: Compact, settings: LoopSettings, start: Start | None) -> tuple[FitResult, MarginalFit | None]:

@@ -97,7 +97,8 @@ class MarginalInfluence(Influence):
             raise ValueError("the fit does not integrate abilities out")
         cells = rating.small.cells
         self.expansion = Expansion(cells, rating.marginal, rating.settings.influence_limit)
-        self.pull, self.along = self.expansion.weight * self.expansion.pull[cells.annotator], np.ones(len(cells.n))
+        self.along = np.ones(len(cells.n)) if cells.trust is None else cells.trust
+        self.pull = self.along * self.expansion.weight * self.expansion.pull[cells.annotator]
 
     def solve(self, contrasts: Floats) -> Floats:
         """Return J⁻ᵀ times the contrasts."""

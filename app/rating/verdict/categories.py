@@ -168,7 +168,7 @@ def _weigh(whole: Rating) -> Floats:
     if whole.marginal is None or limit is None:
         return np.ones(len(cells.n))
     able = np.maximum(np.abs(fit.theta[cells.annotator]), 1.0) ** -STEEPNESS
-    weight: Floats = able * weigh_votes(cells, limit)
+    weight: Floats = able * weigh_votes(cells, limit) * (1.0 if cells.trust is None else cells.trust)
     return weight
 
 

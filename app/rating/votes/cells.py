@@ -47,7 +47,7 @@ class Cells:
     n_annotators, n_models : int
         Sizes of the index spaces; an index without a cell is allowed.
     trust : float64 array, shape (n_cells,), or None
-        Weight of each cell's votes in a fit that weighs votes, in (0, 1]; None: 1. They count in full elsewhere.
+        How often each of a cell's votes counts in a fit that weighs votes, in (0, 1]; None: once. Elsewhere in full.
     features : float64 array, shape (n_cells, n_features), or None
         What answers differ in, model_a's less model_b's. Then a pair has a row for each of its votes.
 
@@ -112,6 +112,12 @@ class Cells:
         cuts = np.searchsorted(self.starts, np.linspace(0, len(self.n), number + 1)[1:-1])
         edges = [0, *(int(cut) for cut in cuts), self.n_annotators]
         return [(a, b) for a, b in pairwise(edges) if b > a] or [(0, 0)]
+
+    def trusted(self) -> "Cells":
+        """Return the votes as a fit that weighs votes counts them: each times its trust."""
+        if self.trust is None:
+            return self
+        return replace(self, n=self.trust * self.n, s=self.trust * self.s, ties=self.trust * self.ties, trust=None)
 
     def where(self, keep: Mask) -> "Cells":
         """Return the cells for which `keep`, shape (n_cells,), is true; index spaces stay as they are."""

@@ -206,18 +206,15 @@ def test_the_result_solves_the_equations() -> None:
     np.testing.assert_allclose(again.R, fit.R, atol=1e-6)
 
 
-def test_trust_weighs_the_equations_of_the_scores_alone() -> None:
+def test_votes_count_as_often_as_they_are_trusted() -> None:
     cells = draw(40, 60).cells
     half, whole = (replace(cells, trust=np.full(len(cells.n), trust)) for trust in (0.5, 1.0))
     plain = fit_scores(cells)
     np.testing.assert_array_equal(fit_scores(whole).R, plain.R)
-    weighted = fit_scores(half)
-    np.testing.assert_allclose(weighted.R, plain.R, rtol=0.01, atol=2e-3)  # but for the prior of scores
-    np.testing.assert_allclose(weighted.ability_sd, plain.ability_sd, rtol=0.02)
-    np.testing.assert_allclose(weighted.equations.information, plain.equations.information / 2.0, rtol=0.02, atol=0.05)
+    assert (fit_scores(half).ability_sd > plain.ability_sd).mean() > 0.95
     doubted = replace(cells, trust=np.where(cells.model_a == 0, 1e-6, 1.0))
     without = fit_scores(cells.where(cells.model_a != 0))
-    np.testing.assert_allclose(np.diff(fit_scores(doubted).R[1:]), np.diff(without.R[1:]), atol=0.05)
+    np.testing.assert_allclose(np.diff(fit_scores(doubted).R[1:]), np.diff(without.R[1:]), atol=5e-3)  # the limit counts them
 
 
 def test_a_spread_that_is_assumed_counts_as_that_of_four_annotators() -> None:

@@ -50,10 +50,6 @@ def test_the_weights_are_those_of_the_definition() -> None:
     expected = naive_weights(cells, LIMIT)
     np.testing.assert_allclose(weigh_votes(cells, LIMIT), expected, rtol=1e-12)
     assert expected.min() < 0.2
-    trust = np.random.default_rng(0).uniform(0.0, 1.0, len(cells.n))
-    trusted = replace(cells, trust=trust)
-    np.testing.assert_allclose(weigh_votes(trusted, LIMIT), trust * expected, rtol=1e-12)
-    np.testing.assert_array_equal(weigh_votes(trusted, None), trust)
 
 
 def test_few_votes_are_never_limited() -> None:
