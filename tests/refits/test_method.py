@@ -17,13 +17,13 @@ PINNED = {
     "m-elo-all": (1128.4170, 21.7264),
     "elo": (1083.5738, 0.8380),
     "style": (1132.5310, 40.5571),
-    "weighted": (1131.3181, 40.6988),
-    "code": (1139.1569, 43.4874),
-    "text": (1123.4793, 42.9395),
+    "weighted": (1130.8971, 40.7912),
+    "code": (1138.9795, 43.5483),
+    "text": (1122.8147, 43.0035),
     "criterion=clear": (1131.5848, 40.3240),
 }
 """Score and standard error of the first model."""
-ABILITY = (1.29537, 0.39505)
+ABILITY = (1.42515, 0.33930)
 """Of the first annotator, with its error."""
 
 

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from app.rating.arrays import Floats, Indices, Mask
 from app.rating.model.start import fit_bradley_terry
@@ -83,7 +83,9 @@ class Orders(NamedTuple):
 
     Attributes
     ----------
-    of_pair, of_model, together : wrong with probability α for one pair; for any pair of one model; for any pair at all
+    of_pair : wrong with probability α for one pair
+    of_model : as clear as two intervals at α that do not overlap: by an interval √2 times as wide
+    together : wrong with probability α for any pair at all
     """
 
     of_pair: Mask
@@ -99,7 +101,8 @@ def _order(rating: Estimate, members: Indices) -> Orders:
     i, j = np.nonzero(np.triu(~(rating.identified[members][:, None] & rating.identified[members]), 1))
     pairs = n * (n - 1) / 2
     known = 1.0 - len(i) / max(pairs, 1.0)  # share of the pairs with two scores, and of the error probability
-    found, each = Orders(*np.zeros((3, n, n), dtype=np.bool_)), alpha / max(n - 1, 1)
+    found = Orders(*np.zeros((3, n, n), dtype=np.bool_))
+    each = float(2.0 * ndtr(np.sqrt(2.0) * ndtri(alpha / 2.0)))
     if rating.covariance is not None and len(scored):
         inside = np.ix_(scored, scored)
         orders = _order_scores(rating, rating.covariance, row, (alpha, each), known * alpha)

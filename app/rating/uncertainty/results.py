@@ -32,8 +32,8 @@ class ModelEstimates:
     ----------
     score, se, lower, upper : Elo points
     rank : 1 is best, among the `ranked` models of the component; the others' come after these, for order alone
-    best_rank, worst_rank : ranks that the differences to the other models allow, which all hold together at the
-        confidence; 0 for a model without a rank
+    best_rank, worst_rank : ranks that the differences to the other models allow, each as clear as two intervals that
+        do not overlap; 0 for a model without a rank
     rank_set_best, rank_set_worst : rank sets that contain the true ranks of all ranked models of a component together;
         0 without intervals and for a model without a rank
     votes, wins, ties, losses : counted votes on the model

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 import vl_convert
-from scipy.special import expit
+from scipy.special import expit, ndtr
 
 from app.rating.errors import VotesError
 from app.rating.settings import SettingError, VerdictRule
@@ -116,7 +116,7 @@ def test_rank_sets_are_those_of_the_published_scores(votes: pl.DataFrame, estima
     every, n, score = np.arange(len(board)), len(board), NATURAL * board["score"].to_numpy()
     gap, sets = score[:, None] - score, fitted.rank_sets().sort("model")
     sizes = []
-    for level in (1 - 0.05 / (n * (n - 1) / 2), 0.95, 1 - 0.05 / (n - 1)):
+    for level in (1 - 0.05 / (n * (n - 1) / 2), 0.95, 1.0 - 2.0 * float(ndtr(-np.sqrt(2.0) * 1.959964))):
         half = fitted.result_.covariance.contrast_half_widths(level, every[:, None], every, order=True)
         best, worst = rank_range((gap > half) & (half > 0))
         sizes.append((worst - best).sum())

@@ -214,7 +214,9 @@ def test_votes_count_as_often_as_they_are_trusted() -> None:
     assert (fit_scores(half).ability_sd > plain.ability_sd).mean() > 0.95
     doubted = replace(cells, trust=np.where(cells.model_a == 0, 1e-6, 1.0))
     without = fit_scores(cells.where(cells.model_a != 0))
-    np.testing.assert_allclose(np.diff(fit_scores(doubted).R[1:]), np.diff(without.R[1:]), atol=5e-3)  # the limit counts them
+    np.testing.assert_allclose(
+        np.diff(fit_scores(doubted).R[1:]), np.diff(without.R[1:]), atol=5e-3
+    )  # the limit counts them
 
 
 def test_a_spread_that_is_assumed_counts_as_that_of_four_annotators() -> None:
