@@ -98,7 +98,7 @@ def category_tables(found: Mapping[str, Any]) -> list[RenderableType]:
 
 
 def _in_category(cell: Mapping[str, Any]) -> str:
-    if cell["lower"] is None:
+    if cell["lower"] is None or cell["score"] is None:
         return number(cell["score"], 1)
     return f"{'* ' * cell['stands_out']}{cell['score']:.1f} ± {(cell['upper'] - cell['lower']) / 2:.1f}"
 

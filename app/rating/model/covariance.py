@@ -38,7 +38,7 @@ def find_covariance(fit: MarginalFit) -> ScoreCovariance:
     bread = shift @ np.linalg.inv(fit.equations.jacobian)
     between = bread @ fit.clusters.meat @ bread.T
     scores = between + bread @ fit.clusters.by_vote @ bread.T
-    known = np.diag(scores) / np.maximum(np.diag(between), TINY)
+    known = np.maximum(np.diag(scores) / np.maximum(np.diag(between), TINY), 1.0)
     freedom = np.maximum(1.0 / np.maximum(fit.clusters.shares, TINY) - 1.0, 1.0) * known**2
     return ScoreCovariance(scores, np.minimum(freedom, MOST_FREEDOM), centre)
 

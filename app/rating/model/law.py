@@ -129,6 +129,11 @@ def find_law(law: Law, weigh: Callable[[Law], Posterior], *, settled: float = SE
     return at
 
 
+def hold_law(law: Law, weigh: Callable[[Law], Posterior]) -> Found:
+    """Return a law that stays as it is, with the sums of the posteriors under it."""
+    return Found(law, weigh(law), np.zeros((4, 4)))
+
+
 def _gradient(at: Found) -> Floats:
     """Return the gradient by log-shares, but that of the honest, and by log τ."""
     found, law = at.posterior, at.law

@@ -1,6 +1,7 @@
 """Scores by the marginal equations, in which every annotator's ability is integrated out."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from itertools import pairwise
@@ -15,7 +16,7 @@ from app.rating.arrays import Floats, Indices
 from app.rating.errors import NotConvergedError
 from app.rating.executors import Build, Message, Parts, place_parts
 from app.rating.model.crowd import Clusters, Contributions, Crowd, Directions
-from app.rating.model.law import ASSUMED_SPREAD, SETTLED, TYPES, Found, Law, Posterior, find_law
+from app.rating.model.law import ASSUMED_SPREAD, SETTLED, TYPES, Found, Law, Posterior, find_law, hold_law
 from app.rating.model.start import PRECISION, balance, disperse, fit_bradley_terry
 from app.rating.model.weights import weigh_votes
 from app.rating.sums import Sums
@@ -33,6 +34,7 @@ ROUGH = 1e-5  # change of a logarithm that ends the search for the law after lon
 LONGEST = 1.0  # step of a score
 MOST_RATE = 0.3  # of a step to the one before, where Broyden's update is used
 MOST_HALVINGS = 8
+NEARLY, CLOSE_BY = 1e-4, 0.02  # squared standard errors, and step, where the last search may end that gets no further
 MOST_FOLLOWERS = 1.0 / 3.0
 STRENGTHS = (0.0, 1.0)  # of the bounds on influence, where the search with all of it failed
 
@@ -245,9 +247,10 @@ class Search:
     ----------
     close : squared standard errors from the solution, below which a step is the last one
     stretching : whether the plain votes decide each component's stretch
+    assuming : whether the law stays as it is
     """
 
-    close, stretching = 0.0, True
+    close, stretching, assuming = 0.0, True, False
 
     def __init__(self, crowds: Crowds, label: Indices, dispersion: float) -> None:
         self.crowds, self.label, self.dispersion, self.iterations = crowds, label, dispersion, 0
@@ -257,7 +260,7 @@ class Search:
 
         Where that fails too, the bounded votes decide the stretch as well. A few annotators far from any law, such as
         some who always vote against the scores of a niche, can ask for a stretch that moves the niche away from the
-        other models, without end.
+        other models, without end. At last the law stays as it is before any vote is seen: so few votes do not tell it.
 
         Where a third of the annotators would be followers, no one is: then the models are far apart, and those who
         agree on that are the crowd. The search begins again.
@@ -277,17 +280,17 @@ class Search:
 
     def _find(self, R: Floats, law: Law) -> Point:
         begin = at = self.at(R, law, 1.0, look=True)
-        try:
+        with suppress(NotConvergedError):
             return self.solve(at)
-        except NotConvergedError:
-            pass
-        try:
+        with suppress(NotConvergedError):
             for strength in STRENGTHS:
                 at = self.solve(self.at(at.R, at.law, strength, look=True))
-        except NotConvergedError:
-            self.stretching = False
-            at = self.solve(self.at(begin.R, begin.law, 1.0, look=True))
-        return at
+            return at
+        self.stretching = False
+        with suppress(NotConvergedError):
+            return self.solve(self.at(begin.R, begin.law, 1.0, look=True))
+        self.assuming = True
+        return self.solve(self.at(begin.R, law, 1.0, look=True))
 
     def directions(self, R: Floats) -> Directions:
         """Return the directions in which the plain votes decide."""
@@ -300,7 +303,8 @@ class Search:
         if look:
             crowds.each(Crowd.look, R, law.spread)
         crowds.each(Crowd.fill, R)
-        found = find_law(law, crowds.weigh, settled=ROUGH if look else SETTLED)
+        find = hold_law if self.assuming else partial(find_law, settled=ROUGH if look else SETTLED)
+        found = find(law, crowds.weigh)
         value = self.dispersion * found.value - 0.5 * PRECISION * float(R @ R)
         sums = crowds.total(Crowd.contribute, directions, found.law, strength)
         equations = combine(sums, R, directions, found, self.dispersion)
@@ -331,17 +335,18 @@ class Search:
             there, before = self.at(at.R + step, at.followed(step), at.strength, look=longest > NEAR), step
             if not there.better_than(at):
                 at = self.at(at.R, at.law, at.strength, look=longest > NEAR)
-                there, before = self.halve(at), None
+                better, before = self.halve(at), None
+                if better is None:
+                    break
+                there = better
             at = there
-        raise self.failed(at, step)
+        left = _solve(at.equations)
+        if self.assuming and at.away < NEARLY and float(np.abs(left).max(initial=0.0)) < CLOSE_BY:
+            return at
+        raise self.failed(at, left)
 
-    def halve(self, at: Point) -> Point:
-        """Shorten the step from a point until it leads to a better one, at the same nodes: others have other sums.
-
-        Raises
-        ------
-        NotConvergedError
-        """
+    def halve(self, at: Point) -> Point | None:
+        """Shorten the step from a point until it leads to a better one, at the same nodes: others have other sums."""
         step = _solve(at.equations)
         step *= min(1.0, LONGEST / float(np.abs(step).max()))
         for _ in range(MOST_HALVINGS):
@@ -349,7 +354,7 @@ class Search:
             if there.better_than(at):
                 return there
             step /= 2.0
-        raise self.failed(at, step)
+        return None
 
     def failed(self, at: Point, step: Floats) -> NotConvergedError:
         """Return the error of a search that ends before it converges."""

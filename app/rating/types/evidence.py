@@ -19,6 +19,7 @@ from app.rating.votes.sided_cells import SidedCells
 FEW_JUDGES = 20.0  # effective number of judges of an annotator's models from which their scores are not in doubt
 
 MOST_TIES = 0.7  # share of a crowd's votes
+FEWEST_VOTES = 10.0  # of an annotator, below which no type is told: the crowd's shares of types would decide alone
 
 
 @dataclass(frozen=True)
@@ -176,6 +177,8 @@ def weigh(sided: SidedCells, R: Floats, *, tests: tuple[str, ...] = EVIDENCE_TES
     on_model = np.isin(list(found), TASTE_TESTS)[:, None]
     ratio = np.where(on_model, against, _diagnose(against)) + np.log(EVEN_ODDS)
     ratio[:, ~typing.known] = -np.inf
+    few = np.array([name not in TASTE_TESTS for name in found])[:, None] & (cells.votes_by_annotator() < FEWEST_VOTES)
+    ratio[few] = -np.inf
     log = {test: one for test, one in zip(found, ratio, strict=True) if test in tests}
     about, pushers = {test: found[test][1] for test in log}, favouritism if set(tests) & set(TASTE_TESTS) else None
     return Evidence(log, about, typing.law, habits, judges, pushers)

@@ -84,7 +84,7 @@ class Habits:
         """Return P(θ ≤ threshold), types without an ability at 0 but for followers; NaN without a vote."""
         away = (threshold * self.unit - self.theta) / self.step[:, None] + 0.5
         low: Floats = (self.weight * np.clip(away, 0.0, 1.0)).sum(axis=1)
-        return np.where(np.isnan(self.ability), np.nan, low + self.without * (threshold >= 0.0))
+        return np.where(np.isnan(self.ability), np.nan, np.clip(low + self.without * (threshold >= 0.0), 0.0, 1.0))
 
 
 class Typing:
