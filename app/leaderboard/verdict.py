@@ -20,7 +20,8 @@ class LeaderVerdict:
 def describe_verdict(models: Sequence[LeaderboardRow], votes: int) -> LeaderVerdict:
     """Return which model leads, and which models cannot be told apart from it. Provisional models are left out.
 
-    These are the leader's class: the models whose difference to it may be 0.
+    These are the leader's class: the models whose difference to it may be 0; without classes, those whose interval
+    reaches the leader's.
 
     `models`: one group of a leaderboard.
     `votes`: how many votes count in it.
@@ -35,10 +36,10 @@ def describe_verdict(models: Sequence[LeaderboardRow], votes: int) -> LeaderVerd
     if not rest:
         only = f"{leader.model} is the only model with a rank"
         return LeaderVerdict(only, f"{only} {at}.")
-    if leader.class_rank is None:
+    if leader.class_rank is None and leader.lower is None:
         best = f"{leader.model} {'is first' if leader.score is None else 'has the best score'}"
         return LeaderVerdict(best, f"{best} {at}; without intervals nothing says how sure that is.")
-    rivals = [row.model for row in rest if row.class_rank == leader.class_rank]
+    rivals = [row.model for row in rest if _level(row, leader)]
     if not rivals:
         leads = f"{leader.model} leads all others"
         return LeaderVerdict(leads, f"{leader.model} leads; every other model can be told apart from it {at}.")
@@ -51,6 +52,12 @@ def describe_verdict(models: Sequence[LeaderboardRow], votes: int) -> LeaderVerd
 
 def _named(models: Sequence[str]) -> str:
     return " and ".join(models) if len(models) <= _NAMED else f"{models[0]} and {_number(len(models) - 1)} others"
+
+
+def _level(row: LeaderboardRow, leader: LeaderboardRow) -> bool:
+    if leader.class_rank is not None:
+        return row.class_rank == leader.class_rank
+    return row.upper is None or leader.lower is None or row.upper >= leader.lower
 
 
 def _number(value: int) -> str:

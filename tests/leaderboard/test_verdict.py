@@ -45,3 +45,11 @@ def test_the_verdict_is_a_headline_and_a_sentence(
 ) -> None:
     said = describe_verdict([row(place, *model) for place, model in enumerate(models, 1)], votes)
     assert (said.headline, said.sentence) == (headline, sentence)
+
+
+def test_without_classes_intervals_decide() -> None:
+    rows = [
+        row(place, name, score, None).model_copy(update={"lower": score - 20.0, "upper": score + 20.0})
+        for place, (name, score) in enumerate({"a": 1100.0, "b": 1070.0, "c": 1059.0}.items(), 1)
+    ]
+    assert describe_verdict(rows, 9).headline == "a leads, level with b"

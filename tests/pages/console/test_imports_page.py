@@ -184,7 +184,7 @@ def test_a_file_is_dropped_in_a_browser(
     (tmp_path / "votes.txt").write_text(GOOD)
     page.get_by_label("File of votes").set_input_files(tmp_path / "votes.txt")
     page.get_by_role("button", name="Send the file").click()
-    expect(page.get_by_text("must end with .csv")).to_be_visible()
+    expect(page.locator("#upload-problem")).to_contain_text("must end with .csv")
     page.goto("/console/health")
     expect(page.get_by_text("1 failed.")).to_be_visible()
     assert_accessible(page)
