@@ -30,12 +30,15 @@ CONVERGED = 2e-8  # what the last step is to leave of a score, natural units
 LAST, SHORT = 1e-4, 1e-6  # steps that may be the last one, that are it
 THERE = 1e-8  # squared standard errors from the solution, within which rounding may decide what is better
 NEAR = 1e-3  # step below which the nodes of the step before serve, so that the end hangs on no path
-ROUGH = 1e-5  # change of a logarithm that ends the search for the law after longer steps
+ROUGH = 1e-4  # change of a logarithm that ends the search for the law after longer steps
 LONGEST = 1.0  # step of a score
 MOST_RATE = 0.3  # of a step to the one before, where Broyden's update is used
 MOST_HALVINGS = 8
 NEARLY, CLOSE_BY = 1e-4, 0.02  # squared standard errors, and step, where the last search may end that gets no further
 MOST_FOLLOWERS = 1.0 / 3.0
+STRETCH = 1.15  # of the first scores, twice: over these three a parabola tells the unit
+FIRST_SETTLED = 0.5  # change of a logarithm that ends the search for the law at each of them
+MOST_STRETCHED = 3.0
 STRENGTHS = (0.0, 1.0)  # of the bounds on influence, where the search with all of it failed
 
 P = ParamSpec("P")
@@ -207,9 +210,11 @@ def fit_scores(
     label = find_components(pairs).label
     dispersion = disperse(pairs, fit_bradley_terry(pairs))
     ranking = fit_bradley_terry(balance(trusted))
-    begin = Start(ranking, Law.assumed(spread), np.ones(cells.n_annotators)) if start is None else start
-    with Crowds(cells, influence_limit, 1.0 / dispersion, ranking, begin.mode) as crowds:
-        return Search(crowds, label, dispersion).find(begin.R.astype(np.float64), begin.law)
+    with Crowds(cells, influence_limit, 1.0 / dispersion, ranking, None if start is None else start.mode) as crowds:
+        search = Search(crowds, label, dispersion)
+        if start is None:
+            return search.find(*search.stretch(ranking, Law.assumed(spread)))
+        return search.find(start.R.astype(np.float64), start.law)
 
 
 @dataclass(frozen=True)
@@ -277,6 +282,25 @@ class Search:
             self.crowds.each(Crowd.leave_followers_out)
             found = self._find(R, law)
         return self.conclude(found)
+
+    def stretch(self, R: Floats, law: Law) -> tuple[Floats, Law]:
+        """Bring Bradley-Terry scores about to the unit, and the law with them.
+
+        They are too close together: to them annotators who vote at random are like all others.
+        """
+        self.crowds.each(Crowd.look, R, law.spread)
+        self.crowds.each(Crowd.fill, R)
+        values = []
+        for factor in (1.0, STRETCH, STRETCH):
+            self.crowds.each(Crowd.stretch, factor)
+            found = find_law(law, self.crowds.weigh, settled=FIRST_SETTLED)
+            law = found.law
+            values.append(found.value)
+        curve = 2.0 * values[1] - values[0] - values[2]
+        if curve <= 0.0:
+            return R, law
+        factor = STRETCH ** (1.0 + (values[2] - values[0]) / (2.0 * curve))
+        return R * min(max(factor, 1.0 / MOST_STRETCHED), MOST_STRETCHED), law
 
     def _find(self, R: Floats, law: Law) -> Point:
         begin = at = self.at(R, law, 1.0, look=True)
