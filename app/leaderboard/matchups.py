@@ -34,8 +34,10 @@ class Matchup(FrozenModel):
     predicted: float | None = Field(
         description="Probability that model_a wins with a typical annotator, by the scores; null where one is missing."
     )
-    lower: float | None = Field(description="Lower end of the prediction's interval.")
-    upper: float | None = Field(description="Upper end of the prediction's interval.")
+    lower: float | None = Field(
+        description="Lower end of the prediction's interval; where a model has no score, a one-sided bound."
+    )
+    upper: float | None = Field(description="Upper end, likewise.")
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Self:

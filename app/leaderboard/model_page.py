@@ -80,8 +80,10 @@ class HeadToHead(FrozenModel):
     losses: int
     observed: float | None = Field(description="Share of votes that the model won; a tie is half; null without votes.")
     predicted: float | None = Field(description="Probability that it wins with a typical annotator, by the scores.")
-    lower: float | None = Field(description="Lower end of the prediction's interval.")
-    upper: float | None = Field(description="Upper end of the prediction's interval.")
+    lower: float | None = Field(
+        description="Lower end of the prediction's interval; where a model has no score, a one-sided bound."
+    )
+    upper: float | None = Field(description="Upper end, likewise.")
 
     @classmethod
     def of(cls, matchup: Matchup) -> Self:

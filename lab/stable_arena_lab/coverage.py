@@ -14,6 +14,7 @@ from app.rating.settings import LoopSettings
 from app.rating.simulation.parallel import Progress, map_seeds
 from app.rating.simulation.worlds import draw_pairs
 from app.rating.uncertainty.centre import weigh_models
+from app.rating.uncertainty.matchups import Matchups, predict_matchups
 from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.rating import estimate
 from app.rating.votes.cells import Cells, aggregate
@@ -40,7 +41,9 @@ class World:
     score_sd : of the true scores, Elo points
     ability_sd : of the logarithm of honest abilities, whose mean is 1
     coins : share of annotators who answer at random
-    apart : ranks between the two models of a battle, at most; None for any
+    neighbours : share of the battles that are between models next to each other in the true ranking
+    taste_sd, lean_sd : of each annotator's own opinion of a model, and of the lean to the first one shown, Elo points
+    pareto : votes of annotators follow a Pareto law of index 1.2, with the same mean
     tie_share : probability of a tie between equals
     """
 
@@ -50,7 +53,10 @@ class World:
     score_sd: float = 140.0
     ability_sd: float = 0.3
     coins: float = 0.0
-    apart: int | None = None
+    neighbours: float = 0.0
+    taste_sd: float = 0.0
+    lean_sd: float = 0.0
+    pareto: bool = False
     tie_share: float = 0.35
 
 
@@ -62,12 +68,17 @@ WORLDS = (
     *(World(annotators, votes, coins=0.1) for annotators, votes in ((400, 3), (400, 9), (200, 20), (100, 51))),
     World(60, 200, ability_sd=0.0),
     World(60, 200, ability_sd=0.6),
-    World(200, 60, apart=3),
+    *(World(annotators, 60, neighbours=0.9) for annotators in (200, 2_000)),
     World(20, 51),
-    World(100, 51, score_sd=30.0),
+    *(World(100, 51, score_sd=sd) for sd in (30.0, 70.0)),
     World(100, 51, models=5),
+    World(400, 51, models=100),
+    World(400, 51, pareto=True),
+    World(100, 51, lean_sd=70.0),
+    World(100, 51, taste_sd=70.0),
 )
-"""Crowds of every size, with few votes each, coins, equal and unlike abilities, and battles between neighbours."""
+"""Crowds of every size, with few votes each, coins, unlike abilities, battles between neighbours, leans and tastes."""
+PARETO = 1.2
 
 
 @dataclass(frozen=True)
@@ -85,6 +96,7 @@ class Covered:
     Attributes
     ----------
     every, ends : share of the 95 % intervals that hold the truth: of all models, of the two best and two worst
+    pairs : the same of the win probabilities of all pairs
     scale : slope of the scores on the true ones; 1 is right
     error : root mean square of a score's error, Elo points
     failed : crowds without a result
@@ -94,6 +106,7 @@ class Covered:
     world: World
     every: float | None
     ends: float | None
+    pairs: float | None
     scale: float | None
     scale_se: float | None
     error: float | None
@@ -108,6 +121,7 @@ class _Board:
     score: Floats
     half: Floats
     centre: Floats
+    matchups: Matchups
 
 
 def draw(world: World, seed: int) -> Drawn:
@@ -116,12 +130,19 @@ def draw(world: World, seed: int) -> Drawn:
     score = np.sort(generator.normal(0.0, world.score_sd, world.models))
     ability = np.exp(generator.normal(0.0, world.ability_sd, world.annotators) - world.ability_sd**2 / 2.0)
     ability[: round(world.coins * world.annotators)] = 0.0
-    annotator = np.repeat(np.arange(world.annotators), world.votes_each)
+    share = generator.pareto(PARETO, world.annotators) + 1.0 if world.pareto else np.ones(world.annotators)
+    votes = np.maximum(np.rint(share / share.mean() * world.votes_each), 1.0).astype(np.int64)
+    annotator = np.repeat(np.arange(world.annotators), votes)
     model_a, model_b = draw_pairs(generator, world.models, len(annotator))
-    if world.apart is not None:
-        near = np.abs(model_a - model_b) <= world.apart
-        annotator, model_a, model_b = annotator[near], model_a[near], model_b[near]
-    p = expit(ability[annotator] * (score[model_a] - score[model_b]) / ELO_PER_NATURAL)
+    if world.neighbours:
+        near = generator.random(len(annotator)) < world.neighbours
+        below = generator.integers(0, world.models - 1, len(annotator))
+        turned = generator.integers(0, 2, len(annotator))
+        model_a, model_b = np.where(near, below + turned, model_a), np.where(near, below + 1 - turned, model_b)
+    taste = generator.normal(0.0, 1.0, (world.annotators, world.models)) * world.taste_sd
+    lean = generator.normal(0.0, 1.0, world.annotators) * world.lean_sd
+    difference = score[model_a] - score[model_b] + taste[annotator, model_a] - taste[annotator, model_b]
+    p = expit((ability[annotator] * difference + lean[annotator]) / ELO_PER_NATURAL)
     tie, u = 4.0 * p * (1.0 - p) * world.tie_share, generator.random(len(p))
     outcome = np.where(u < p - tie / 2.0, 1.0, np.where(u < p + tie / 2.0, 0.5, 0.0))
     cells = aggregate(annotator, model_a, model_b, outcome, n_annotators=world.annotators, n_models=world.models)
@@ -150,16 +171,26 @@ def _compare(drawn: Drawn, settings: LoopSettings) -> tuple[float, ...] | None:
     error = board.score - truth
     inside = np.abs(error) <= board.half
     ends = np.r_[inside[:ENDS], inside[-ENDS:]]
+    pairs, chance = board.matchups, expit((drawn.score[:, None] - drawn.score) / ELO_PER_NATURAL)
+    true = chance[pairs.model_a, pairs.model_b]
+    held = (pairs.lower <= true) & (true <= pairs.upper)
     scale = float(board.score @ truth / (truth @ truth))
-    return float(inside.mean()), float(ends.mean()), scale, float(np.sqrt(np.mean(error**2))), seconds
+    return (
+        float(inside.mean()),
+        float(ends.mean()),
+        float(held.mean()),
+        scale,
+        float(np.sqrt(np.mean(error**2))),
+        seconds,
+    )
 
 
 def _summarise(method: str, world: World, found: Sequence[tuple[float, ...] | None]) -> Covered:
     rows = [each for each in found if each is not None]
-    every, ends, scale, error, seconds = zip(*rows, strict=True) if rows else ((),) * 5
+    every, ends, pairs, scale, error, seconds = zip(*rows, strict=True) if rows else ((),) * 6
     return Covered(
-        method, world, mean_or_none(every), mean_or_none(ends), mean_or_none(scale), se_or_none(scale),
-        mean_or_none(error), mean_or_none(seconds), len(found) - len(rows),
+        method, world, mean_or_none(every), mean_or_none(ends), mean_or_none(pairs), mean_or_none(scale),
+        se_or_none(scale), mean_or_none(error), mean_or_none(seconds), len(found) - len(rows),
     )  # fmt: skip
 
 
@@ -168,7 +199,8 @@ def _rate(cells: Cells, settings: LoopSettings) -> _Board:
     board, centre = rating.models, weigh_models(rating)
     if not rating.identified.all():
         raise NotConvergedError("a model has no score", board.score, rating.annotators.ability)
-    return _Board(board.score - settings.base, (board.upper - board.lower) / 2.0, centre)
+    half = (board.upper - board.lower) / 2.0
+    return _Board(board.score - settings.base, half, centre, predict_matchups(rating, settings))
 
 
 @dataclass(frozen=True)

@@ -66,8 +66,12 @@ def test_names_that_are_wrong(client: Client, three: int) -> None:
 
 def test_without_a_prediction(client: Client, publish: Publish) -> None:
     rows = {"ant": {}, "bee": {"score": None}, "cat": {}, "dog": {"component": 1}}
-    publish({("am-elo", ""): rows}, matchups=[("ant", "bee", 3, 0, 0, None, None, None)])
+    bounded = [("ant", "bee", 3, 0, 0, None, 0.4, 1.0), ("bee", "cat", 0, 0, 9, None, 0.0, 0.28)]
+    publish({("am-elo", ""): rows}, matchups=bounded)
     assert verdict_of(visit(client, a="ant", b="bee"))[0] == "The votes do not decide it."
+    verdict, reason = verdict_of(visit(client, a="bee", b="cat"))
+    assert verdict == "cat is likely better."
+    assert "at least 72% of battles" in reason
     assert verdict_of(visit(client, a="ant", b="dog"))[0] == "The two cannot be compared."
     verdict, reason = verdict_of(visit(client, a="ant", b="cat"))
     assert verdict == "ant has the higher score."

@@ -111,10 +111,18 @@ def test_whoever_counts_counts_on_every_board(database: Database, stored_crowd: 
         overrides=np.append(task.overrides, ["", ""]),
         rule_standings=np.append(task.rule_standings, ["pending", "pending"]),
     )
-    made = fit_snapshot(task).leaderboards
+    found = fit_snapshot(task)
+    made = found.leaderboards
     counted = {name.method: int(board.votes.sum()) // 2 for name, board in made.items()}
     assert set(counted.values()) == {len(task.outcome)}
     assert not made[LeaderboardName("am-elo")].identified[unbeaten]
+    table = found.matchups
+    assert table is not None
+    of_it = table.model_b == unbeaten
+    assert of_it.sum() == unbeaten, "with every other model, also those it never met"
+    assert np.isnan(table.predicted[of_it]).all()
+    assert (table.lower[of_it] == 0.0).all()
+    assert (table.upper[of_it] < 0.5).any(), "it beat the first model 120 times"
 
 
 def test_one_vote_is_a_board(database: Database, stored_crowd: None, store_policy: ChangePolicy) -> None:

@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 from app.api.dependencies import ReadView
 from app.errors import NotFoundError
 from app.leaderboard.comparison import ModelComparison, compare_models
+from app.leaderboard.matchups import Matchup
 from app.models.schemas import FoundModel
 from app.models.service import find_contestant
 from app.pages.formatting import METHODS
@@ -87,7 +88,7 @@ def judge(comparison: ModelComparison) -> tuple[str, str]:
     if not comparison.comparable:
         return "The two cannot be compared.", "No chain of votes links them on the newest leaderboard."
     if matchup.predicted is None:
-        return "The votes do not decide it.", "At least one of the two has no score: it only won, or only lost."
+        return _judge_by_bounds(matchup)
     seen = matchup if matchup.predicted >= _EVEN else matchup.swapped()
     preferred = f"a typical annotator prefers it in {percent(seen.predicted)} of battles"
     if seen.lower is None or seen.upper is None:
@@ -98,6 +99,15 @@ def judge(comparison: ModelComparison) -> tuple[str, str]:
         return f"{seen.model_a} is likely better.", f"{preferred.capitalize()}; the interval is {ends}."
     reason = f"{seen.model_a} is ahead: {preferred}. But the interval, {ends}, includes 50%."
     return "The votes do not tell the two apart.", reason
+
+
+def _judge_by_bounds(matchup: Matchup) -> tuple[str, str]:
+    why = "At least one of the two has no score: it only won, or only lost."
+    seen = matchup if (matchup.lower or 0.0) > _EVEN else matchup.swapped()
+    if seen.lower is None or seen.lower <= _EVEN:
+        return "The votes do not decide it.", why
+    bound = f"A typical annotator prefers it in at least {percent(seen.lower)} of battles."
+    return f"{seen.model_a} is likely better.", f"{bound} {why}"
 
 
 def _line(comparison: ModelComparison, method: LeaderboardMethod) -> dict[str, Any]:

@@ -131,18 +131,21 @@ def hash_cells(cells: Cells, annotator_ids: Ids, model_ids: Ids) -> str:
 
 
 def tabulate_matchups(fitted: Rating, settings: LoopSettings) -> MatchupTable:
-    """Count the votes that count by pair of models, and predict every pair's win rate."""
-    pooled = pool_annotators(fitted.cells)
-    size = fitted.cells.n_models
+    """Count the votes that count by pair of models, and predict every pair's win rate.
+
+    Of a pair with a model without a score there are bounds, but no prediction that the votes could be held against.
+    """
+    pooled, label = pool_annotators(fitted.cells), fitted.components.label
+    size, placed = fitted.cells.n_models, np.flatnonzero(label >= 0)
     voted = pooled.model_a.astype(np.int64) * size + pooled.model_b
     pair = voted
-    if len(fitted.small.models) <= MOST_PREDICTED:
-        predicted = predict_matchups(fitted, settings)
-        pair = np.union1d(voted, predicted.model_a * size + predicted.model_b)
+    if len(placed) <= MOST_PREDICTED:
+        first, second = placed[np.stack(np.triu_indices(len(placed), 1))]
+        linked = label[first] == label[second]
+        pair = np.union1d(voted, first[linked] * size + second[linked])
     found = predict_matchups(fitted, settings, (pair // size, pair % size))
     scored = fitted.identified[found.model_a] & fitted.identified[found.model_b]
-    # a bound is no prediction that the votes could be held against
-    shown = (np.where(scored, each, np.nan) for each in (found.probability, found.lower, found.upper))
+    shown = np.where(scored, found.probability, np.nan), found.lower, found.upper
     n, s, ties = np.zeros((3, len(pair)))
     place = np.searchsorted(pair, voted)
     n[place], s[place], ties[place] = pooled.n, pooled.s, pooled.ties

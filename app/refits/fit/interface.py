@@ -243,7 +243,7 @@ class MatchupTable:
     model_a, model_b : indices, model_a < model_b
     wins_a, ties, wins_b : votes
     predicted, lower, upper : probability that model_a beats model_b for the mean annotator, with its interval; NaN
-        where the votes do not determine it
+        where the votes do not determine it. Where one of the two has no score, the ends are one-sided bounds
     """
 
     model_a: Indices

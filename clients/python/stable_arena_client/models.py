@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description 9fb4b46d6e1ee7c3: make docs.
+# Written by clients/python/generate.py from the OpenAPI description 7fa210982aad8789: make docs.
 
 from __future__ import annotations
 
@@ -111,8 +111,11 @@ class Matchup(BaseModel):
             description="Probability that model_a wins with a typical annotator, by the scores; null where one is missing."
         ),
     ]
-    lower: Annotated[float | None, Field(description="Lower end of the prediction's interval.")]
-    upper: Annotated[float | None, Field(description="Upper end of the prediction's interval.")]
+    lower: Annotated[
+        float | None,
+        Field(description="Lower end of the prediction's interval; where a model has no score, a one-sided bound."),
+    ]
+    upper: Annotated[float | None, Field(description="Upper end, likewise.")]
 
 
 class Model(BaseModel):

@@ -59,7 +59,8 @@ def describe(world: World) -> str:
     default = World(1, 1)
     for name, words in (
         ("models", "{} models"), ("score_sd", "scores sd {:g}"), ("ability_sd", "abilities sd {:g}"),
-        ("coins", "{:.0%} coins"), ("apart", "neighbours only"),
+        ("coins", "{:.0%} coins"), ("neighbours", "{:.0%} of battles between neighbours"), ("pareto", "Pareto votes"),
+        ("taste_sd", "tastes sd {:g}"), ("lean_sd", "leans sd {:g}"),
     ):  # fmt: skip
         if getattr(world, name) != getattr(default, name):
             parts.append(words.format(getattr(world, name)))
@@ -72,6 +73,7 @@ def _crowds(title: str, rows: Rows) -> Table:
         rows,
         {
             "Crowd": word("world"), "Method": word("method"), "Every": percent("every"), "Ends": percent("ends"),
+            "Pairs": percent("pairs"),
             "Scale": number("scale", 3), "±": number("scale_se", 3), "Error": number("error", 1),
             "Seconds": number("seconds", 2), "Failed": word("failed"),
         },
