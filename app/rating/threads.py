@@ -13,6 +13,7 @@ from threadpoolctl import ThreadpoolController
 Part = TypeVar("Part")
 Result = TypeVar("Result")
 
+WORTH_A_THREAD = 100_000  # votes; for fewer, starting a thread costs more than it saves
 MOST_PARTS = 8
 """More processors than this stay idle. Each part has its own sums, of up to 134 MB."""
 

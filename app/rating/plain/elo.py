@@ -1,5 +1,4 @@
 import math
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,7 +7,7 @@ from numpy.typing import NDArray
 from app.rating.arrays import AnyInts, Floats, Ints
 from app.rating.compiled import compiled
 from app.rating.errors import VotesError
-from app.rating.threads import available_threads
+from app.rating.threads import map_parts
 from app.rating.units import NATURAL_PER_ELO
 from app.rating.votes.cells import check_votes
 
@@ -73,7 +72,10 @@ def fit_elo(
     ----------
     Liu et al., Am-ELO, ICML 2025, Algorithm 1; Boubdir et al., Elo Uncovered, 2023 (averaging over permutations).
     """
-    model_a, model_b, W = check_votes(model_a, model_b, outcome, n_models=n_models)  # the kernel checks nothing
+    annotator = np.zeros(np.shape(model_a), dtype=np.int32)  # the kernel checks nothing
+    _, model_a, model_b, W, _ = check_votes(
+        annotator, model_a, model_b, outcome, None, n_annotators=1, n_models=n_models
+    )
     if len(W) == 0:
         raise VotesError("no votes to rate", "no-votes")
     if shuffles < 2:  # noqa: PLR2004  a standard deviation needs two
@@ -91,8 +93,7 @@ def fit_elo(
         order = np.tile(np.arange(len(a), dtype=np.int32), (rows.stop - rows.start, 1))
         play(a, b, W, np.random.default_rng(streams[index]).permuted(order, axis=1), k, ratings[rows])
 
-    with ThreadPoolExecutor(available_threads()) as pool:
-        list(pool.map(play_block, range(len(streams))))
+    map_parts(play_block, range(len(streams)))
     score, sd = ratings.mean(axis=0), ratings.std(axis=0, ddof=1)
     return EloResult(score, sd / np.sqrt(shuffles), sd, recorded[0], shuffles, k, initial, seed)
 

@@ -1,6 +1,7 @@
 """The table of pair probabilities that a snapshot publishes."""
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from app.rating.threads import one_blas_thread
 LARGEST = 60_000.0  # that the half-precision floats of the table can hold
 
 Halves = NDArray[np.float16]
+Row = TypeVar("Row", int, Indices)
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,7 @@ def pair_positions(n_models: int) -> tuple[Indices, Indices]:
     return np.triu_indices(n_models, 1)
 
 
-def pair_row(i: Indices, j: Indices, n_models: int) -> Indices:
+def pair_row(i: Row, j: Row, n_models: int) -> Row:
     """Return the rows of the pairs of positions i < j."""
     return i * (2 * n_models - i - 1) // 2 + (j - i - 1)
 

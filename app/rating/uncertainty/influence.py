@@ -8,12 +8,12 @@ import numpy as np
 from app.rating.arrays import Floats, Indices, sum_by
 from app.rating.compiled import compiled
 from app.rating.model.expansion import Expansion, curve_cells
-from app.rating.threads import map_parts, one_blas_thread, split
+from app.rating.threads import WORTH_A_THREAD, map_parts, one_blas_thread, split
 from app.rating.uncertainty.plain import find_information
 from app.rating.uncertainty.results import Estimate
 from app.rating.uncertainty.vote_changes import DROPPED, VoteChange, VoteGroups, group_changes
 from app.rating.units import ELO_PER_NATURAL
-from app.rating.votes.cells import WORTH_A_THREAD, CellArrays
+from app.rating.votes.cells import CellArrays
 
 MAX_ROUNDS = 200
 CONVERGED = 1e-8  # of the largest change, at which rounds stop

@@ -8,12 +8,11 @@ from numpy.typing import NDArray
 
 from app.rating.arrays import AnyInts, Floats, Indices, Ints, Mask, sum_by
 from app.rating.errors import VotesError
-from app.rating.threads import count_parts, map_parts, split
-from app.rating.votes.tally import OUTCOME_BITS, NewCells, count_cells, fill_cells, pack_votes, sort_packed
+from app.rating.threads import count_parts
 
 TIE = 0.5  # W of a tie
-WORTH_A_THREAD = 100_000  # votes; for fewer, starting a thread costs more than it saves
 CELLS_WORTH_A_THREAD = 50_000
+OUTCOME_BITS = 2  # the lowest of a packed vote: 0 the lower-numbered model lost, 1 a tie, 2 it won
 SORTABLE_BITS = 63  # of a signed 64-bit integer
 LARGEST_INDEX = np.iinfo(np.int32).max  # that `Cells` can hold
 
@@ -159,37 +158,33 @@ def aggregate(
 
     Notes
     -----
-    O(n_votes): each vote is packed into one integer, those are sorted by their digits, equal cells merged.
+    Each vote is packed into one integer; those are sorted, and equal cells merged.
     """
-    annotator, model_a, model_b = _alike(_indices(annotator), _indices(model_a), _indices(model_b))
-    W = np.require(outcome, np.float64, ["C", "W"])
-    _check_lengths(annotator, model_a, model_b, W)
-    weight = _weights(weight, len(W))
     n_annotators, n_models = int(n_annotators), int(n_models)
     bits = max(1, (n_models - 1).bit_length())
     if n_annotators.bit_length() + 2 * bits + OUTCOME_BITS >= SORTABLE_BITS:
         raise VotesError(f"{n_annotators} annotators × {n_models} models do not fit into 64-bit cells", "too-many")
-    if max(n_annotators, n_models) > LARGEST_INDEX:
-        most = max(n_annotators, n_models)
+    if (most := max(n_annotators, n_models)) > LARGEST_INDEX:
         raise VotesError(f"{most} annotators or models do not fit into 32-bit indices", "too-many")
-    packed = np.empty(len(W), dtype=np.int64)
-    rows = split(len(W), WORTH_A_THREAD)
-    in_order = map_parts(
-        lambda part: pack_votes(*part, annotator, model_a, model_b, W, n_annotators, n_models, bits, packed), rows
+    annotator, model_a, model_b, W, weight = check_votes(
+        annotator, model_a, model_b, outcome, weight, n_annotators=n_annotators, n_models=n_models
     )
-    if not all(in_order) or not _positive(weight).all():
-        raise _first(_faults(annotator, model_a, model_b, W, weight, n_annotators, n_models))
-    if len(weight):
+    pair = (annotator.astype(np.int64) << bits | np.minimum(model_a, model_b)) << bits | np.maximum(model_a, model_b)
+    packed = pair << OUTCOME_BITS | (2.0 * np.where(model_a < model_b, W, 1.0 - W)).astype(np.int64)
+    if weight is None:
+        packed.sort()
+    else:
         order = np.argsort(packed, kind="stable")
         packed, weight = packed[order], weight[order]
-    else:
-        packed = sort_packed(packed, n_annotators.bit_length() + 2 * bits + OUTCOME_BITS)
-
-    starts = np.cumsum([0, *map_parts(lambda part: count_cells(*part, packed), rows)])
-    indices, sums = np.empty((3, starts[-1]), dtype=np.int32), np.empty((3, starts[-1]))
-    new = NewCells(*indices, *sums)
-    map_parts(lambda i: fill_cells(*rows[i], packed, weight, bits, int(starts[i]), new), range(len(rows)))
-    return Cells(*new, n_annotators, n_models)
+    cell, code = packed >> OUTCOME_BITS, packed & ((1 << OUTCOME_BITS) - 1)
+    first = np.flatnonzero(np.diff(cell, prepend=-1))
+    count = np.ones(len(cell)) if weight is None else weight
+    n, s, ties = (
+        np.add.reduceat(x, first) if len(first) else x for x in (count, 0.5 * code * count, count * (code == 1))
+    )
+    low, mask = cell[first], (1 << bits) - 1
+    k, a, b = (x.astype(np.int32) for x in (low >> 2 * bits, low >> bits & mask, low & mask))
+    return Cells(k, a, b, n, s, ties, n_annotators, n_models)
 
 
 def pair_cells(pair: Indices, n: Floats, s: Floats, ties: Floats, n_models: int) -> Cells:
@@ -207,25 +202,40 @@ def pair_cells(pair: Indices, n: Floats, s: Floats, ties: Floats, n_models: int)
 
 
 def check_votes(
-    model_a: AnyInts, model_b: AnyInts, outcome: NDArray[np.floating], *, n_models: int
-) -> tuple[AnyInts, AnyInts, Floats]:
-    """Check votes for a method that reads them one by one; return them as integers and floats.
-
-    Parameters
-    ----------
-    model_a, model_b, outcome : as for `aggregate`
-
-    Raises
-    ------
-    VotesError
-        As `aggregate`.
-    """
-    model_a, model_b, W = _indices(model_a), _indices(model_b), np.asarray(outcome, dtype=np.float64)
-    _check_lengths(model_a, model_b, W)
-    faults = _faults(np.zeros(len(W), dtype=np.int32), model_a, model_b, W, np.empty(0), 1, n_models)
-    if faults:
-        raise _first(faults)
-    return model_a, model_b, W
+    annotator: AnyInts,
+    model_a: AnyInts,
+    model_b: AnyInts,
+    outcome: NDArray[np.floating],
+    weight: NDArray[np.floating] | None,
+    *,
+    n_annotators: int,
+    n_models: int,
+) -> tuple[AnyInts, AnyInts, AnyInts, Floats, Floats | None]:
+    """Return the arrays of votes as integers and floats, with `aggregate`'s parameters and errors."""
+    annotator, model_a, model_b = (_indices(each) for each in (annotator, model_a, model_b))
+    W, count = np.asarray(outcome, dtype=np.float64), None if weight is None else np.asarray(weight, dtype=np.float64)
+    columns = [annotator, model_a, model_b, W, *([] if count is None else [count])]
+    if any(each.ndim != 1 for each in columns):
+        raise VotesError("the vote arrays must have one dimension, with one row for each vote", "shape")
+    if len({len(each) for each in columns}) > 1:
+        raise VotesError(f"the vote arrays differ in length: {sorted({len(each) for each in columns})}", "shape")
+    faults = {
+        "annotator out of range": (annotator < 0) | (annotator >= n_annotators),
+        "model_a out of range": (model_a < 0) | (model_a >= n_models),
+        "model_b out of range": (model_b < 0) | (model_b >= n_models),
+        "a model against itself": model_a == model_b,
+        "outcome is not 0, 0.5 or 1": ~np.isin(W, (0.0, TIE, 1.0)),
+        "weight is not a positive number": np.zeros(0, dtype=bool)
+        if count is None
+        else ~(count > 0.0) | np.isinf(count),
+    }
+    for name, rows in faults.items():
+        if rows.any():
+            raise VotesError(f"{name} (row {int(np.argmax(rows))})", "value")
+    with np.errstate(over="ignore"):
+        if count is not None and not np.isfinite(count.sum()):
+            raise VotesError("the weights are so large that their sum overflows", "value")
+    return annotator, model_a, model_b, W, count
 
 
 def _indices(values: AnyInts) -> AnyInts:
@@ -236,60 +246,3 @@ def _indices(values: AnyInts) -> AnyInts:
     if values.dtype.kind not in "iu" and values.size:  # an empty list has the type of a float
         raise VotesError(f"annotators and models must be integers, not {values.dtype}", "type")
     return values.astype(np.int64)
-
-
-def _alike(*columns: AnyInts) -> list[AnyInts]:
-    """Return arrays of one type: kernels are compiled for every mixture of types, and ahead for two."""
-    kind = np.result_type(*columns)
-    return [np.require(column, kind, ["C", "W"]) for column in columns]
-
-
-def _weights(weight: NDArray[np.floating] | None, n_votes: int) -> Floats:
-    """Return a weight for each vote; empty where every vote counts once."""
-    if weight is None:
-        return np.empty(0)
-    given: Floats = np.asarray(weight, dtype=np.float64)
-    if given.shape != (n_votes,):
-        detail = f"the vote arrays differ in length: {n_votes} votes, weights of shape {given.shape}"
-        raise VotesError(detail, "shape")
-    with np.errstate(over="ignore"):
-        if _positive(given).all() and not np.isfinite(given.sum()):
-            raise VotesError("the weights are so large that their sum overflows", "value")
-    return given
-
-
-def _positive(weight: Floats) -> Mask:
-    return np.isfinite(weight) & (weight > 0)
-
-
-def _check_lengths(*arrays: NDArray[np.generic]) -> None:
-    if any(x.ndim != 1 for x in arrays):
-        raise VotesError("the vote arrays must have one dimension, with one row for each vote", "shape")
-    if len({len(x) for x in arrays}) > 1:
-        raise VotesError(f"the vote arrays differ in length: {sorted({len(x) for x in arrays})}", "shape")
-
-
-def _first(faults: list[tuple[str, int]]) -> VotesError:
-    name, row = faults[0]
-    return VotesError(f"{name} (row {row})", "value")
-
-
-def _faults(
-    annotator: AnyInts,
-    model_a: AnyInts,
-    model_b: AnyInts,
-    outcome: Floats,
-    weight: Floats,
-    n_annotators: int,
-    n_models: int,
-) -> list[tuple[str, int]]:
-    """Return every kind of fault in the votes, with the first row that has it."""
-    faults = {
-        "annotator out of range": (annotator < 0) | (annotator >= n_annotators),
-        "model_a out of range": (model_a < 0) | (model_a >= n_models),
-        "model_b out of range": (model_b < 0) | (model_b >= n_models),
-        "a model against itself": model_a == model_b,
-        "outcome is not 0, 0.5 or 1": ~np.isin(outcome, (0.0, TIE, 1.0)),
-        "weight is not a positive number": ~_positive(weight),
-    }
-    return [(name, int(np.argmax(rows))) for name, rows in faults.items() if rows.any()]

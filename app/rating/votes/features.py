@@ -2,15 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
-from app.rating.arrays import Floats, Indices, Ints, Mask, sum_by
-from app.rating.compiled import compiled
+from app.rating.arrays import Floats, Indices, Mask, sum_by
 from app.rating.errors import VotesError
-from app.rating.votes.cells import TIE, CellArrays, Cells
-from app.rating.votes.compact import Compact
+from app.rating.votes.cells import TIE, Cells
+from app.rating.votes.compact import Compact, find_places
 from app.rating.votes.indexed import IndexedVotes
 
 SIDE = "side"
@@ -90,37 +88,6 @@ def measure_known(columns: Mapping[str, tuple[Floats, Floats]]) -> Features | No
     return Features(tuple(kept), values)
 
 
-class FoundVotes(NamedTuple):
-    """What `find_cells` sets of votes in order: the models, W and features of the lower-numbered one, and the cell."""
-
-    model_a: Ints
-    model_b: Ints
-    W: Floats
-    z: Floats
-    cell: Indices
-
-
-@compiled
-def find_cells(
-    order: Indices, k: Ints, left: Ints, right: Ints, outcome: Floats, values: Floats, cells: CellArrays,
-    n_models: int, found: FoundVotes,
-) -> None:  # fmt: skip
-    """Set the votes `order`, sorted by annotator; without branches, whose outcome a processor could not foresee."""
-    table, known = np.empty((n_models, n_models), dtype=np.int64), -1
-    for place in range(len(order)):
-        vote = order[place]
-        if k[vote] != known:
-            known = k[vote]
-            for cell in range(cells.starts[known], cells.starts[known + 1]):
-                table[cells.model_a[cell], cells.model_b[cell]] = cell
-        a, b = min(left[vote], right[vote]), max(left[vote], right[vote])
-        sign = 1.0 if left[vote] == a else -1.0
-        found.model_a[place], found.model_b[place], found.cell[place] = a, b, table[a, b]
-        found.W[place] = 0.5 + sign * (outcome[vote] - 0.5)
-        for i in range(values.shape[1]):
-            found.z[place, i] = sign * values[vote, i]
-
-
 def featured_cells(votes: IndexedVotes, features: Features, small: Compact) -> Cells:
     """Return the votes that a fit counted one by one, with their features.
 
@@ -128,18 +95,24 @@ def featured_cells(votes: IndexedVotes, features: Features, small: Compact) -> C
     ----------
     small : the cells of the fit; votes outside are left out
     """
-    size, cells = len(small.models), small.cells
-    model, annotator = _places(small.models, len(votes.models)), _places(small.annotators, len(votes.annotators))
+    cells, size = small.cells, len(small.models)
+    model, annotator = (
+        find_places(kept, len(names))
+        for kept, names in ((small.models, votes.models), (small.annotators, votes.annotators))
+    )
     k, left, right = annotator[votes.annotator], model[votes.model_a], model[votes.model_b]
     kept = np.flatnonzero((k >= 0) & (left >= 0) & (right >= 0))
-    bits = len(k).bit_length()
-    order = np.sort((k[kept].astype(np.int64) << bits) | kept) & ((1 << bits) - 1)  # by annotator, then as recorded
-    (a, b), cell = np.empty((2, len(order)), dtype=np.int32), np.empty(len(order), dtype=np.int64)
-    W, z = np.empty(len(order)), np.empty((len(order), len(features.names)))
-    values = np.ascontiguousarray(features.values)
-    find_cells(order, k, left, right, votes.outcome, values, cells.arrays, size, FoundVotes(a, b, W, z, cell))
-    k, n = k[order], np.ones(len(order)) if votes.weight is None else votes.weight[order]
-    trust = None if cells.trust is None else cells.trust[cell]
+    order = kept[np.argsort(k[kept], kind="stable")]
+    k, left, right = k[order], left[order], right[order]
+    a, b, sign = np.minimum(left, right), np.maximum(left, right), np.where(left < right, 1.0, -1.0)
+    W, n = 0.5 + sign * (votes.outcome[order] - 0.5), _weights(votes, order)
+    trust = cells.trust
+    if trust is not None:
+        own, theirs = ((x.astype(np.int64) * size + y) * size + z for x, y, z in (
+            (k, a, b), (cells.annotator, cells.model_a, cells.model_b)
+        ))  # fmt: skip
+        trust = trust[np.searchsorted(theirs, own)]
+    z = sign[:, None] * features.values[order]
     return Cells(k, a, b, n, n * W, n * (W == TIE), cells.n_annotators, size, trust, z)
 
 
@@ -153,7 +126,7 @@ def single_cells(votes: IndexedVotes, values: Floats, keep: Mask) -> Cells:
     kept = np.flatnonzero(keep)
     order = kept[np.argsort(votes.annotator[kept], kind="stable")]
     (k, left, right), W = (x[order] for x in (votes.annotator, votes.model_a, votes.model_b)), votes.outcome[order]
-    n = np.ones(len(order)) if votes.weight is None else votes.weight[order]
+    n = _weights(votes, order)
     sizes = len(votes.annotators), len(votes.models)
     return Cells(k, left, right, n, n * W, n * (W == TIE), *sizes, features=values[order])
 
@@ -185,10 +158,8 @@ def refuse_constant(cells: Cells, names: Sequence[str]) -> None:
             )
 
 
-def _places(kept: Indices, size: int) -> Ints:
-    place: Ints = np.full(size, -1, dtype=np.int32)
-    place[kept] = np.arange(len(kept), dtype=np.int32)
-    return place
+def _weights(votes: IndexedVotes, rows: Indices) -> Floats:
+    return np.ones(len(rows)) if votes.weight is None else votes.weight[rows]
 
 
 def features_of(cells: Cells) -> Floats:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from app.rating.arrays import AnyInts, Floats, Mask, sum_by
+from app.rating.arrays import AnyInts, Floats, Mask
 from app.rating.votes.cells import Cells, aggregate
 
 
@@ -59,9 +59,3 @@ class SidedCells:
     def where(self, keep: Mask) -> "SidedCells":
         """Return the cells for which `keep`, shape (n_cells,), is true."""
         return self if keep.all() else SidedCells(self.cells.where(keep), self.side[keep])
-
-    def left_wins(self) -> Floats:
-        """Return how many votes of each annotator the left model won, shape (n_annotators,)."""
-        cells = self.cells
-        won = np.where(self.side > 0.0, cells.wins_a, cells.wins_b)
-        return sum_by(cells.annotator, won, cells.n_annotators)

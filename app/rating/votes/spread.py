@@ -4,9 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.rating.arrays import Floats, sum_by
+from app.rating.arrays import Floats
 from app.rating.votes.cells import Cells
 from app.rating.votes.compact import pool_annotators
+from app.rating.votes.graph import find_components
 
 
 @dataclass(frozen=True)
@@ -22,8 +23,7 @@ class VoteSpread:
 def spread_votes(cells: Cells) -> dict[str, VoteSpread]:
     """Return the spread of the votes per "annotator", "model" and "pair"; a vote counts for both of its models."""
     pairs = pool_annotators(cells)
-    of_model = sum_by(pairs.model_a, pairs.n, cells.n_models) + sum_by(pairs.model_b, pairs.n, cells.n_models)
-    counts = {"annotator": cells.votes_by_annotator(), "model": of_model, "pair": pairs.n}
+    counts = {"annotator": cells.votes_by_annotator(), "model": find_components(pairs).votes, "pair": pairs.n}
     return {name: summarise(each[each > 0]) for name, each in counts.items()}
 
 

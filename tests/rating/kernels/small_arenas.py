@@ -32,7 +32,6 @@ from app.rating.verdict.style import control_style
 from app.rating.votes.cells import aggregate
 from app.rating.votes.graph import find_components, find_identified
 from app.rating.votes.sided_cells import SidedCells
-from app.rating.votes.tally import NewCells, count_cells, fill_cells, pack_votes, sort_packed
 from tests.rating.kernels.votes import Votes, ranking
 from tests.rating.model.crowds import draw
 from tests.rating.model.styled_world import draw_styled
@@ -61,22 +60,6 @@ def aggregated() -> Numbers:
             aggregate([0], [a], [b], [W], n_annotators=1, n_models=4)
         except VotesError as error:
             found.append(len(str(error)))
-    return found
-
-
-@case
-def cells_of_two_parts() -> Numbers:
-    """Sorted votes cut in two at every place: a cell belongs to the part with its first vote."""
-    votes, packed = Votes(3, 3, 8), np.empty(24, dtype=np.int64)
-    pack_votes(0, 24, votes.annotator, votes.a, votes.b, votes.W, 3, 3, 2, packed)
-    packed = sort_packed(packed, 8)
-    found: Numbers = [packed]
-    for cut in range(25):
-        cells = count_cells(0, 24, packed)
-        indices, sums = np.empty((3, cells), dtype=np.int32), np.empty((3, cells))
-        fill_cells(0, cut, packed, np.empty(0), 2, 0, NewCells(*indices, *sums))
-        fill_cells(cut, 24, packed, np.empty(0), 2, count_cells(0, cut, packed), NewCells(*indices, *sums))
-        found += [indices, sums]
     return found
 
 

@@ -22,8 +22,8 @@ class Counter(event.Listener):
 
 event.register("numba:compile", Counter())
 import numpy as np
-from app.rating.votes.tally import count_cells
-count_cells(0, 3, np.arange(3, dtype={dtype!r}))
+from app.rating.votes.graph import join
+join(*np.arange(2, dtype={dtype!r}).reshape(2, 1), np.arange(2))
 print(Counter.compiled)
 """
 

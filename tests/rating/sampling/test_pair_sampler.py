@@ -4,29 +4,14 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from app.rating.sampling.pair_sampler import PairSampler, alias_table
+from app.rating.sampling.pair_sampler import PairSampler
 from app.rating.sampling.pair_weights import PairWeights, uniform_weights
 
 WEIGHTS = PairWeights(
     np.array([7, 3, 9, 4]), np.array([1, 2, 3, 4, 5, 6], dtype=np.float16), np.array([0.0, 2.4, 1.0, np.nan])
 )  # pairs (7, 3), (7, 9), (7, 4), (3, 9), (3, 4), (9, 4)
-
-
-@given(st.lists(st.one_of(st.just(0.0), st.floats(1e-6, 1e6)), min_size=1, max_size=60).filter(any))
-@example([1.5, 1.5, 1.5, 1.5, 102.5, 102.5])  # the first two light ones take just what the first heavy one has left
-@example([0.0, 1.5, 3.0])  # a weight that is just the mean
-@example([838861.1111381254] * 5)  # equal weights, each a little less than a fifth of their sum
-def test_every_bucket_of_an_alias_table_adds_up(weights: list[float]) -> None:
-    table = alias_table(np.array(weights))
-    found = np.bincount(np.arange(len(weights)), table.own, len(weights))
-    found += np.bincount(table.other, 1.0 - table.own, len(weights))
-    np.testing.assert_allclose(found / len(weights), table.probability, atol=1e-12)
-    np.testing.assert_allclose(table.probability, np.array(weights) / sum(weights), rtol=1e-12)
-    assert np.all((table.own >= 0.0) & (table.own <= 1.0))
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,10 @@ def test_the_votes_one_by_one_tell_the_sides() -> None:
     some = votes.where(counted)
     columns = some.annotator, some.left, some.right, some.outcome
     sided = SidedCells.of_votes(*columns, n_annotators=30, n_models=20)
-    np.testing.assert_array_equal(sided.left_wins(), np.bincount(some.annotator, some.outcome == 1.0, 30))
+    left_wins = np.where(sided.side > 0.0, sided.cells.wins_a, sided.cells.wins_b)
+    np.testing.assert_array_equal(
+        np.bincount(sided.cells.annotator, left_wins, 30), np.bincount(some.annotator, some.outcome == 1.0, 30)
+    )
     np.testing.assert_array_equal(evidence.log_ratio["side"], weigh(sided, R).log_ratio["side"])
 
 

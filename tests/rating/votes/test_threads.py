@@ -17,7 +17,6 @@ from app.rating.uncertainty.influence import find_influence, leave_annotators_ou
 from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import run_round
 from app.rating.votes import cells as votes
-from app.rating.votes import compact
 from app.rating.votes.cells import Cells
 from app.rating.votes.compact import pool_annotators
 
@@ -28,8 +27,6 @@ CROWD: Any = {"honest": 40, "random": 3, "flip": 2}
 @pytest.fixture
 def many_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut the work into as many parts as there may be, however few the votes."""
-    for module in (compact, votes):
-        monkeypatch.setattr(module, "WORTH_A_THREAD", 1)
     monkeypatch.setattr(votes, "CELLS_WORTH_A_THREAD", 1)
 
 
