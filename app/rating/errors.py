@@ -39,26 +39,32 @@ class RatingWarning(UserWarning):
     """A notice about a result that is defined all the same; the message ends with its code."""
 
 
+NAMED = 10
+"""Annotators that an error names; there may be thousands."""
+
+
 class NoFiniteMaximumError(RatingError):
     """The maximum likelihood has no finite maximum in the abilities of `annotators` (indices).
 
     `word` says why: all their votes `follow` or `oppose` the ranking, or the abilities `outgrow` every multiple of the
-    typical ability, because the votes put that at 0. The message counts the annotators; a caller can name them.
+    typical ability, because the votes put that at 0. The message counts the annotators, and names the first ten of
+    `names`.
     """
 
-    def __init__(self, annotators: Indices, word: str) -> None:
+    def __init__(self, annotators: Indices, word: str, names: tuple[str, ...] = ()) -> None:
         number = counted(len(annotators), "annotator")
         why = f"every vote of {number} {word}s the ranking, so no finite ability is best for them"
         if word == "outgrow":
             why = f"the votes put the typical ability at 0, so the abilities of {number} exceed every multiple of it"
         super().__init__(
             f"maximum likelihood am-ELO has no finite maximum: {why}; use a prior, or raise the minimum of votes"
+            f"{': ' if names else ''}{', '.join(names[:NAMED])}"
+            f"{f' and {len(names) - NAMED:,} more' if len(names) > NAMED else ''}"
         )
-        self.annotators = annotators
-        self.word = word
+        self.annotators, self.word, self.names = annotators, word, names
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.annotators, self.word)
+        return type(self), (self.annotators, self.word, self.names)
 
 
 class NoFiniteScoreError(RatingError):

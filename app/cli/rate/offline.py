@@ -2,8 +2,9 @@
 
 import math
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -15,18 +16,14 @@ from app.imports.formats.joining import look_alike_warnings
 from app.imports.formats.measures import read_features
 from app.rating.arrays import Floats
 from app.rating.cluster import fitting_on_cluster
-from app.rating.errors import NoFiniteMaximumError, VotesError, counted
+from app.rating.errors import RatingWarning, VotesError, counted
+from app.rating.estimators.am_elo import AmElo, BradleyTerry
+from app.rating.estimators.elo import Elo
+from app.rating.estimators.tables import VoteTable
 from app.rating.settings import LoopSettings
-from app.rating.verdict.rating import Rating
-from app.rating.verdict.round import rate_indexed
-from app.rating.verdict.rows import annotator_rows, count, model_rows, rate_by_order
-from app.rating.verdict.style import control_style, lean_rows, style_rows
-from app.rating.votes.cells import Cells
-from app.rating.votes.indexed import IndexedVotes
+from app.rating.verdict.rows import annotator_rows, count, model_rows
+from app.rating.verdict.style import lean_rows, style_rows
 from app.rating.votes.spread import spread_votes, summarise
-
-NAMED = 10
-"""Annotators that an error names; there may be thousands."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +72,24 @@ class OfflineSettings:
             if interval not in ("clustered", "none"):
                 raise BadInputError(f"--style needs --interval clustered or none, not {interval}")
 
+    def estimator(self) -> AmElo | BradleyTerry | Elo:
+        """Return the estimator with these settings."""
+        if self.method == "elo":
+            return Elo(
+                min_votes=self.loop.min_votes, base=self.loop.base, anchor=self.anchor, shuffles=self.shuffles,
+                random_state=self.seed,
+            )  # fmt: skip
+        kind: type[Any] = AmElo if self.method == "am-elo" else BradleyTerry
+        own: dict[str, Any] = {
+            "anchor": self.anchor,
+            "inverse_propensity": self.inverse_propensity,
+            "features": self.features,
+        }
+        fitted: AmElo | BradleyTerry = kind(
+            **{one.name: own.get(one.name, getattr(self.loop, one.name, None)) for one in fields(kind)}
+        )
+        return fitted
+
 
 @dataclass(frozen=True)
 class OfflineRating:
@@ -97,7 +112,7 @@ class OfflineRating:
 def rate_votes(
     file: VoteFile, settings: OfflineSettings, *, read_seconds: float, stage: Callable[[str], None]
 ) -> OfflineRating:
-    """Rate the votes of a file; its invalid records count as rejected.
+    """Rate the votes of a file with the estimator of the method; its invalid records count as rejected.
 
     `read_seconds`: how long reading took, for the diagnostics.
     `stage`: called with the name of each stage at its start.
@@ -111,16 +126,34 @@ def rate_votes(
         raise VotesError(
             f"no vote is left: {file.path} has {records} and no valid vote{file.unknown_words}", "no-votes"
         )
-    votes = encode(file.frame)
-    settings = _anchored(settings, votes)
-    cells = votes.aggregate()
+    votes, estimator = encode(file.frame), settings.estimator()
+    if settings.anchor is not None and settings.anchor[0] not in votes.models:
+        raise BadInputError(f"the file has no model {settings.anchor[0]!r}, which --anchor names")
+    table = VoteTable(votes, features=read_features(file.frame, settings.features))
     by_annotator = votes.rankings_by_annotator()
-    _require_voters(cells.votes_by_annotator() if by_annotator is None else by_annotator, settings.loop.min_votes)
-    seconds = {"read": read_seconds, "aggregate": time.perf_counter() - started}
+    _require_voters(table.cells.votes_by_annotator() if by_annotator is None else by_annotator, settings.loop.min_votes)
+    aggregated = time.perf_counter()
     stage("rating")
-    if settings.method == "elo":
-        return _by_order(file, votes, cells, settings, seconds)
-    return _jointly(file, votes, cells, settings, seconds)
+    with fitting_on_cluster(settings.scheduler), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RatingWarning)  # the diagnostics have them
+        estimator.fit(table)
+        found = _by_order(estimator) if isinstance(estimator, Elo) else _jointly(file, estimator, settings)
+    of_fit, used = found["diagnostics"]["seconds"], found.pop("used")
+    seconds = {"read": read_seconds, "aggregate": aggregated - started, **of_fit}
+    if isinstance(estimator, Elo):
+        seconds |= {"fit": time.perf_counter() - aggregated, "intervals": 0.0}
+    number = np.bincount(np.concatenate([votes.model_a, votes.model_b]), minlength=len(votes.models))
+    look_alikes = look_alike_warnings(dict(zip(votes.models, number.tolist(), strict=True)))
+    notices = [notice.named(votes.models) for notice in found["diagnostics"]["warnings"]]
+    return OfflineRating(
+        method=settings.method,
+        **{
+            **found,
+            "settings": {**_echo(settings, file), **found["settings"]},
+            "diagnostics": {**found["diagnostics"], "seconds": seconds, "warnings": [*notices, *look_alikes]},
+        },
+        votes=_counts(file, table, used, found["annotators"]),
+    )
 
 
 def _require_voters(votes: Floats, min_votes: int) -> None:
@@ -134,116 +167,47 @@ def _require_voters(votes: Floats, min_votes: int) -> None:
         )
 
 
-def _anchored(settings: OfflineSettings, votes: IndexedVotes) -> OfflineSettings:
-    if settings.anchor is None:
-        return settings
-    name, points = settings.anchor
-    if name not in votes.models:
-        raise BadInputError(f"the file has no model {name!r}, which --anchor names")
-    return replace(settings, loop=replace(settings.loop, anchor=(votes.models.index(name), points)))
+def _jointly(file: VoteFile, fitted: AmElo | BradleyTerry, settings: OfflineSettings) -> dict[str, Any]:
+    """Return the parts of the report that the method decides, with the votes used."""
+    rating, style, categories = fitted.plain_ or fitted.result_, None, None
+    if isinstance(fitted, AmElo) and fitted.style_ is not None:
+        style = {
+            "features": style_rows(fitted.style_),
+            "models": model_rows(fitted.result_, fitted.votes_.models),
+            "annotators": lean_rows(fitted.style_, fitted.votes_.annotators, fitted.confidence),
+        }
+    if settings.by:
+        from app.cli.rate.categories import rate_by_category  # noqa: PLC0415  imports what refits need
 
-
-def _jointly(
-    file: VoteFile, votes: IndexedVotes, cells: Cells, settings: OfflineSettings, seconds: dict[str, float]
-) -> OfflineRating:
-    try:
-        with fitting_on_cluster(settings.scheduler):
-            rating = rate_indexed(votes, cells, settings.loop, inverse_propensity=settings.inverse_propensity)
-            style = _with_style(file, votes, rating, settings)
-            categories = _with_categories(file, votes, rating, settings)
-    except NoFiniteMaximumError as error:
-        raise _with_names(error, votes) from error
-    diagnostics = asdict(rating.diagnostics)
-    used_interval = diagnostics.pop("interval")
-    diagnostics["seconds"] = {**seconds, **rating.diagnostics.seconds}
-    diagnostics["warnings"] = [
-        *(notice.named(votes.models) for notice in rating.diagnostics.warnings),
-        *_look_alikes(votes),
-    ]
-    rating_rows = annotator_rows(rating, votes.annotators)
-    return OfflineRating(
-        method=settings.method,
-        settings={**_echo(settings, file), "interval": used_interval},
-        votes=_counts(file, votes, cells, rating.votes_used, rating_rows),
-        models=model_rows(rating, votes.models),
-        annotators=rating_rows,
-        diagnostics=diagnostics,
-        style=style,
-        categories=categories,
-    )
-
-
-def _with_style(
-    file: VoteFile, votes: IndexedVotes, rating: Rating, settings: OfflineSettings
-) -> dict[str, Any] | None:
-    """Return the leaderboard with style control, where features are given."""
-    features = read_features(file.frame, settings.features)
-    if features is None:
-        return None
-    found = control_style(rating, votes, features)
+        categories = {"by": settings.by, **rate_by_category(file.frame["category"], fitted.votes_, rating)}
+    diagnostics = {each.name: getattr(rating.diagnostics, each.name) for each in fields(rating.diagnostics)}
     return {
-        "features": style_rows(found.style),
-        "models": model_rows(found.rating, votes.models),
-        "annotators": lean_rows(found.style, votes.annotators, settings.loop.confidence),
+        "settings": {"interval": diagnostics.pop("interval")},
+        "models": model_rows(rating, fitted.votes_.models),
+        "annotators": annotator_rows(rating, fitted.votes_.annotators),
+        "diagnostics": diagnostics,
+        "style": style,
+        "categories": categories,
+        "used": rating.votes_used,
     }
 
 
-def _with_categories(
-    file: VoteFile, votes: IndexedVotes, rating: Rating, settings: OfflineSettings
-) -> dict[str, Any] | None:
-    """Return the scores by category, where a column of them is named."""
-    if not settings.by:
-        return None
-    from app.cli.rate.categories import rate_by_category  # noqa: PLC0415  imports what refits need
-
-    return {"by": settings.by, **rate_by_category(file.frame["category"], votes, rating)}
-
-
-def _with_names(error: NoFiniteMaximumError, votes: IndexedVotes) -> BadInputError:
-    names = [votes.annotators[i] for i in error.annotators]
-    rest = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
-    return BadInputError(f"{error}: {', '.join(names[:NAMED])}{rest}")
-
-
-def _by_order(
-    file: VoteFile, votes: IndexedVotes, cells: Cells, settings: OfflineSettings, seconds: dict[str, float]
-) -> OfflineRating:
-    started = time.perf_counter()
-    by_order = rate_by_order(
-        votes, cells,
-        min_votes=settings.loop.min_votes, base=settings.loop.base, anchor=settings.loop.anchor,
-        shuffles=settings.shuffles, seed=settings.seed,
-    )  # fmt: skip
-    not_of_elo = dict.fromkeys(
-        (
-            "min_ability",
-            "flag_rule",
-            "prior_sd",
-            "influence_limit",
-            "interval",
-            "confidence",
-        )
-    )
-    return OfflineRating(
-        method="elo",
-        settings={**_echo(settings, file), **not_of_elo, "k": by_order.k},
-        votes=_counts(file, votes, cells, by_order.votes_used, by_order.annotators),
-        models=by_order.models,
-        annotators=by_order.annotators,
-        diagnostics={
-            "log_likelihood": None,
-            "iterations": None,
-            "converged": None,
-            "components": by_order.components,
-            "seconds": {**seconds, "fit": time.perf_counter() - started, "intervals": 0.0},
-            "warnings": [*(notice.named(votes.models) for notice in by_order.warnings), *_look_alikes(votes)],
+def _by_order(fitted: Elo) -> dict[str, Any]:
+    """Return the same of Elo, which has no abilities, prior or interval."""
+    found = fitted.result_
+    none = ("min_ability", "flag_rule", "prior_sd", "influence_limit", "interval", "confidence")
+    return {
+        "settings": {**dict.fromkeys(none), "k": found.k},
+        "models": found.models,
+        "annotators": found.annotators,
+        "diagnostics": {
+            **dict.fromkeys(("log_likelihood", "iterations", "converged")),
+            "components": found.components,
+            "seconds": {},
+            "warnings": found.warnings,
         },
-    )
-
-
-def _look_alikes(votes: IndexedVotes) -> list[dict[str, Any]]:
-    number = np.bincount(np.concatenate([votes.model_a, votes.model_b]), minlength=len(votes.models))
-    return look_alike_warnings(dict(zip(votes.models, number.tolist(), strict=True)))
+        "used": found.votes_used,
+    }
 
 
 def _echo(settings: OfflineSettings, file: VoteFile) -> dict[str, Any]:
@@ -262,16 +226,14 @@ def _echo(settings: OfflineSettings, file: VoteFile) -> dict[str, Any]:
     }
 
 
-def _counts(
-    file: VoteFile, votes: IndexedVotes, cells: Cells, used: float, annotators: Sequence[Mapping[str, Any]]
-) -> dict[str, Any]:
+def _counts(file: VoteFile, table: VoteTable, used: float, annotators: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Count records read, and pairs used, of which a ranking of n models has n(n-1)/2; and votes, a ranking as one.
 
     `used` and `per` count pairs; `votes_used`, `rankings` and `votes_per_annotator` votes.
     """
     left_out = {"rejected": file.rejected, "skipped": file.skipped, "duplicates": file.duplicates}
-    per = {name: asdict(each) for name, each in spread_votes(cells).items()}
-    by_annotator = votes.rankings_by_annotator()
+    per = {name: asdict(each) for name, each in spread_votes(table.cells).items()}
+    by_annotator = table.votes.rankings_by_annotator()
     return {
         "read": file.rows_read,
         "used": count(used),
@@ -279,6 +241,6 @@ def _counts(
         "per": per,
         "rankings": int(file.records["ranked_names"].count()),
         "votes_used": sum(row["votes"] for row in annotators if row["standing"] not in ("pending", "excluded")),
-        "pairs_read": len(votes.outcome),
+        "pairs_read": len(table.votes.outcome),
         "votes_per_annotator": per["annotator"] if by_annotator is None else asdict(summarise(by_annotator)),
     }

@@ -17,7 +17,6 @@ from app.rating.verdict.style import (
     lean_rows,
     style_rows,
 )
-from app.rating.votes.cells import Cells
 
 SIDES = ("left", "right")
 
@@ -90,14 +89,14 @@ class AmElo(JointEstimator):
             raise ValueError("there is no style control: fit with features=(…)")
         return self.style_
 
-    def _rate(self, table: VoteTable, cells: Cells, settings: LoopSettings) -> Rating:
+    def _rate(self, table: VoteTable, settings: LoopSettings) -> Rating:
         if table.features is None:
             self.plain_, self.style_ = None, None
-            return super()._rate(table, cells, settings)
+            return super()._rate(table, settings)
         check_style(settings)
         if self.inverse_propensity:
             raise SettingError("features", "and inverse_propensity exclude each other")
-        self.plain_ = super()._rate(table, cells, settings)
+        self.plain_ = super()._rate(table, settings)
         styled = control_style(self.plain_, table.votes, table.features)
         self.style_ = styled.style
         return styled.rating

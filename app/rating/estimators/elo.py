@@ -8,7 +8,7 @@ from scipy.special import expit
 
 from app.rating.errors import counted
 from app.rating.estimators.estimator import Estimator, as_shape, find_models
-from app.rating.estimators.tables import Spec, VotesLike, leaderboard_chart
+from app.rating.estimators.tables import Spec, VotesLike, VoteTable, leaderboard_chart
 from app.rating.settings import SettingError, check_numbers
 from app.rating.units import NATURAL_PER_ELO
 from app.rating.verdict.rows import EloRow, rate_by_order
@@ -49,7 +49,7 @@ class Elo(Estimator):
     _row_type = EloRow
     _shown = ("rank", "model", "score", "sd")
 
-    def fit(self, votes: VotesLike) -> Self:
+    def fit(self, votes: VotesLike | VoteTable) -> Self:
         """Rate the models by the votes.
 
         Parameters
@@ -76,7 +76,7 @@ class Elo(Estimator):
             raise SettingError("shuffles", f"must be a whole number, is {shuffles!r}")
         table = self._read(votes)
         result = rate_by_order(
-            table.votes, table.votes.aggregate(),
+            table.votes, table.cells,
             min_votes=self.min_votes, base=self.base, anchor=self._find_anchor(table.votes.models),
             shuffles=self.shuffles, seed=self.random_state, k=self.k,
         )  # fmt: skip

@@ -46,7 +46,7 @@ class Estimator(ABC):
         cls.__doc__ = (cls.__doc__ or "").replace("{settings}", "\n    ".join(lines))
 
     @abstractmethod
-    def fit(self, votes: VotesLike) -> Self:
+    def fit(self, votes: VotesLike | VoteTable) -> Self:
         """Rate the models by the votes."""
 
     @abstractmethod
@@ -94,13 +94,13 @@ class Estimator(ABC):
         table = make_table(self._rows()[:SHOWN], self._row_type, "polars").select(self._shown)
         return f"{call}\n{self._summary()}\n{table.with_columns(pl.selectors.float().round(1))}"
 
-    def _read(self, votes: VotesLike, *, needs_annotators: bool = False) -> VoteTable:
-        """Read the table.
+    def _read(self, votes: VotesLike | VoteTable, *, needs_annotators: bool = False) -> VoteTable:
+        """Read the table, if it is not read yet.
 
         Raises VotesError: as `read_table`; or the column annotator is missing where it is needed.
         """
         check_numbers(self, ["min_votes"])
-        table = read_table(votes, self.features)
+        table = votes if isinstance(votes, VoteTable) else read_table(votes, self.features)
         if not table.annotated and (needs_annotators or self.min_votes > 0):
             why = "to estimate abilities" if needs_annotators else "for min_votes"
             raise VotesError(f"{type(self).__name__} needs the column annotator {why}", "column")

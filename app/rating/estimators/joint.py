@@ -14,9 +14,6 @@ from app.rating.verdict.order import Verdict
 from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import rate_indexed
 from app.rating.verdict.rows import ModelRow, model_rows
-from app.rating.votes.cells import Cells
-
-NAMED = 10  # annotators that an error names
 
 
 class RankSetRow(TypedDict):
@@ -79,12 +76,13 @@ class JointEstimator(Estimator):
     confidence: float
     inverse_propensity: bool
     result_: Rating
+    plain_: Rating | None = None
 
     _method: ClassVar[Method]
     _row_type = ModelRow
     _shown = ("rank", "model", "score", "lower", "upper")
 
-    def fit(self, votes: VotesLike) -> Self:
+    def fit(self, votes: VotesLike | VoteTable) -> Self:
         """Rate the models by the votes.
 
         Parameters
@@ -113,13 +111,11 @@ class JointEstimator(Estimator):
         """
         table = self._read(votes, needs_annotators=self._method == "am-elo")
         settings = self._settings(table)
-        cells = table.votes.aggregate()
         try:
-            result = self._rate(table, cells, settings)
+            result = self._rate(table, settings)
         except NoFiniteMaximumError as error:
-            names = [str(table.votes.annotators[i]) for i in error.annotators[:NAMED]]
-            error.add_note(f"annotators: {', '.join(names)}{', …' if len(error.annotators) > NAMED else ''}")
-            raise
+            names = tuple(str(table.votes.annotators[i]) for i in error.annotators)
+            raise NoFiniteMaximumError(error.annotators, error.word, names) from error
         self.votes_, self.result_, self._kind = table.votes, result, table.kind
         self._warn(result.diagnostics.warnings)
         return self
@@ -192,8 +188,8 @@ class JointEstimator(Estimator):
         share = f"{self.result_.settings.confidence:.0%}"
         return leaderboard_chart(self._rows(), f"score and its {share} interval, Elo points")
 
-    def _rate(self, table: VoteTable, cells: Cells, settings: LoopSettings) -> Rating:
-        return rate_indexed(table.votes, cells, settings, inverse_propensity=self.inverse_propensity)
+    def _rate(self, table: VoteTable, settings: LoopSettings) -> Rating:
+        return rate_indexed(table.votes, table.cells, settings, inverse_propensity=self.inverse_propensity)
 
     def _settings(self, table: VoteTable) -> LoopSettings:
         """Return the parameters as settings of a round; intervals are by vote where there are no annotators."""

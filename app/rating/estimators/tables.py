@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from app.rating.arrays import Floats, Ints, Mask
 from app.rating.errors import VotesError, counted
+from app.rating.votes.cells import Cells
 from app.rating.votes.features import SIDE, Features, measure_features
 from app.rating.votes.indexed import IndexedVotes
 from app.rating.votes.weights import find_unclear
@@ -49,14 +50,19 @@ class VoteTable:
     Attributes
     ----------
     annotated : whether the table has the column annotator; if not, all votes are those of one annotator, "pooled"
-    kind : of table (narwhals' `Implementation`), for the results
+    kind : of table, as narwhals names it, for the results
     features : that were asked for; None without any
     """
 
     votes: IndexedVotes
-    annotated: bool
-    kind: Any
+    annotated: bool = True
+    kind: Any = "polars"
     features: Features | None = None
+
+    @cached_property
+    def cells(self) -> Cells:
+        """The votes, aggregated."""
+        return self.votes.aggregate()
 
 
 def read_table(votes: VotesLike, features: Sequence[str] = ()) -> VoteTable:
