@@ -71,7 +71,7 @@ class MeasuredCrowds(Crowds):
 
     def __init__(self, cells: Cells, temper: float, ranking: Floats) -> None:
         super().__init__(cells, LIMIT, temper, ranking)
-        self._parts = self.parts = MeasuredParts(self._parts)
+        self._parts = self.parts = MeasuredParts(self._parts)  # type: ignore[assignment]  # has the same methods
 
     def look_around(self) -> tuple[int, list[float]]:
         """Return the memory of all processes that hold partitions, and the processor's seconds of each."""

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from app.rating.errors import ClusterError
@@ -53,21 +53,32 @@ _held: dict[PartitionKey, _Held] = {}
 """The partitions that this process holds. One at work is not in it, so no two threads share one."""
 
 
-def proceed(place: PartitionKey, fit: int, position: int, message: Message) -> tuple[Any] | None:
-    """Apply a fit's message number `position` (from 0); None where this process lacks the partition at that point."""
+def advance(place: PartitionKey, fit: int, done: int, messages: Sequence[Message], build: Build | None) -> Any:
+    """Apply messages of a fit to its partition, which has had `done` of them; return the answer to the last one.
+
+    Parameters
+    ----------
+    build : makes the partition anew; without it None is returned where this process lacks the partition at that point
+
+    Returns
+    -------
+    A tuple of the answer, or None.
+    """
     held = _held.pop(place, None)
-    if held is None or (held.fit, held.messages) != (fit, position):
+    if build is not None:
+        for other, idle in list(_held.items()):
+            if time.monotonic() - idle.used > IDLE_SECONDS:
+                _held.pop(other, None)
+        held = _Held(fit, build())
+    if held is None or (held.fit, held.messages) != (fit, done):
         return None
-    return _apply(place, held, (message,))
-
-
-def replay(place: PartitionKey, fit: int, build: Build, log: Sequence[Message]) -> tuple[Any]:
-    """Build a partition, apply the messages to it, and hold it; return the answer to the last one."""
-    _held.pop(place, None)
-    for other, held in list(_held.items()):
-        if time.monotonic() - held.used > IDLE_SECONDS:
-            _held.pop(other, None)
-    return _apply(place, _Held(fit, build()), log)
+    answer = None
+    with one_blas_thread():
+        for message in messages:
+            answer = message(held.partition)
+    held.messages, held.used = done + len(messages), time.monotonic()
+    _held[place] = held
+    return (answer,)
 
 
 def release(driver: str) -> None:
@@ -75,16 +86,6 @@ def release(driver: str) -> None:
     for place in list(_held):
         if place.driver == driver:
             _held.pop(place, None)
-
-
-def _apply(place: PartitionKey, held: _Held, messages: Sequence[Message]) -> tuple[Any]:
-    answer = None
-    with one_blas_thread():
-        for message in messages:
-            answer = message(held.partition)
-    held.messages, held.used = held.messages + len(messages), time.monotonic()
-    _held[place] = held
-    return (answer,)
 
 
 class Executors:
@@ -179,11 +180,9 @@ class RemoteParts:
         executor, log = self._on[part], self._logs[part]
         place = PartitionKey(self._executors.driver, part)
         try:
-            if not again:
-                return executor.submit(proceed, place, self._fit, len(log) - 1, log[-1])
-            return executor.submit(
-                replay, place, self._fit, self._executors.send(executor, self._build[part]), tuple(log)
-            )
+            build = self._executors.send(executor, self._build[part]) if again else None
+            done = 0 if again else len(log) - 1
+            return executor.submit(advance, place, self._fit, done, tuple(log[done:]), build)
         except self._executors.lost as error:
             failed = Future[tuple[Any] | None]()
             failed.set_exception(error)
@@ -205,23 +204,6 @@ class RemoteParts:
         raise ClusterError(f"processes that held a part of the votes died {ATTEMPTS} times in a row: {last}")
 
 
-class Parts(Protocol):
-    """Where the partitions of a fit are.
-
-    Attributes
-    ----------
-    number : of them
-    """
-
-    number: int
-
-    def run(self, messages: Sequence[Message]) -> list[Any]:
-        """Send each partition its message; answers in order."""
-
-    def close(self) -> None:
-        """Forget the partitions."""
-
-
 class LocalParts:
     """Partitions in this process, whose threads work on them."""
 
@@ -237,6 +219,9 @@ class LocalParts:
     def close(self) -> None:
         """Forget the partitions."""
         self.parts = []
+
+
+Parts = LocalParts | RemoteParts
 
 
 def place_parts(n_cells: int, build: Callable[[int | None], Sequence[Build]]) -> Parts:

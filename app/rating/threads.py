@@ -41,37 +41,25 @@ def split(length: int, worth: int) -> list[tuple[int, int]]:
 
 
 def map_parts(work: Callable[[Part], Result], parts: Iterable[Part]) -> list[Result]:
-    """Do the work on every part, on this thread and one more for each further processor; results in order.
+    """Do the work on every part, on a thread for each processor; results in order.
 
-    A thread that finishes a part takes the next one. Call this inside `one_blas_thread`, so that the linear algebra
-    library starts no threads of its own. Work that itself calls `map_parts` does those parts one after the other: each
-    of the threads would wait for the others.
+    Call this inside `one_blas_thread`, so that the linear algebra library starts no threads of its own. Work that
+    itself calls `map_parts` does those parts one after the other: each of the threads would wait for the others.
     """
     parts = list(parts)
-    threads = min(available_threads(), len(parts)) if len(parts) > 1 else 1
+    threads = min(available_threads(), len(parts))
     if threads <= 1 or getattr(_here, "working", False):
         return [work(part) for part in parts]
-    results: dict[int, Result] = {}
-    waiting = iter(enumerate(parts))  # `next` is atomic, so no part is taken twice
+    return list(_pool(os.getpid(), available_threads()).map(work, parts))
 
-    def take() -> None:
-        _here.working = True
-        try:
-            for place, part in waiting:
-                results[place] = work(part)
-        finally:
-            _here.working = False
 
-    others = [_pool(os.getpid()).submit(take) for _ in range(threads - 1)]
-    take()
-    for other in others:
-        other.result()
-    return [results[place] for place in range(len(parts))]
+def _begin() -> None:
+    _here.working = True
 
 
 @cache
-def _pool(process: int) -> ThreadPoolExecutor:  # noqa: ARG001  a forked process has no threads and needs its own pool
-    return ThreadPoolExecutor(max(1, available_threads() - 1), thread_name_prefix="rating")
+def _pool(process: int, threads: int) -> ThreadPoolExecutor:  # noqa: ARG001  a forked process needs its own pool
+    return ThreadPoolExecutor(threads, thread_name_prefix="rating", initializer=_begin)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import Result
 
 from app.rating.sampling.pair_weights import uniform_weights
-from app.rating.simulation.worlds import NATURAL_PER_ELO
+from app.rating.units import NATURAL_PER_ELO
 from stable_arena_lab.attacks.arena import Setup
 from stable_arena_lab.battles.calibration import Detection, find_least_votes
 from stable_arena_lab.battles.rounds import draw_battles

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import narwhals as nw
 import numpy as np
@@ -27,18 +27,8 @@ COLUMNS = (*NEEDED, "annotator", "weight", "battle_id", "propensity")
 OUTCOMES: Mapping[str, float] = {"model_a": 1.0, "model_b": 0.0, "tie": 0.5, "tie (bothbad)": 0.5}
 NAMED = 5  # unknown outcomes that an error names
 
-_DTYPES: Mapping[Any, nw.dtypes.DType] = {
-    bool: nw.Boolean(),
-    bool | None: nw.Boolean(),
-    int: nw.Int64(),
-    int | None: nw.Int64(),
-    float: nw.Float64(),
-    float | None: nw.Float64(),
-    str: nw.String(),
-    str | None: nw.String(),
-}
+_DTYPES: Mapping[Any, nw.dtypes.DType] = {bool: nw.Boolean(), int: nw.Int64(), float: nw.Float64(), str: nw.String()}
 _NULLABLE: Mapping[Any, str] = {int | None: "Int64", bool | None: "boolean"}  # pandas' names of its types
-
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"  # names the language; nothing is fetched
 
@@ -129,7 +119,7 @@ def _dtype(hint: Any, values: list[Any]) -> nw.dtypes.DType:
         return nw.Int64()
     if hint == int | float:  # numbers of votes are whole, unless votes have weights
         return _DTYPES[float if float in found else int]
-    return _DTYPES[hint]
+    return _DTYPES[(get_args(hint) or (hint,))[0]]
 
 
 def _open(votes: VotesLike, measures: Sequence[str]) -> nw.DataFrame[Any]:

@@ -17,7 +17,7 @@ from app.rating.uncertainty.covariance import NORMAL, TINY, Covariance
 from app.rating.uncertainty.estimate import fit_without_errors
 from app.rating.uncertainty.results import Estimate
 from app.rating.verdict.rating import Rating, publish
-from app.rating.votes.compact import compact
+from app.rating.votes.compact import compact, find_places
 from app.rating.votes.features import features_of
 
 
@@ -113,8 +113,7 @@ class _Errors:
     def __init__(self, ballots: Ballots, fitted: LeanFit) -> None:
         small, R = fitted.found.small, fitted.found.fit.R
         self.component = fitted.found.components.label[small.models]
-        place = np.full(len(ballots.votes.models), -1)
-        place[small.models] = np.arange(len(R))
+        place = find_places(small.models, len(ballots.votes.models)).astype(np.int64)
         kept, battles = ballots.between(small.models), int(ballots.battle.max()) + 1
 
         def sum_votes(k: int) -> OwnVotes:

@@ -12,6 +12,7 @@ from app.rating.judges.leaning import WIDE, identified_leans, maximise_own
 from app.rating.judges.own_votes import OwnVotes
 from app.rating.judges.people import PeoplesScores
 from app.rating.uncertainty.covariance import NORMAL, TINY
+from app.rating.votes.compact import find_places
 from app.rating.votes.features import features_of
 
 ABILITY, LEAN = 0, 1  # places among a judge's own terms
@@ -131,7 +132,7 @@ class _Search:
     """
 
     def __init__(self, ballots: Ballots, known: PeoplesScores) -> None:
-        self.known, self.place = known, known.places(len(ballots.votes.models))
+        self.known, self.place = known, find_places(known.models, len(ballots.votes.models)).astype(np.int64)
         self.kept, self.doubt = ballots.between(known.models), known.doubt()
         self.cells = self.kept.featured()
         self.identified = identified_leans(self.cells)

@@ -59,12 +59,6 @@ class PeoplesScores:
     scale_se: float
     freedom: float
 
-    def places(self, n_models: int) -> Indices:
-        """Return the place of each model among these, −1 for others."""
-        place = np.full(n_models, -1)
-        place[self.models] = np.arange(len(self.models))
-        return place
-
     def doubt(self) -> Floats:
         """Return the variance of each difference between two scores, shape (n, n)."""
         variance = np.diag(self.covariance)

@@ -1,5 +1,5 @@
-from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import active_children, get_context
 from typing import TypeVar
 
@@ -19,24 +19,24 @@ def map_seeds(
     processes : number of processes; 1 is this process
     progress : called with the share that is done, 0 to 1, after each seed
     """
-    report = progress or (lambda _: None)
-    if processes == 1 or len(seeds) <= 1:
-        results = []
-        for done, seed in enumerate(seeds, start=1):
-            results.append(work(seed))
-            report(done / len(seeds))
+    results = list[Result]()
+
+    def collect(found: Iterable[Result]) -> list[Result]:
+        for result in found:
+            results.append(result)
+            if progress is not None:
+                progress(len(results) / len(seeds))
         return results
+
+    if processes == 1 or len(seeds) <= 1:
+        return collect(map(work, seeds))
     # spawn: numba's and the linear algebra library's threads do not survive a fork
     others = active_children()
     with ProcessPoolExecutor(min(processes, len(seeds)), mp_context=get_context("spawn")) as pool:
-        futures = [pool.submit(work, seed) for seed in seeds]
         try:
-            for done, future in enumerate(as_completed(futures), start=1):
-                future.result()
-                report(done / len(seeds))
+            return collect(pool.map(work, seeds))
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             for child in set(active_children()).difference(others):
                 child.terminate()  # or the end would wait for the seeds under way
             raise
-        return [future.result() for future in futures]

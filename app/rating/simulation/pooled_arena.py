@@ -6,7 +6,8 @@ import numpy as np
 
 from app.rating.arrays import Floats
 from app.rating.settings import LoopSettings
-from app.rating.simulation.worlds import NATURAL_PER_ELO, make_world
+from app.rating.simulation.worlds import make_world
+from app.rating.units import NATURAL_PER_ELO
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells
 

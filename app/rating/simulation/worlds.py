@@ -1,6 +1,5 @@
 """Simulated arenas with known true scores, for tests, benchmarks, the demo and the laboratory."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
@@ -9,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.rating.arrays import Floats, Indices
+from app.rating.units import NATURAL_PER_ELO
 
 Role = Literal["honest", "random", "flip", "equal", "clique"]
 ROLES: tuple[Role, ...] = get_args(Role)
-NATURAL_PER_ELO = math.log(10.0) / 400.0
 CLIQUE_ABILITY = 3.0
 
 

@@ -3,7 +3,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.rating.arrays import Floats, Indices
-from app.rating.simulation.worlds import NATURAL_PER_ELO
+from app.rating.units import NATURAL_PER_ELO
 
 MOST_TIES = 0.49  # share of ties between equals; above ½ the probabilities of this model are negative
 

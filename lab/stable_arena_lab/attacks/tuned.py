@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.rating.arrays import Floats, Indices, Mask
-from app.rating.simulation.worlds import NATURAL_PER_ELO
+from app.rating.units import NATURAL_PER_ELO
 from stable_arena_lab.attacks.arena import Arena, Crowd, Setup, Votes, count_attackers, draw_ballots, draw_crowd
 
 ANY_GAP = 1e6

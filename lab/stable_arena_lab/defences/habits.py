@@ -9,8 +9,9 @@ import numpy as np
 from app.rating.arrays import Floats, Indices, Mask
 from app.rating.settings import LoopSettings
 from app.rating.simulation.parallel import Progress, map_seeds
-from app.rating.simulation.worlds import NATURAL_PER_ELO, draw_pairs
+from app.rating.simulation.worlds import draw_pairs
 from app.rating.types.evidence import weigher_of_votes
+from app.rating.units import NATURAL_PER_ELO
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import aggregate
 from stable_arena_lab.defences.gains import FLAGGED

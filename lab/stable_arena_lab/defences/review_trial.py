@@ -8,8 +8,8 @@ import numpy as np
 
 from app.rating.arrays import Floats, Mask
 from app.rating.settings import EVIDENCE_RATIO, EVIDENCE_TESTS, LoopSettings
-from app.rating.simulation.worlds import NATURAL_PER_ELO
 from app.rating.types.evidence import Evidence, weigh, weigher_of_votes
+from app.rating.units import NATURAL_PER_ELO
 from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells

@@ -15,7 +15,8 @@ from app.rating.simulation.votes_needed import (
     coval,
     summarise,
 )
-from app.rating.simulation.worlds import NATURAL_PER_ELO, World
+from app.rating.simulation.worlds import World
+from app.rating.units import NATURAL_PER_ELO
 
 
 def test_pooled_votes_are_those_of_the_annotators() -> None:

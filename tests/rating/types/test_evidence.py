@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from app.rating.settings import EVIDENCE_TESTS, LoopSettings
-from app.rating.simulation.worlds import NATURAL_PER_ELO
 from app.rating.types.evidence import Evidence, weigh, weigher_of_votes
 from app.rating.types.law import COIN
+from app.rating.units import NATURAL_PER_ELO
 from app.rating.votes.cells import aggregate
 from app.rating.votes.sided_cells import SidedCells
 from stable_arena_lab.attacks.arena import Arena, Setup, Votes, draw_arena

@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from app.rating.arrays import Floats
 from app.rating.errors import RatingWarning, VotesError
-from app.rating.votes.indexed import inverse_propensity_weights
+from app.rating.votes.indexed import IndexedVotes
 from stable_arena import AmElo, BradleyTerry
 
 ANNOTATORS = 12
@@ -80,16 +81,22 @@ def test_intervals_widen_by_what_the_weights_cost() -> None:
     assert ((other["lower"] < truth) & (truth < other["upper"])).all()
 
 
+def weights(annotator: list[int], propensity: list[float]) -> Floats:
+    k, one = np.array(annotator, dtype=np.int32), np.ones(len(annotator), dtype=np.int32)
+    return IndexedVotes(
+        list("xyz"), list("ab"), k, one, 1 - one, 1.0 * one, propensity=np.array(propensity)
+    ).choice_weights()
+
+
 def test_weights() -> None:
-    annotator = np.array([0, 0, 1, 1, 1])
-    weights = inverse_propensity_weights(np.array([0.5, 0.25, 0.1, 0.1, 0.1]), annotator, n_annotators=3)
-    np.testing.assert_allclose(weights, [2 / 3, 4 / 3, 1, 1, 1])
+    found = weights([0, 0, 1, 1, 1], [0.5, 0.25, 0.1, 0.1, 0.1])
+    np.testing.assert_allclose(found, [2 / 3, 4 / 3, 1, 1, 1])
 
 
 @pytest.mark.parametrize("wrong", [0.0, -0.1, 1.5, np.nan, np.inf])
 def test_a_propensity_is_a_probability(wrong: float) -> None:
     with pytest.raises(VotesError, match=r"2 of 3 have none, or another \(row 1\)"):
-        inverse_propensity_weights(np.array([0.5, wrong, wrong]), np.zeros(3, dtype=int), n_annotators=1)
+        weights([0, 0, 0], [0.5, wrong, wrong])
 
 
 def test_what_is_refused() -> None:
