@@ -9,7 +9,7 @@ from app.rating.estimators.estimator import Estimator, as_shape, find_models
 from app.rating.estimators.tables import Spec, VotesLike, VoteTable, leaderboard_chart, make_table
 from app.rating.settings import Interval, LoopSettings, Method, SettingError, VerdictRule
 from app.rating.uncertainty.matchups import predict_matchups
-from app.rating.verdict.confidence import MOST_RANKS, Confidence, measure_confidence
+from app.rating.verdict.confidence import MOST_RANKS, measure_confidence
 from app.rating.verdict.order import Verdict
 from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import rate_indexed
@@ -48,25 +48,6 @@ class Decided:
     verdict: Verdict
     models: Any
     more_votes: tuple[float, float, float]
-
-
-def say_decided(known: Confidence, k: int, names: list[Any], kind: Any) -> Decided:
-    """Return the verdict on the best k, with tables of this kind.
-
-    Raises
-    ------
-    ValueError
-        k is not below the number of models with a score, or above 50.
-    """
-    if k > MOST_RANKS:
-        raise SettingError("k", f"must be at most {MOST_RANKS}")
-    found = known.decide(k)
-    rows = [
-        ConfidenceRow(model=names[i], p_best=within[0], p_top_k=within[k - 1])
-        for i, within in zip(known.joint.models.tolist(), known.within.tolist(), strict=True)
-    ]
-    low, median, high = known.forecasts[k - 1].tolist() if found.verdict == "not-yet" else (0.0, 0.0, 0.0)
-    return Decided(found.verdict, make_table(rows, ConfidenceRow, kind), (low, median, high))
 
 
 class JointEstimator(Estimator):
@@ -180,7 +161,15 @@ class JointEstimator(Estimator):
         known = measure_confidence(self.result_, VerdictRule(self.confidence, margin))
         if known is None:
             raise ValueError("the verdict needs intervals, and 2 to 500 models with a score that votes connect")
-        return say_decided(known, k, self.votes_.models, self._kind)
+        if k > MOST_RANKS:
+            raise SettingError("k", f"must be at most {MOST_RANKS}")
+        found = known.decide(k)
+        rows = [
+            ConfidenceRow(model=self.votes_.models[i], p_best=within[0], p_top_k=within[k - 1])
+            for i, within in zip(known.joint.models.tolist(), known.within.tolist(), strict=True)
+        ]
+        more = tuple(known.forecasts[k - 1].tolist()) if found.verdict == "not-yet" else (0.0, 0.0, 0.0)
+        return Decided(found.verdict, make_table(rows, ConfidenceRow, self._kind), more)
 
     def plot(self) -> Spec:
         """Return a Vega-Lite chart of the leaderboard: scores with their intervals, best first."""

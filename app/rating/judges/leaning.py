@@ -8,6 +8,7 @@ from scipy.special import expit
 
 from app.rating.arrays import Floats, Indices, Mask, sum_by
 from app.rating.errors import NotConvergedError
+from app.rating.model.crowd import laplacian
 from app.rating.plain.m_elo import shift_projector, typical
 from app.rating.votes.cells import Cells
 from app.rating.votes.features import features_of
@@ -84,7 +85,10 @@ def fit_leaning(cells: Cells, component: Indices, R: Floats) -> Leaning:
         p = expit(odds)
         rest, w = cells.s - cells.n * p, cells.n * p * (1.0 - p)
         gradient = sum_by(a, rest, size) - sum_by(b, rest, size)
-        S, parts = laplacian(sum_by(a * size + b, w, size * size), size), list[tuple[int, Floats, Floats, Floats]]()
+        S, parts = (
+            laplacian(sum_by(a * size + b, w, size * size).reshape(size, size)),
+            list[tuple[int, Floats, Floats, Floats]](),
+        )
         for k in np.flatnonzero(np.diff(cells.starts)).tolist():
             mine = slice(int(cells.starts[k]), int(cells.starts[k + 1]))
             z, weight = x[mine], w[mine][:, None] * x[mine]
@@ -113,14 +117,6 @@ def fit_leaning(cells: Cells, component: Indices, R: Floats) -> Leaning:
     raise NotConvergedError(f"not converged after {STEPS} iterations", R, leans[:, 0])
 
 
-def laplacian(weight: Floats, size: int) -> Floats:
-    """Return Σ weight (e_a − e_b)(e_a − e_b)′ of weights at a · size + b, shape (size, size)."""
-    table = weight.reshape(size, size)
-    both = table + table.T
-    found: Floats = np.diag(both.sum(axis=0)) - both
-    return found
-
-
 def identified_leans(cells: Cells) -> Mask:
     """Return whose leans the votes tell from scores: not that of an annotator who saw each model on one side only.
 
@@ -138,6 +134,6 @@ def identified_leans(cells: Cells) -> Mask:
         a, b, n = cells.model_a[mine].astype(np.int64), cells.model_b[mine], cells.n[mine]
         total = n @ x[mine] ** 2
         B = np.stack([sum_by(a, n * one, size) - sum_by(b, n * one, size) for one in x[mine].T])
-        along = np.linalg.lstsq(laplacian(sum_by(a * size + b, n, size * size), size), B.T)[0]
+        along = np.linalg.lstsq(laplacian(sum_by(a * size + b, n, size * size).reshape(size, size)), B.T)[0]
         identified[k] = total - np.einsum("ji,ij->j", B, along) > np.maximum(FEWEST, DEPENDENT * total)
     return identified

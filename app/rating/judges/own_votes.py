@@ -8,7 +8,8 @@ from scipy.special import expit
 
 from app.rating.arrays import Floats, Indices, sum_by
 from app.rating.judges.ballots import Ballots
-from app.rating.judges.leaning import WIDE, laplacian
+from app.rating.judges.leaning import WIDE
+from app.rating.model.crowd import laplacian
 
 
 class OwnVotes:
@@ -43,7 +44,7 @@ class OwnVotes:
         p = expit(offset + at @ h)
         w, rest = one.weight * p * (1.0 - p), one.weight * (v.outcome - p)
         self.mixed = np.stack([sum_by(left, w * flat * x, size) - sum_by(right, w * flat * x, size) for x in h])
-        self.information = laplacian(sum_by(left * size + right, w * flat**2, size * size), size)
+        self.information = laplacian(sum_by(left * size + right, w * flat**2, size * size).reshape(size, size))
         columns = np.concatenate([np.repeat(np.arange(len(h)), len(left)), len(h) + left, len(h) + right])
         entries = np.concatenate([(rest * h).ravel(), rest * flat, -rest * flat])
         rows = np.tile(one.battle, len(h) + 2)

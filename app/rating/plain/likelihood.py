@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from scipy.special import expit
 
-from app.rating.arrays import Floats, Indices, Ints, sum_by
-from app.rating.compiled import compiled
+from app.rating.arrays import Floats, sum_by
+from app.rating.model.crowd import laplacian
 from app.rating.votes.cells import Cells
 
 BLOCK = 1 << 21  # numbers in the rows that are held at once
@@ -61,14 +60,16 @@ class Likelihood:
 
     def expand(self, R: Floats, theta: Floats) -> Derivatives:
         """Return value, gradient and Hessian at a point."""
-        c, ability, d = self.cells, theta[self.cells.annotator], R[self.cells.model_a] - R[self.cells.model_b]
+        c, ability, size = self.cells, theta[self.cells.annotator], self.cells.n_models
+        d, pair = R[c.model_a] - R[c.model_b], c.model_a.astype(np.int64) * size + c.model_b
         x = ability * d
         u = np.exp(-np.abs(x))
         near = 1.0 / (1.0 + u)  # σ(|x|)
         residual, variance = c.s - c.n * np.where(x < 0.0, u * near, near), c.n * u * near * near
         return Derivatives(
             R, theta, _value(c, x, u), -self.by_model(ability * residual),
-            -sum_by(c.annotator, residual * d, c.n_annotators), variance, self.laplacian(variance * ability * ability),
+            -sum_by(c.annotator, residual * d, c.n_annotators), variance,
+            laplacian(sum_by(pair, variance * ability * ability, size * size).reshape(size, size)),
             sum_by(c.annotator, variance * d * d, c.n_annotators), variance * x - residual,
             variance * x,
         )  # fmt: skip
@@ -90,14 +91,6 @@ class Likelihood:
         c = self.cells
         return sum_by(c.annotator, weight * (vector[c.model_a] - vector[c.model_b]), c.n_annotators)
 
-    def laplacian(self, weight: Floats) -> Floats:
-        """Return Σ_cells weight (e_a − e_b)(e_a − e_b)′, shape (n_models, n_models)."""
-        size = self.cells.n_models
-        upper = sum_by(self._pair, weight, size * size).reshape(size, size)
-        off: Floats = upper + upper.T
-        laplacian: Floats = np.diag(off.sum(axis=1)) - off
-        return laplacian
-
     def rows(self, *weights: Floats, signed: bool = True) -> Iterator[tuple[slice, slice, list[Floats]]]:
         """Yield some annotators at a time, their cells, and for each weight their rows Σ weight (e_a − e_b).
 
@@ -115,9 +108,11 @@ class Likelihood:
 
     def own_rows(self, some: slice, weight: Floats, *, signed: bool = True) -> Floats:
         """Return the rows Σ weight (e_a − e_b) of these annotators, (n, n_models); unsigned Σ weight (e_a + e_b)."""
-        c, rows = self.cells, np.zeros((some.stop - some.start, self.cells.n_models))
-        add_rows(some.start, some.stop, c.starts, c.model_a, c.model_b, weight, -1.0 if signed else 1.0, rows)
-        return rows
+        c, shape = self.cells, (some.stop - some.start, self.cells.n_models)
+        here = slice(*c.starts[[some.start, some.stop]])
+        row, own = (c.annotator[here].astype(np.int64) - some.start) * c.n_models, weight[here]
+        a, b = (sum_by(row + model[here], own, shape[0] * shape[1]).reshape(shape) for model in (c.model_a, c.model_b))
+        return a - b if signed else a + b
 
     def products(self, weight: Floats, scale: Floats) -> Floats:
         """Return Σ_k scale_k row_k′ row_k, row_k = Σ weight (e_a − e_b), shape (n_models, n_models)."""
@@ -126,23 +121,7 @@ class Likelihood:
             total += (rows * scale[some, None]).T @ rows
         return total
 
-    @cached_property
-    def _pair(self) -> Indices:
-        pair: Indices = self.cells.model_a.astype(np.int64) * self.cells.n_models + self.cells.model_b
-        return pair
-
 
 def _value(c: Cells, x: Floats, u: Floats) -> float:
     """Return −ℓ, u = e^−|x|."""
     return float(c.n @ (np.maximum(x, 0.0) + np.log1p(u)) - c.s @ x)
-
-
-@compiled
-def add_rows(
-    first: int, last: int, starts: Indices, a: Ints, b: Ints, weight: Floats, sign: float, rows: Floats
-) -> None:
-    """Add weight (e_a + sign e_b) of the cells of annotators first … last−1 to their rows."""
-    for k in range(first, last):
-        for c in range(starts[k], starts[k + 1]):
-            rows[k - first, a[c]] += weight[c]
-            rows[k - first, b[c]] += sign * weight[c]

@@ -73,19 +73,6 @@ class VotesNeeded:
 
 
 @dataclass
-class _Since:
-    """The votes from which something is true, and for how many refits by now; infinitely many while it is not."""
-
-    votes: float = np.inf
-    refits: int = 0
-
-    def note(self, votes: float, holds: bool) -> None:
-        """Note whether it is true after a refit."""
-        self.votes = np.inf if not holds else min(self.votes, votes)
-        self.refits = self.refits + 1 if holds else 0
-
-
-@dataclass
 class _Tally:
     """The votes so far, and the scores fitted to them."""
 
@@ -141,21 +128,22 @@ def count_votes(arena: PooledArena, policy: str, *, seed: int, k: int = 3, floor
     tally = _Tally(battles, wins, ties, np.zeros(size))
     truth, best = rankdata(arena.score), set(np.argsort(-arena.score)[:k].tolist())
     probability = np.full(len(pair[0]), 1.0 / len(pair[0]))
-    votes, batch = 0.0, FIRST_VOTES * size
-    ranking, top = _Since(), _Since()
-    while min(ranking.refits, top.refits) < SURE and votes < MOST_VOTES:
+    votes, batch = [0.0], FIRST_VOTES * size
+    answers: list[tuple[bool, bool]] = []  # after each refit: whether the ranking is right, and the first k decided
+    while (len(answers) < SURE or not np.all(answers[-SURE:])) and votes[-1] < MOST_VOTES:
         new = np.zeros((size, size))
         new[pair] = generator.multinomial(int(batch), probability)
         tally.add(arena, new, generator)
         covariance = tally.fit()
-        votes += batch
-        ranking.note(votes, float(np.corrcoef(rankdata(tally.R), truth)[0, 1]) > CORRELATION)
-        top.note(votes, _probability_of_leaders(tally.R, covariance, k) >= CONFIDENCE)
+        votes.append(votes[-1] + batch)
+        right = float(np.corrcoef(rankdata(tally.R), truth)[0, 1]) > CORRELATION
+        answers.append((right, _probability_of_leaders(tally.R, covariance, k) >= CONFIDENCE))
         known = ScoredModels(np.ones(size, dtype=np.bool_), tally.R, covariance, tally.battles)
         weight = mix_pairs(known, identities, COMPARED[policy], floor, k).weight.astype(np.float64)
         probability = weight / weight.sum()
-        batch = max(round((GROWTH - 1.0) * votes), 1)
-    ranked, decided = min(ranking.votes, MOST_VOTES), min(top.votes, MOST_VOTES)
+        batch = max(round((GROWTH - 1.0) * votes[-1]), 1)
+    last = [int(np.flatnonzero([True, *np.logical_not(holds)])[-1]) for holds in zip(*answers, strict=True)]
+    ranked, decided = (min([*votes[1:], MOST_VOTES][refits], MOST_VOTES) for refits in last)
     return VotesNeeded(policy, size, seed, ranked, decided, set(np.argsort(-tally.R)[:k].tolist()) != best)
 
 
