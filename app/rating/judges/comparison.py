@@ -120,7 +120,10 @@ class _Compared:
         self.agreement, self.by = agree(ballots, human, every, by_battle=True), "battle"
         if not self.agreement.compared[~human].any():
             self.agreement, self.by = self.pairs, "pair"
-        self.close, self.far = self._agree(gap < CLOSE), self._agree(gap >= CLOSE)
+        self.agreements = {
+            "agreement": self.agreement, "agreement_close": self._agree(gap < CLOSE),
+            "agreement_far": self._agree(gap >= CLOSE), "agreement_by_pair": self.pairs,
+        }  # fmt: skip
         self.bands = [
             (low, high, self._agree(where := (gap >= low) & (gap < high)), ballots.where(where).left_share())
             for low, high in pairwise(BANDS)
@@ -138,12 +141,9 @@ class _Compared:
             **self._interval("ability", f.ability[k], f.ability_se[k], f.freedom[k]),
             **self._interval("side_lean", points * f.lean[k], points * f.lean_se[k], f.lean_freedom[k]),
             "left_share": finite(self.left[k]),
-            "agreement": finite(self.agreement.share[k]),
+            **{name: finite(found.share[k]) for name, found in self.agreements.items()},
             "agreement_decided": finite(self.agreement.decided[k]),
-            "agreement_close": finite(self.close.share[k]),
-            "agreement_far": finite(self.far.share[k]),
             "agreement_by": self.by,
-            "agreement_by_pair": finite(self.pairs.share[k]),
             "compared": count(self.agreement.compared[k]),
             "by_gap": [
                 _band(low, high, finite(found.share[k]), found.compared[k]) | {"left_share": finite(left[k])}
@@ -164,12 +164,9 @@ class _Compared:
         """Return what the people reach among themselves."""
         return {
             "annotators": int((self.human & (self.votes > 0)).sum()),
-            "agreement": self._among_people(self.agreement),
+            **{name: self._among_people(found) for name, found in self.agreements.items()},
             "agreement_decided": self._among_people(self.agreement, decided=True),
-            "agreement_close": self._among_people(self.close),
-            "agreement_far": self._among_people(self.far),
             "agreement_by": self.by,
-            "agreement_by_pair": self._among_people(self.pairs),
             "by_gap": [
                 _band(low, high, self._among_people(found), float(found.compared[self.human].sum()))
                 for low, high, found, _ in self.bands

@@ -3,13 +3,14 @@
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import LinAlgError
+from scipy.sparse import block_diag, csr_array, diags_array
+from scipy.sparse.linalg import spsolve
 from scipy.special import expit
 
 from app.rating.arrays import Floats, Indices, Mask, sum_by
 from app.rating.errors import NotConvergedError
 from app.rating.model.crowd import laplacian
-from app.rating.plain.m_elo import shift_projector, typical
+from app.rating.plain.m_elo import shift_projector
 from app.rating.votes.cells import Cells
 from app.rating.votes.features import features_of
 
@@ -61,7 +62,7 @@ class Leaning(NamedTuple):
 def fit_leaning(cells: Cells, component: Indices, R: Floats) -> Leaning:
     """Maximise ℓ(R, b) − Σ_k |b_k|²/(2·3²), P(left wins) = σ(R_left − R_right + xᵀb_k), by Newton's method.
 
-    The leans are eliminated from each step. The objective is jointly concave.
+    The objective is jointly concave. The equations of a step are sparse: a judge's leans meet those of no other judge.
 
     Parameters
     ----------
@@ -73,48 +74,33 @@ def fit_leaning(cells: Cells, component: Indices, R: Floats) -> Leaning:
     ------
     NotConvergedError
     """
-    x, size, shifts = features_of(cells), len(R), shift_projector(component)
-    leans, a, b = np.zeros((cells.n_annotators, x.shape[1])), cells.model_a.astype(np.int64), cells.model_b
+    x, size, n_leans = features_of(cells), len(R), cells.n_annotators * features_of(cells).shape[1]
+    own = cells.annotator[:, None].astype(np.int64) * x.shape[1] + np.arange(x.shape[1])
+    columns = np.column_stack([own, n_leans + cells.model_a, n_leans + cells.model_b])
+    entries, one = np.column_stack([x, *np.outer([1.0, -1.0], np.ones(len(x)))]), np.arange(len(x))
+    X = csr_array(
+        (entries.ravel(), (np.repeat(one, columns.shape[1]), columns.ravel())), shape=(len(x), n_leans + size)
+    )
+    prior, at = np.repeat([WIDE**-2, 0.0], [n_leans, size]), np.append(np.zeros(n_leans), R)
+    shifts = shift_projector(component)
+    flat = csr_array(block_diag([csr_array((n_leans, n_leans)), shifts]))
 
-    def logits(R: Floats, leans: Floats) -> Floats:
-        odds: Floats = R[a] - R[b] + np.einsum("ij,ij->i", x, leans[cells.annotator])
-        return odds
+    def value(at: Floats) -> float:
+        odds = X @ at
+        return float(cells.s @ odds - cells.n @ np.logaddexp(0.0, odds) - prior @ at**2 / 2.0)
 
-    for iteration in range(STEPS):
-        odds = logits(R, leans)
-        p = expit(odds)
-        rest, w = cells.s - cells.n * p, cells.n * p * (1.0 - p)
-        gradient = sum_by(a, rest, size) - sum_by(b, rest, size)
-        S, parts = (
-            laplacian(sum_by(a * size + b, w, size * size).reshape(size, size)),
-            list[tuple[int, Floats, Floats, Floats]](),
-        )
-        for k in np.flatnonzero(np.diff(cells.starts)).tolist():
-            mine = slice(int(cells.starts[k]), int(cells.starts[k + 1]))
-            z, weight = x[mine], w[mine][:, None] * x[mine]
-            H, g = z.T @ weight + np.eye(x.shape[1]) / WIDE**2, z.T @ rest[mine] - leans[k] / WIDE**2
-            C = np.stack([sum_by(a[mine], one, size) - sum_by(b[mine], one, size) for one in weight.T])
-            taken = np.linalg.solve(H, np.column_stack([C, g]))
-            S, gradient = S - C.T @ taken[:, :-1], gradient - C.T @ taken[:, -1]
-            parts.append((k, g, taken[:, :-1], taken[:, -1]))
-        try:
-            step = np.linalg.solve(S + typical(S) * shifts, gradient)
-        except LinAlgError:
-            raise NotConvergedError(f"the Hessian is singular at iteration {iteration}", R, leans[:, 0]) from None
-        moves, decrement = np.zeros_like(leans), float(step @ gradient)
-        for k, g, by_scores, alone in parts:
-            moves[k] = alone - by_scores @ step
-            decrement += float(g @ alone)
-        length, value = 1.0, _value(odds, cells.n, cells.s, leans.ravel())
-        for _ in range(MOST_HALVINGS):
-            there = R + length * step, leans + length * moves
-            if _value(logits(*there), cells.n, cells.s, there[1].ravel()) >= value - 1e-12 * abs(value):
-                break
-            length /= 2.0
-        R, leans = there[0] - shifts @ there[0], there[1]
-        if decrement < NEAR:
-            return Leaning(R, leans)
-    raise NotConvergedError(f"not converged after {STEPS} iterations", R, leans[:, 0])
+    for _ in range(STEPS):
+        p = expit(X @ at)
+        gradient, w = X.T @ (cells.s - cells.n * p) - prior * at, cells.n * p * (1.0 - p)
+        information = X.T @ (X * w[:, None]) + diags_array(prior)
+        curvature = float(information.diagonal()[n_leans:].mean())
+        step = spsolve((information + curvature * flat).tocsc(), gradient)
+        lengths, least = 0.5 ** np.arange(MOST_HALVINGS), value(at) - 1e-12 * abs(value(at))
+        at = next((there for there in (at + x * step for x in lengths) if value(there) >= least), at)
+        if float(step @ gradient) < NEAR:
+            R, leans = at[n_leans:], at[:n_leans].reshape(-1, x.shape[1])
+            return Leaning(R - shifts @ R, leans)
+    raise NotConvergedError(f"not converged after {STEPS} iterations", at[n_leans:], at[:n_leans])
 
 
 def identified_leans(cells: Cells) -> Mask:
