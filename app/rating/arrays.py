@@ -28,19 +28,12 @@ def log_sum_exp(values: Floats) -> Floats:
     return total
 
 
-def distinct(key: Indices, size: int) -> Indices:
-    """Return the distinct keys in [0, size), ascending."""
-    if size > TABLE_SIZE:
-        return np.unique(key)
-    present = np.zeros(size, dtype=bool)
-    present[key] = True
-    return np.flatnonzero(present)
-
-
 def sum_by_key(key: Indices, size: int, *weights: Floats) -> tuple[Indices, list[Floats]]:
     """Return the distinct keys in [0, size), ascending, and the sum of each of the weights over equal keys."""
     if size > TABLE_SIZE:
         keys, row = np.unique(key, return_inverse=True)
         return keys, [sum_by(row, weight, len(keys)) for weight in weights]
-    keys = distinct(key, size)
+    present = np.zeros(size, dtype=bool)
+    present[key] = True
+    keys = np.flatnonzero(present)
     return keys, [sum_by(key, weight, size)[keys] for weight in weights]

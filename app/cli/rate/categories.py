@@ -9,7 +9,6 @@ from app.errors import BadInputError
 from app.rating.verdict.categories import pool_categories
 from app.rating.verdict.rating import Rating
 from app.rating.verdict.rows import count, model_rows
-from app.rating.votes.cells import aggregate
 from app.rating.votes.indexed import IndexedVotes
 from app.refits.fit.comparisons import find_outliers
 
@@ -38,14 +37,7 @@ def rate_by_category(category: pl.Series, votes: IndexedVotes, rating: Rating) -
     weight = np.ones(len(votes.outcome)) if votes.weight is None else votes.weight
     sums = np.bincount(place[counted], weights=weight[counted], minlength=len(tags) + 1)
     counts = [count(total) for total in sums.tolist()]
-    parts = [
-        aggregate(
-            votes.annotator[where], votes.model_a[where], votes.model_b[where], votes.outcome[where],
-            n_annotators=len(votes.annotators), n_models=len(votes.models), weight=weight[where],
-        )
-        for number in range(len(tags) + bool(counts[-1]))
-        for where in [counted & (place == number)]
-    ]  # fmt: skip
+    parts = [votes.rows(counted & (place == number)).aggregate() for number in range(len(tags) + bool(counts[-1]))]
     found = pool_categories(rating, parts)
     outliers = {(votes.models[one.model], one.tag) for one in find_outliers(found, tags, counts)}
     own: dict[str, dict[str, dict[str, Any]]] = {

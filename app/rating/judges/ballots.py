@@ -46,12 +46,8 @@ class Ballots:
 
     def where(self, keep: Mask) -> "Ballots":
         """Return the votes for which `keep`, shape (n_votes,), is true; names and battles keep their numbers."""
-        v = self.votes
-        kept = replace(
-            v, annotator=v.annotator[keep], model_a=v.model_a[keep], model_b=v.model_b[keep], outcome=v.outcome[keep]
-        )
         style = self.style and replace(self.style, values=self.style.values[keep])
-        return Ballots(kept, self.battle[keep], self.shared, style)
+        return Ballots(self.votes.rows(keep), self.battle[keep], self.shared, style)
 
     def between(self, models: Indices) -> "Ballots":
         """Return the votes on two of these models."""

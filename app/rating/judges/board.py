@@ -30,13 +30,11 @@ class JudgesBoard:
     rating : of the models
     lean, lean_se : log odds for the left and for each feature of style, and their errors over battles; NaN for a judge
         whose votes do not tell it, shape (n_annotators, 1 + n_style)
-    taste_sd : spread of a judge's own opinion of a model, log odds; NaN for one judge
     """
 
     rating: Rating
     lean: Floats
     lean_se: Floats
-    taste_sd: float
 
 
 def rate_judges(ballots: Ballots, *, confidence: float = 0.95, base: float = 1000.0) -> JudgesBoard:
@@ -66,7 +64,7 @@ def rate_judges(ballots: Ballots, *, confidence: float = 0.95, base: float = 100
     both = np.full(size, np.nan)
     both[:, fitted.found.small.annotators] = np.where(fitted.identified, [fitted.leans, errors.lean_se], np.nan)
     rating = publish(replace(fitted.found, covariance=errors.covariance(taste)))
-    return JudgesBoard(rating, both[0], both[1], float(np.sqrt(taste)))
+    return JudgesBoard(rating, both[0], both[1])
 
 
 class LeanFit(NamedTuple):

@@ -31,7 +31,6 @@ class Followers:
 
     Attributes
     ----------
-    votes : on models with a score, copies of a battle counted once
     ability, ability_se : 1 is the people's mean annotator; the error has the judge's votes, the judge's tastes and the
         people's scores in it
     people_se : the part of the error that is the people's
@@ -42,7 +41,6 @@ class Followers:
         without votes between a model of the family and another
     """
 
-    votes: Floats
     ability: Floats
     ability_se: Floats
     people_se: Floats
@@ -58,7 +56,7 @@ class Followers:
     def unknown(cls, lean: Floats, lean_se: Floats) -> Self:
         """Return what is known of judges beside people whose order is not: their leans."""
         none, known = np.full(len(lean), np.nan), np.full(len(lean), np.inf)
-        return cls(none, none, none, none, lean, lean_se, known, known, none, none, none)
+        return cls(none, none, none, lean, lean_se, known, known, none, none, none)
 
 
 def follow_people(ballots: Ballots, known: PeoplesScores, own_family: Mask | None = None) -> Followers:
@@ -84,7 +82,7 @@ def follow_people(ballots: Ballots, known: PeoplesScores, own_family: Mask | Non
         for k, votes in search.judges(np.nan_to_num(found[TASTE]) ** 2):
             found[:, k] = _figures(votes, search.at[k], known, own[k])
     found[3:5, ~search.identified[:, 0]] = np.nan
-    return Followers(search.cells.votes_by_annotator(), *found)
+    return Followers(*found)
 
 
 def flatten(variance: Floats) -> Floats:
@@ -173,7 +171,7 @@ def _errors(votes: OwnVotes, ability: float, known: PeoplesScores, taste: float)
 
 
 def _figures(votes: OwnVotes, at: Floats, known: PeoplesScores, family: Floats) -> tuple[float, ...]:
-    """Return the figures of `Followers` but for the votes; `family` is 1 for models of the judge's own.
+    """Return the figures of `Followers`; `family` is 1 for models of the judge's own.
 
     The preference is a Newton step from none, beside ability and lean.
     """

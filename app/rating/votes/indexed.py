@@ -2,7 +2,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from app.rating.arrays import Floats, Ints, sum_by
+from app.rating.arrays import Floats, Indices, Ints, Mask, sum_by
 from app.rating.errors import VotesError
 from app.rating.settings import Interval
 from app.rating.votes.cells import Cells, aggregate
@@ -48,6 +48,12 @@ class IndexedVotes:
             n_annotators=len(self.annotators), n_models=len(self.models), weight=self.weight,
         )  # fmt: skip
 
+    def rows(self, which: Indices | Mask) -> "IndexedVotes":
+        """Return some of the votes; names keep their numbers."""
+        names = ("annotator", "model_a", "model_b", "outcome", "weight", "propensity", "share")
+        given = {name: column[which] for name in names if (column := getattr(self, name)) is not None}
+        return replace(self, **given)
+
     def repeated(self) -> "IndexedVotes":
         """Return the votes with a row for each vote that a row stands for.
 
@@ -67,10 +73,7 @@ class IndexedVotes:
             raise VotesError(
                 f"the weights make {total:,.0f} votes; at most {MOST_REPEATED:,} are taken one by one", "too-many"
             )
-        rows = np.repeat(np.arange(len(self.weight)), self.weight.astype(np.int64))
-        names = ("annotator", "model_a", "model_b", "outcome", "propensity", "share")
-        given = {name: column[rows] for name in names if (column := getattr(self, name)) is not None}
-        return replace(self, weight=None, **given)
+        return replace(self.rows(np.repeat(np.arange(len(self.weight)), self.weight.astype(np.int64))), weight=None)
 
     def rankings_by_annotator(self) -> Floats | None:
         """Return the votes of each annotator, a ranking counted once, shape (n_annotators,); None without rankings."""
