@@ -1,3 +1,5 @@
+from array import array
+from bisect import bisect_right
 from collections.abc import Collection
 from typing import NamedTuple, Protocol
 
@@ -92,7 +94,7 @@ class _Table:
 
     def __init__(self, weights: Floats) -> None:
         self.probability = weights / weights.sum()
-        self.upto = np.cumsum(self.probability)
+        self.upto = array("d", np.cumsum(self.probability).tobytes())
 
 
 class _Rest:
@@ -100,8 +102,9 @@ class _Rest:
 
     def __init__(self, table: _Table, avoided: list[int]) -> None:
         self._table, self._avoided = table, avoided
-        self._taken = np.cumsum(table.probability[avoided])
-        self.mass = 1.0 - float(self._taken[-1]) if avoided else 1.0
+        self._taken: list[float] = np.cumsum(table.probability[avoided]).tolist() if avoided else []
+        self._begins = [table.upto[row] - taken for row, taken in zip(avoided, self._taken, strict=True)]
+        self.mass = 1.0 - self._taken[-1] if avoided else 1.0
         if self.mass < LEAST_LEFT:
             rest = table.probability.copy()
             rest[avoided] = 0.0
@@ -111,9 +114,9 @@ class _Rest:
         """Draw a row: a point of the mass, past the avoided rows that come before it."""
         while True:  # rounding may lead to an avoided row, or past the last one
             point = random.random() * self.mass
-            passed = np.searchsorted(self._table.upto[self._avoided] - self._taken, point, side="right")
-            before = self._taken[passed - 1] if passed else 0.0
-            row = int(np.searchsorted(self._table.upto, point + before, side="right"))
+            if passed := bisect_right(self._begins, point):
+                point += self._taken[passed - 1]
+            row = bisect_right(self._table.upto, point)
             if row < len(self._table.upto) and row not in self._avoided:
                 return row
 
