@@ -151,6 +151,7 @@ def test_errors_survive_the_way_back_from_another_process() -> None:
     for error in (
         NoFiniteMaximumError(np.array([3, 5]), "follow"),
         NoFiniteMaximumError(np.array([3, 5]), "outgrow"),
+        NoFiniteMaximumError(np.arange(12), "follow", tuple("abcdefghijkl")),
         NotConvergedError("stopped", np.zeros(2), np.ones(3)),
         SaddlePointError(np.zeros(2), np.ones(3), np.array([1.0, -1.0])),
     ):
@@ -159,6 +160,12 @@ def test_errors_survive_the_way_back_from_another_process() -> None:
         assert str(copy) == str(error)
         for name, value in vars(error).items():
             np.testing.assert_array_equal(getattr(copy, name), value)
+
+
+def test_the_first_ten_annotators_without_a_finite_ability_are_named() -> None:
+    error = NoFiniteMaximumError(np.arange(12), "follow", tuple("abcdefghijkl"))
+    assert str(error).endswith(": a, b, c, d, e, f, g, h, i, j and 2 more")
+    assert str(NoFiniteMaximumError(np.arange(2), "follow", ("a", "b"))).endswith(": a, b")
 
 
 def test_two_camps_of_equal_size_have_no_common_ranking(cells_of: MakeCells) -> None:
