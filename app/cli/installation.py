@@ -22,7 +22,7 @@ def migrate(
         bool, typer.Option("--delete-votes", help="With --to: delete the votes that the earlier schema cannot hold.")
     ] = False,
 ) -> None:
-    """Bring the database to the schema of this version; harmless when it is there already."""
+    """Bring the database to the schema of this version."""
     if delete_votes and to is None:
         raise BadInputError("--delete-votes is for --to")
     deleted = 0
@@ -37,7 +37,7 @@ def migrate(
 
 
 def compile_ahead() -> None:
-    """Compile the numeric kernels once, so that the first refit, `rate` or batch of votes need not.
+    """Compile the numeric kernels once, so that the first fit need not.
 
     The machine code is kept beside the installed package, or in the user's cache. It takes about half a minute.
     """

@@ -87,7 +87,7 @@ def diff(
     method: Annotated[LeaderboardMethod, typer.Option(help="Which leaderboard.")] = "am-elo",
     output_format: PrintedOption = "table",
 ) -> None:
-    """Say what moved between two snapshots, model by model, and what had changed."""
+    """Say what moved between two snapshots, and why."""
     with reading() as conn:
         found = compare_snapshots(conn, before, after, method=method)
     print_result(output_format, found, *(f"• {sentence}" for sentence in found.summary), "", _differences(found))

@@ -49,7 +49,7 @@ def appeals(
     limit: LimitOption = 50,
     output_format: PrintedOption = "table",
 ) -> None:
-    """List the appeals that wait for a decision, the longest waiting first."""
+    """List the appeals that wait for a decision."""
     with reading() as conn:
         found = list_appeals(conn, limit=limit, only_open=not answered, annotator=annotator)
     rows = [
@@ -70,7 +70,7 @@ def impact(
     ] = False,
     output_format: PrintedOption = "table",
 ) -> None:
-    """Show the newest leaderboard without an annotator or, if the annotator does not count, with them."""
+    """Show the newest leaderboard without an annotator, or with one who does not count."""
     with showing_stages() as stages, open_session(creates=False) as session:
         stages.stage("Fitting")
         impacts = Impacts(session.database, FitResources.chosen(session.settings))

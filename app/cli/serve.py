@@ -44,7 +44,7 @@ def serve(
         ),
     ] = None,
 ) -> None:
-    """Run the HTTP service until it is stopped (Ctrl-C, SIGTERM or SIGHUP); prints its address once it answers."""
+    """Run the HTTP service until it is stopped (Ctrl-C, SIGTERM or SIGHUP)."""
     settings = _chosen(read_settings(), host, port, workers, worker)
     log_to_stderr(log_level(settings))
     stopped = stop_at_once(stop_signals())  # later the supervisor handles them

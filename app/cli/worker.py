@@ -16,7 +16,7 @@ _LOOK_UP_SECONDS = 1.0
 
 
 def worker() -> None:
-    """Run refits, imports and exports until it is stopped (Ctrl-C, SIGTERM or SIGHUP)."""
+    """Run refits, imports and exports until it is stopped."""
     settings = read_settings()
     log_to_stderr(log_level(settings))
     start_resource_tracker()

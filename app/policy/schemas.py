@@ -74,8 +74,8 @@ class Policy(BaseModel):
     release_margin: _Number = of_fit("release_margin")
     on_low_ability: Literal["flag", "exclude"] = Field(
         "flag",
-        description="flag: annotators found by the rule stay in the fit. exclude: they are left out of it, apart from "
-        "those that only a test about a model finds.",
+        description="flag: flagged annotators stay in the fit. exclude: they are left out, unless only a test about a "
+        "model finds them.",
     )
     max_excluded_share: _Number = Field(
         0.1, ge=0, le=1, description="A refit that would newly exclude a larger share of the votes waits for an admin."
@@ -110,7 +110,7 @@ class Policy(BaseModel):
         600,
         gt=0,
         le=31_536_000,
-        description="Time between scheduled refits. A scheduled refit runs only if there is something new.",
+        description="Time between scheduled refits. They run only if there is something new.",
     )
     on_conflict: Literal["reject", "replace"] = Field(
         "reject",
@@ -133,13 +133,13 @@ class Policy(BaseModel):
     )
     dimensions: dict[Name, tuple[Name, ...]] = Field(
         {},
-        description='By what votes fall into categories: `{"language": ["fr", "en"]}` makes a leaderboard of the '
-        "votes with the tag `language=fr`, and one of `language=en`. At most 31 categories in all.",
+        description='By what votes fall into categories: `{"language": ["fr", "en"]}` makes leaderboards of the tags '
+        "`language=fr` and `language=en`. At most 31 categories in all.",
     )
     category_weights: dict[Name, Annotated[_Number, Field(gt=0, le=10**6)]] = Field(
         {},
         description='Weights of the categories of one dimension in the leaderboard `weighted`: `{"language=fr": 1, '
-        '"language=en": 3}`. Without them there is no such leaderboard.',
+        '"language=en": 3}`.',
     )
     max_tag_boards: StrictInt = Field(
         20,
@@ -150,8 +150,8 @@ class Policy(BaseModel):
     battle_policy: PairPolicy = Field(
         "mixed",
         description="Which pairs of models battles show. uniform: all alike. balanced: models with few votes. lmarena: "
-        "Chatbot Arena's rule. information: pairs whose next vote narrows the intervals of all scores most. top_k: "
-        "pairs that tell the first battle_top_k models from the others. mixed: half information, half top_k.",
+        "Chatbot Arena's rule. information: pairs that narrow the intervals of all scores most. top_k: pairs that tell "
+        "the first battle_top_k models from the others. mixed: half information, half top_k.",
     )
     battle_floor: _Number = Field(
         0.1, ge=0.01, le=1, description="Share of the battles that is drawn uniformly over all pairs."
@@ -163,27 +163,26 @@ class Policy(BaseModel):
         description="How many leading models the battle policies top_k and mixed tell from the others.",
     )
     battle_repeat_gap: StrictInt = Field(
-        20, ge=0, le=1000, description="A pair is not among an annotator's next battles, this many, after it was shown."
+        20, ge=0, le=1000, description="For how many battles an annotator does not see the same pair again."
     )
     leaderboard_of: Literal["people", "judges", "all"] = Field(
         "people",
-        description="Whose votes make the leaderboard where people and judges vote: judges are then rated against it. "
-        "Until min_board_annotators of them have more than min_votes votes it is of all.",
+        description="Whose votes make the leaderboard where people and judges vote. Until min_board_annotators of them "
+        "have more than min_votes votes it is of all.",
     )
     style_features: Annotated[tuple[Name, ...], Field(max_length=MAX_FEATURES)] = Field(
         (),
         description="What the leaderboards style and judges control for: features of votes, such as length, and side, "
-        "which every vote has. Empty: nothing.",
+        "which every vote has.",
     )
     sealed_only: StrictBool = Field(
-        False, description="Whether refits count only votes that a battle's token cast, on pairs that the service drew."
+        False, description="Whether refits count only sealed votes, on pairs that the service drew."
     )
     calibration_share: _Number = Field(
         0.2,
         ge=0,
         le=0.9,
-        description="Share of an annotator's battles that is drawn to learn about the annotator, until they have more "
-        "than min_votes votes.",
+        description="Share of a new annotator's battles, up to min_votes votes, that is drawn to learn about them.",
     )
 
     @model_validator(mode="before")

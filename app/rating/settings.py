@@ -103,16 +103,15 @@ class LoopSettings:
     )
     evidence_ratio: float = define(
         EVIDENCE_RATIO,
-        "Ratio from which a test on the votes flags: 100 times the odds of a behaviour against honesty, so that 100 "
-        "flags what is likelier than not.",
+        "Ratio from which a test flags: 100 times the odds of a behaviour against honesty. 100 flags what is likelier "
+        "than not.",
         gt=1,
         stored={"le": 1e12},
     )
     evidence_tests: tuple[str, ...] = define(EVIDENCE_TESTS, "The tests that are run on the votes.")
     release_margin: float = define(
         0.0,
-        "A flag or an exclusion ends once the ability is this much above ε and the evidence is below the square root "
-        "of the ratio.",
+        "A flag or an exclusion ends once the ability is this much above ε, and the evidence is weak too.",
         ge=0,
         stored={"le": 10},
         service=0.1,
@@ -122,15 +121,15 @@ class LoopSettings:
     )
     prior_sd: float | Literal["estimated"] | None = define(
         "estimated",
-        "Spread of honest annotators' abilities around 1. estimated: from the votes. A number is the spread that is "
-        "assumed before any vote is seen, and counts as much as four annotators would.",
-        none="the paper's own estimator, which assumes no spread and limits no influence",
+        "Spread of honest annotators' abilities around 1. estimated: from the votes. A number: the spread that is "
+        "assumed before any vote, and counts as four annotators.",
+        none="the paper's estimator, without a limit on influence",
         ge=LEAST_SPREAD,
         le=MOST_SPREAD,
     )
     influence_limit: float | None = define(
         1.25,
-        "Votes of an annotator on a model that count in full, as a multiple of those of the model's mean judge, and "
+        "Votes of an annotator on a model that count in full: this multiple of those of the model's mean judge, and "
         "five more. Further votes weigh less, and so do those of able annotators.",
         none="no limit",
         gt=0,

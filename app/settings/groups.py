@@ -42,50 +42,50 @@ class ServerSettings(Group):
 
     host: str = Field("127.0.0.1", description="Address to listen on.")
     log_level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="Lowest level that `serve` and `worker` log; debug logs every request."
+        "info", description="Lowest level that is logged; debug logs every request."
     )
     port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
     workers: int = Field(
         1,
         ge=1,
         le=64,
-        description="Processes of `serve` that answer requests; each has its own connections, queue and limits.",
+        description="Processes of `serve` that answer requests.",
     )
     max_body_bytes: int = Field(
         16 * 1024 * 1024,
         ge=1024,
-        description="Requests with a larger body are refused; what is not a batch of votes has to be shorter still.",
+        description="Requests with a larger body are refused.",
     )
     bodies_bytes: int = Field(
         128 * 1024 * 1024,
         ge=1024 * 1024,
-        description="Bytes of request bodies that a process may hold; further requests get 503 at once.",
+        description="Bytes of request bodies that may be in work.",
     )
     connections_per_address: Annotated[int | None, NO_LIMIT] = Field(
         200,
         ge=1,
-        description="Connections that an address may have, per process, and requests in progress without a key where a "
-        "trusted proxy forwards it; `none` for no limit.",
+        description="Connections that an address may have, and requests in progress without a key where a trusted "
+        "proxy forwards it.",
     )
     requests_per_minute: Annotated[int | None, NO_LIMIT] = Field(
         None,
         ge=1,
-        description="Limit of every API key without a limit of its own, per process; unset or `none` for no limit.",
+        description="Limit of every API key without a limit of its own.",
     )
     anonymous_requests_per_minute: Annotated[int | None, NO_LIMIT] = Field(
         600,
         ge=1,
-        description="Limit of every address without a valid key, per process; 100 of them, or a sixth if that is more, "
-        "may come at once. `none` for no limit.",
+        description="Limit of every address without a valid key; 100 requests, or a sixth if that is more, may come at "
+        "once.",
     )
     unread_bodies_per_minute: Annotated[int | None, NO_LIMIT] = Field(
         60,
         ge=1,
-        description="Requests of an address that are refused with their bodies unread, or as reads past its limit, per "
-        "process; the answers to more of them come some five seconds late. `none` for no limit.",
+        description="Requests of an address that are refused with their bodies unread, or as reads past its limit; "
+        "the answers to more of them come some five seconds late.",
     )
     cors_origins: Annotated[tuple[str, ...], NoDecode] = Field(
-        (), description="Origins (https://host), separated by commas, whose pages may call the service from a browser."
+        (), description="Origins whose pages may call the service from a browser."
     )
 
     @field_validator("host")
@@ -123,14 +123,14 @@ class PageSettings(Group):
 
     embed_ancestors: Annotated[tuple[str, ...], NoDecode] = Field(
         ("*",),
-        description="Origins (https://host), separated by commas, whose pages may show /embed in a frame; * for all.",
+        description="Origins whose pages may show /embed in a frame; * for all.",
     )
     public_url: str | None = Field(
         None,
-        description="The service's own origin (https://host), for the picture in previews of links; unset for none.",
+        description="The service's own origin, for the picture in previews of links.",
     )
     docs_dir: Path | None = Field(
-        None, description="Folder of the documentation that `make site` built, served at /docs/; unset for none."
+        None, description="Folder of the documentation that `make site` built, served at /docs/."
     )
 
     @field_validator("embed_ancestors", mode="before")
@@ -155,7 +155,7 @@ class PageSettings(Group):
 class OidcSettings(Group):
     """Signing in to the console through an OpenID Connect provider (extra `oidc`)."""
 
-    issuer: str | None = Field(None, description="Address of an OpenID Connect provider; unset for none.")
+    issuer: str | None = Field(None, description="Address of an OpenID Connect provider.")
     client_id: str | None = Field(None, description="The service's name at the provider.")
     client_secret: SecretStr | None = Field(None, description="The service's secret at the provider.")
     name_claim: str = Field("email", description="Claim of the ID token that names a person in the audit log.")
@@ -195,23 +195,20 @@ class DatabaseSettings(Group):
 class IngestSettings(Group):
     """Limits of the queue for single votes and of batches, and what happens to unknown models."""
 
-    queue_size: int = Field(10_000, ge=1, description="Single votes that may wait; further requests get 503 at once.")
-    batch_bytes: int = Field(
-        64 * 1024 * 1024, ge=1024, description="Bytes of batches that may be in work; further requests get 503 at once."
-    )
+    queue_size: int = Field(10_000, ge=1, description="Single votes that may wait.")
+    batch_bytes: int = Field(64 * 1024 * 1024, ge=1024, description="Bytes of batches that may be in work.")
     unknown_models: Literal["create", "refuse"] = Field(
         "create",
         description="Whether a vote that names an unknown model adds the model or is refused. A vote by a token never "
         "adds one.",
     )
     votes_per_token: Annotated[int | None, NO_LIMIT] = Field(
-        60, ge=1, description="Votes a minute that an ingest token may send, per process; `none` for no limit."
+        60, ge=1, description="Votes a minute that an ingest token may send."
     )
     token_votes_per_annotator: Annotated[int | None, NO_LIMIT] = Field(
         30,
         ge=1,
-        description="Votes a minute that all ingest tokens of a key may send for one annotator, per process; `none` "
-        "for no limit.",
+        description="Votes a minute that all ingest tokens of a key may send for one annotator.",
     )
 
 
@@ -228,7 +225,7 @@ class ImportSettings(Group):
     memory_bytes: Annotated[int | None, NO_LIMIT] = Field(
         2 * 1024**3,
         ge=1024**3,
-        description="An upload that needs more memory to be read fails (at least 1 GiB); `none` for no limit.",
+        description="An upload that needs more memory to be read fails (at least 1 GiB).",
     )
 
 
@@ -243,18 +240,18 @@ class WorkerSettings(Group):
 
     run_in_server: bool = Field(
         True,
-        description="Whether `serve` starts a worker process for refits, imports and exports; off where others run.",
+        description="Whether `serve` starts a worker process for refits, imports and exports.",
     )
     lease_seconds: float = Field(
         30.0, ge=1, le=3600, description="Time that a silent worker keeps the right to publish."
     )
     fit_seconds: Annotated[float | None, NO_LIMIT] = Field(
-        3600.0, gt=0, description="A fit that takes longer is stopped; `none` for no limit."
+        3600.0, gt=0, description="A fit that takes longer is stopped."
     )
     fit_memory_bytes: Annotated[int | None, NO_LIMIT] = Field(
         None,
         ge=1024**3,
-        description="A fit that needs more memory is stopped (at least 1 GiB); unset or `none` for no limit.",
+        description="A fit that needs more memory is stopped (at least 1 GiB).",
     )
 
 
@@ -263,8 +260,7 @@ class FitSettings(Group):
 
     scheduler: str | None = Field(
         None,
-        description="Address of a Dask scheduler (tcp://… or tls://…) whose workers hold the votes of large fits; "
-        "unset for this machine alone.",
+        description="Address of a Dask scheduler (tcp://… or tls://…) whose workers hold the votes of large fits.",
     )
 
     @field_validator("scheduler")

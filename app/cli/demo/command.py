@@ -40,7 +40,7 @@ def demo(
     rate: Annotated[float, typer.Option(min=1.0, max=2000.0, help="Votes a second.")] = 200.0,
     seed: Annotated[int, typer.Option(help="Seed of the simulated world.")] = 3,
 ) -> None:
-    """Start the service on an embedded database with a simulated crowd voting, and watch the leaderboard converge.
+    """Start the service with a simulated crowd voting, and watch the leaderboard converge.
 
     40 honest annotators of different ability begin. Some seconds later 15 others join: 4 who answer at random, 4 who
     vote against the truth, 3 who always vote tie, and a clique of 4 who push one model. Open the address that is

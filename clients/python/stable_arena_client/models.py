@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description 7fa210982aad8789: make docs.
+# Written by clients/python/generate.py from the OpenAPI description 1eed1363dcc06eec: make docs.
 
 from __future__ import annotations
 
@@ -324,13 +324,13 @@ class Policy(BaseModel):
     prior_sd: Annotated[
         float | Literal["estimated"] | None,
         Field(
-            description="Spread of honest annotators' abilities around 1. estimated: from the votes. A number is the spread that is assumed before any vote is seen, and counts as much as four annotators would. null: the paper's own estimator, which assumes no spread and limits no influence."
+            description="Spread of honest annotators' abilities around 1. estimated: from the votes. A number: the spread that is assumed before any vote, and counts as four annotators. null: the paper's estimator, without a limit on influence."
         ),
     ] = "estimated"
     influence_limit: Annotated[
         float | None,
         Field(
-            description="Votes of an annotator on a model that count in full, as a multiple of those of the model's mean judge, and five more. Further votes weigh less, and so do those of able annotators. null: no limit."
+            description="Votes of an annotator on a model that count in full: this multiple of those of the model's mean judge, and five more. Further votes weigh less, and so do those of able annotators. null: no limit."
         ),
     ] = 1.25
     flag_rule: Annotated[
@@ -342,7 +342,7 @@ class Policy(BaseModel):
     evidence_ratio: Annotated[
         float,
         Field(
-            description="Ratio from which a test on the votes flags: 100 times the odds of a behaviour against honesty, so that 100 flags what is likelier than not."
+            description="Ratio from which a test flags: 100 times the odds of a behaviour against honesty. 100 flags what is likelier than not."
         ),
     ] = 100.0
     evidence_tests: Annotated[list[str], Field(description="The tests that are run on the votes.")] = [
@@ -356,13 +356,13 @@ class Policy(BaseModel):
     release_margin: Annotated[
         float,
         Field(
-            description="A flag or an exclusion ends once the ability is this much above ε and the evidence is below the square root of the ratio. 0 in `rate` and in a notebook."
+            description="A flag or an exclusion ends once the ability is this much above ε, and the evidence is weak too. 0 in `rate` and in a notebook."
         ),
     ] = 0.1
     on_low_ability: Annotated[
         Literal["flag", "exclude"],
         Field(
-            description="flag: annotators found by the rule stay in the fit. exclude: they are left out of it, apart from those that only a test about a model finds."
+            description="flag: flagged annotators stay in the fit. exclude: they are left out, unless only a test about a model finds them."
         ),
     ] = "flag"
     max_excluded_share: Annotated[
@@ -415,7 +415,7 @@ class Policy(BaseModel):
     ] = 1000.0
     refit_interval_seconds: Annotated[
         float,
-        Field(description="Time between scheduled refits. A scheduled refit runs only if there is something new."),
+        Field(description="Time between scheduled refits. They run only if there is something new."),
     ] = 600
     on_conflict: Annotated[
         Literal["reject", "replace"],
@@ -438,13 +438,13 @@ class Policy(BaseModel):
     dimensions: Annotated[
         dict[str, Any],
         Field(
-            description='By what votes fall into categories: `{"language": ["fr", "en"]}` makes a leaderboard of the votes with the tag `language=fr`, and one of `language=en`. At most 31 categories in all.'
+            description='By what votes fall into categories: `{"language": ["fr", "en"]}` makes leaderboards of the tags `language=fr` and `language=en`. At most 31 categories in all.'
         ),
     ] = {}
     category_weights: Annotated[
         dict[str, Any],
         Field(
-            description='Weights of the categories of one dimension in the leaderboard `weighted`: `{"language=fr": 1, "language=en": 3}`. Without them there is no such leaderboard.'
+            description='Weights of the categories of one dimension in the leaderboard `weighted`: `{"language=fr": 1, "language=en": 3}`.'
         ),
     ] = {}
     max_tag_boards: Annotated[
@@ -456,7 +456,7 @@ class Policy(BaseModel):
     battle_policy: Annotated[
         Literal["uniform", "balanced", "lmarena", "information", "top_k", "mixed"],
         Field(
-            description="Which pairs of models battles show. uniform: all alike. balanced: models with few votes. lmarena: Chatbot Arena's rule. information: pairs whose next vote narrows the intervals of all scores most. top_k: pairs that tell the first battle_top_k models from the others. mixed: half information, half top_k."
+            description="Which pairs of models battles show. uniform: all alike. balanced: models with few votes. lmarena: Chatbot Arena's rule. information: pairs that narrow the intervals of all scores most. top_k: pairs that tell the first battle_top_k models from the others. mixed: half information, half top_k."
         ),
     ] = "mixed"
     battle_floor: Annotated[
@@ -469,30 +469,28 @@ class Policy(BaseModel):
     ] = 3
     battle_repeat_gap: Annotated[
         int,
-        Field(description="A pair is not among an annotator's next battles, this many, after it was shown."),
+        Field(description="For how many battles an annotator does not see the same pair again."),
     ] = 20
     leaderboard_of: Annotated[
         Literal["people", "judges", "all"],
         Field(
-            description="Whose votes make the leaderboard where people and judges vote: judges are then rated against it. Until min_board_annotators of them have more than min_votes votes it is of all."
+            description="Whose votes make the leaderboard where people and judges vote. Until min_board_annotators of them have more than min_votes votes it is of all."
         ),
     ] = "people"
     style_features: Annotated[
         list[str],
         Field(
-            description="What the leaderboards style and judges control for: features of votes, such as length, and side, which every vote has. Empty: nothing."
+            description="What the leaderboards style and judges control for: features of votes, such as length, and side, which every vote has."
         ),
     ] = []
     sealed_only: Annotated[
         bool,
-        Field(
-            description="Whether refits count only votes that a battle's token cast, on pairs that the service drew."
-        ),
+        Field(description="Whether refits count only sealed votes, on pairs that the service drew."),
     ] = False
     calibration_share: Annotated[
         float,
         Field(
-            description="Share of an annotator's battles that is drawn to learn about the annotator, until they have more than min_votes votes."
+            description="Share of a new annotator's battles, up to min_votes votes, that is drawn to learn about them."
         ),
     ] = 0.2
 
