@@ -1,14 +1,15 @@
 """Every annotator's ability, readiness to tie and lean to a side at fixed scores, and the crowd's law of them."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from scipy.special import betaln, expit
 
 from app.rating.arrays import Floats, Indices, Mask, sum_by
+from app.rating.model.kernels import SLIP
 from app.rating.threads import map_parts
-from app.rating.types.kernels import MOST_NODES, SLIP, add_tastes, climb, fill_nodes, fill_others
+from app.rating.types.kernels import MOST_NODES, add_tastes, climb, fill_nodes, fill_others
 from app.rating.types.law import (
     COIN,
     EQUAL,
@@ -45,25 +46,30 @@ CERTAIN, OF_MEDIAN = 2.0, 1.2533  # standard errors from which tastes are used; 
 class Habits:
     """Arrays of shape (n_annotators,), NaN for annotators without a vote between scored models.
 
+    Abilities are in units of the mean honest annotator's.
+
     Attributes
     ----------
-    ability, ability_se : by the votes themselves, under the wide prior N(1, 1), tastes included, in units of `unit`
+    ability, ability_se : mean and standard deviation of the posterior: coins and those who always choose a side or a
+        tie have 0, followers what their votes alone say
+    own, own_se : what the votes alone say: the mode under the wide prior N(1, 1), whatever the type, and its error.
+        This and what follows is NaN for annotators that the crowd's law is not of
     tie_log, tie_se : log of the tie propensity ν, and its standard error; −∞ and 0 where the crowd has no tie
     lean, lean_se : log odds of decided votes that the side adds, positive for the left; 0 where leans are not used
-    unit : ability that is 1, in terms of `theta`: the mean honest annotator's until `in_units_of`
     typical : the unit in terms of the scores
     lean_sd : of the crowd's leans; 0 where they are not used
     theta, step, weight : nodes of each ability, their distance, and their posterior with the types', (…, nodes)
-    without : probability of the types without an ability whose votes say nothing: coin, one side, always a tie
+    without : probability of the types whose ability is 0
     """
 
     ability: Floats
     ability_se: Floats
+    own: Floats
+    own_se: Floats
     tie_log: Floats
     tie_se: Floats
     lean: Floats
     lean_se: Floats
-    unit: float
     typical: float
     lean_sd: float
     theta: Floats
@@ -71,18 +77,9 @@ class Habits:
     weight: Floats
     without: Floats
 
-    def in_units_of(self, counts: Mask) -> "Habits":
-        """Return the habits in units of the mean of these annotators, `counts` of shape (n_annotators,)."""
-        known = counts & np.isfinite(self.ability)
-        mean = max(float(self.ability[known].mean()), LEAST_UNIT) if known.any() else 1.0
-        return replace(
-            self, ability=self.ability / mean, ability_se=self.ability_se / mean, unit=self.unit * mean,
-            typical=self.typical * mean,
-        )  # fmt: skip
-
     def probability_low(self, threshold: float) -> Floats:
-        """Return P(θ ≤ threshold), types without an ability at 0 but for followers; NaN without a vote."""
-        away = (threshold * self.unit - self.theta) / self.step[:, None] + 0.5
+        """Return P(θ ≤ threshold) by the posterior of `ability`, a follower not being low; NaN without a vote."""
+        away = (threshold - self.theta) / self.step[:, None] + 0.5
         low: Floats = (self.weight * np.clip(away, 0.0, 1.0)).sum(axis=1)
         return np.where(np.isnan(self.ability), np.nan, np.clip(low + self.without * (threshold >= 0.0), 0.0, 1.0))
 
@@ -94,6 +91,7 @@ class Typing:
     ----------
     sided : votes between scored models
     R : natural units, shape (n_models,); only models in the cells are read
+    crowd : annotators that the crowd's law is of, shape (n_annotators,); default all
 
     Attributes
     ----------
@@ -101,19 +99,21 @@ class Typing:
     d, decided, won : of each cell: scaled difference of scores, decided votes, those that the first model won
     at, inverse : modes (θ, λ) under the wide prior, and θθ, θλ and λλ of the inverse Hessian there
     slope : dλ/dθ of the likeliest lean
+    tie_share : of the crowd's votes
     leans : variances and shares of the two parts of their law, the crowd's and a wide one; empty without sides
     caution, gain : because of tastes: factor on the variance of each ability, and log-likelihood that they add at the
         mode; 1 and 0 where the crowd has none
     """
 
-    def __init__(self, sided: SidedCells, R: Floats) -> None:
+    def __init__(self, sided: SidedCells, R: Floats, crowd: Mask | None = None) -> None:
         cells = self.cells = sided.cells
         self.parts, self.side, self.known = cells.split_annotators(), sided.side, np.diff(cells.starts) > 0
+        self.crowd = self.known if crowd is None else self.known & crowd
         self.decided, self.won, self.scale = cells.n - cells.ties, cells.wins_a, 1.0
         self.d = np.clip(R[cells.model_a] - R[cells.model_b], -LARGEST, LARGEST)
         self.at = np.tile([1.0, 0.0], (cells.n_annotators, 1))
         self._climb(0.0)
-        judged = self.known & (self.inverse[:, 0] < 1.0)  # with a decided vote
+        judged = self.crowd & (self.inverse[:, 0] < 1.0)  # with a decided vote
         self.scale = max(float(np.median(self.at[judged, 0])), LEAST_UNIT) if judged.any() else 1.0
         self.d, self.at[:, 0] = np.clip(self.d * self.scale, -LARGEST, LARGEST), self.at[:, 0] / self.scale
         self.leans = np.empty(0)
@@ -123,8 +123,10 @@ class Typing:
         self._climb(float(np.sqrt(self.leans[:2] @ self.leans[2:])))
         self.caution, self.gain = self._find_tastes()
         self.table = self._fill()
-        share = float(np.clip(cells.ties.sum() / max(cells.n_votes, 1.0), 0.003, 0.9))
-        self.law: Law = fit_law(self.table.where(some_of(self.known)), float(np.log(2.0 * share / (1.0 - share))))
+        ties, votes = (float(some[self.crowd[cells.annotator]].sum()) for some in (cells.ties, cells.n))
+        self.tie_share = ties / max(votes, 1.0)
+        share = float(np.clip(self.tie_share, 0.003, 0.9))
+        self.law: Law = fit_law(self.table.where(some_of(self.crowd)), float(np.log(2.0 * share / (1.0 - share))))
         self.posterior: Posterior = weigh_types(self.table, self.law)
 
     def _climb(self, lean_sd: float, ability_sd: float = 1.0) -> None:
@@ -146,7 +148,7 @@ class Typing:
     def _find_leans(self) -> Floats:
         """Return the likeliest law of leans: variances and shares of those like the crowd, and of others."""
         own = 1.0 / self.inverse[:, 2] - LEANER_SD**-2
-        some = some_of(self.known & (own > KNOWN))
+        some = some_of(self.crowd & (own > KNOWN))
         variance, value = 1.0 / own[some], self.at[some, 1] / self.inverse[some, 2] / own[some]
         log = _log_normal(value[:, None], SPREADS**2 + variance[:, None])[:, :, None] + np.log1p(-LEANERS)
         others = _log_normal(value, LEANER_SD**2 + variance)[:, None, None] + np.log(LEANERS)
@@ -158,7 +160,7 @@ class Typing:
     def _find_tastes(self) -> tuple[Floats, Floats]:
         """Return 1 + τ² pull/variance of each ability, and how much tastes explain of each annotator's votes."""
         gathered = self._gather_tastes(0.0)
-        taste = find_taste_variance(*gathered[:3])
+        taste = find_taste_variance(*gathered[:3, self.crowd])
         gain = self._gather_tastes(taste)[4] if taste else gathered[4]
         return 1.0 + taste * gathered[3] / self.inverse[:, 0], gain
 
@@ -170,7 +172,7 @@ class Typing:
             judges = np.zeros((2, cells.n_models))
             add_tastes(
                 *part, self.cells.starts, cells.model_a, cells.model_b, self.d, self.side, self.decided, self.won,
-                self.at, self.inverse, taste, judges, sums,
+                self.at, self.inverse, taste, self.crowd, judges, sums,
             )  # fmt: skip
             return judges
 
@@ -180,7 +182,7 @@ class Typing:
 
     def _with_tastes(self, nodes: Floats) -> Floats:
         """Return the log-likelihoods at the nodes where a share of the annotators has tastes, which flatten them."""
-        share, judged = 0.5, self.known & (self.caution > 1.0)
+        share, judged = 0.5, self.crowd & (self.caution > 1.0)
         if not judged.any():
             return nodes
         for _ in range(ROUNDS):
@@ -242,35 +244,39 @@ class Typing:
         return mean
 
     def count_judges(self) -> Floats:
-        """Return the effective number of judges of each annotator's models, the mean by vote; NaN without a vote.
+        """Return the effective number of judges of each annotator's models, the mean by vote; NaN outside the crowd.
 
         That of a model is (Σ_k n_k)²/Σ_k n_k², n_k the decided votes of annotator k on it.
         """
         cells, size = self.cells, self.cells.n_annotators
         both = cells.n * (self.judges[cells.model_a] + self.judges[cells.model_b])
-        votes = np.where(self.known, cells.votes_by_annotator(), np.nan)
+        votes = np.where(self.crowd, cells.votes_by_annotator(), np.nan)
         mean: Floats = 0.5 * sum_by(cells.annotator, both, size) / votes
         return mean
 
     def habits(self) -> Habits:
         """Return what is read off the posteriors."""
-        blank, ties, unit = np.where(self.known, 1.0, np.nan), bool(self.cells.ties.any()), self.law.mean
+        blank, ties, unit = np.where(self.crowd, 1.0, np.nan), bool(self.cells.ties.any()), self.law.mean
         tie_se = np.sqrt(np.maximum(self.posterior.ties @ LOG_PROPENSITY**2 - self.propensity**2, 0.0))
-        types = self.posterior.types
+        theta, step, types = self.table.theta / unit, self.table.step / unit, self.posterior.types
+        own, own_se = self.at[:, 0] / unit, np.sqrt(self.inverse[:, 0] * self.caution) / unit
+        mean = (self.posterior.nodes * theta).sum(axis=1) + types[:, FOLLOWER] * own
+        square = (self.posterior.nodes * theta**2).sum(axis=1) + types[:, FOLLOWER] * (own**2 + own_se**2)
         return Habits(
-            ability=self.at[:, 0] / unit * blank,
-            ability_se=np.sqrt(self.inverse[:, 0] * self.caution) / unit * blank,
+            ability=np.where(self.known, mean, np.nan),
+            ability_se=np.where(self.known, np.sqrt(np.maximum(square - mean**2, 0.0)), np.nan),
+            own=own * blank,
+            own_se=own_se * blank,
             tie_log=(self.propensity if ties else np.full(len(blank), -np.inf)) * blank,
             tie_se=tie_se * ties * blank,
             lean=self.at[:, 1] * blank,
             lean_se=np.sqrt(self.inverse[:, 2]) * blank,
-            unit=unit,
             typical=unit * self.scale,
             lean_sd=float(np.sqrt(self.leans[0])) if len(self.leans) else 0.0,
-            theta=self.table.theta,
-            step=self.table.step,
+            theta=theta,
+            step=step,
             weight=self.posterior.nodes,
-            without=types[:, COIN] + types[:, LEFT] + types[:, RIGHT] + types[:, EQUAL],
+            without=types[:, [COIN, LEFT, RIGHT, EQUAL]].sum(axis=1),
         )
 
 

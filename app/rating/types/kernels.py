@@ -4,15 +4,13 @@ import math
 
 import numpy as np
 
-from app.rating.arrays import Floats, Indices, Ints
+from app.rating.arrays import Floats, Indices, Ints, Mask
 from app.rating.compiled import compiled
+from app.rating.model.kernels import FURTHEST, SLIP, STRICT
 
 MOST_NODES = 24
 STEPS, NEAR = 12, 1e-6  # of the search for a mode, and its last squared length in standard deviations
-FURTHEST = 30.0  # log odds beyond which a vote is as good as certain
 PRODUCT = 8  # factors of one logarithm: their product stays finite
-STRICT = 8.0  # ability of a follower, which no person has
-SLIP = 0.05  # share of votes that slip
 
 
 @compiled
@@ -139,15 +137,15 @@ def log_lean(lean: float, known: float, leans: Floats) -> float:
 @compiled
 def add_tastes(
     first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, d: Floats, side: Floats, n: Floats,
-    s: Floats, at: Floats, inverse: Floats, taste: float, judges: Floats, out: Floats,
+    s: Floats, at: Floats, inverse: Floats, taste: float, crowd: Mask, judges: Floats, out: Floats,
 ) -> None:  # fmt: skip
     """Add what the votes say of tastes, an own opinion u_i ~ N(0, τ²) of each model, rows of shape (5, n_annotators).
 
     Σ_i g_i² less its mean without tastes, g the gradient by u; the factor of τ² in it; its variance; the factor of τ²
     in the variance that tastes add to the ability; and log ∫ L(u) dN(u; 0, taste)/L(0), models taken one by
     one, without the one that it gains most of: one model alone is pushed, or buried.
-    inverse: of the Hessian in (θ, λ), shape (n_annotators, 3). judges: gets the decided votes of annotators on each
-    model, and their squares, shape (2, n_models).
+    inverse: of the Hessian in (θ, λ), shape (n_annotators, 3). judges: gets the decided votes of annotators in `crowd`
+    on each model, and their squares, shape (2, n_models).
     """
     size = judges.shape[1]
     gradient, information, votes, cross = np.zeros(size), np.zeros(size), np.zeros(size), np.zeros((size, 2))
@@ -182,8 +180,8 @@ def add_tastes(
                 gain = 0.5 * (taste * gradient[i] ** 2 / wider - math.log(wider))
                 out[4, k] += gain
                 most = max(most, gain)
-                judges[0, i] += votes[i]
-                judges[1, i] += votes[i] ** 2
+                judges[0, i] += votes[i] * crowd[k]
+                judges[1, i] += votes[i] ** 2 * crowd[k]
                 gradient[i] = information[i] = votes[i] = 0.0
                 cross[i] = 0.0
         out[4, k] -= most

@@ -5,12 +5,12 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from app.rating.arrays import Floats, Indices, log_sum_exp
+from app.rating.model.law import ASSUMED_SPREAD, SPREAD_VOTERS
+from app.rating.settings import LEAST_SPREAD, MOST_SPREAD
 
 TYPES = ("honest", "coin", "contrary", "follower", "left", "right", "equal")
 HONEST, COIN, CONTRARY, FOLLOWER, LEFT, RIGHT, EQUAL = range(len(TYPES))
 ASSUMED = np.array([20.0, 0.4, 0.2, 0.1, 0.05, 0.05, 0.05])  # annotators of each type before any vote is seen
-ASSUMED_SPREAD, SPREAD_VOTERS = 0.3, 4.0  # of honest abilities before, and how many annotators it counts as
-LEAST_SPREAD, MOST_SPREAD = 0.05, 0.6  # of the mean: a wider law would take coins for honest annotators
 TIE_SHARE = np.array([0.003, 0.02, 0.06, 0.12, 0.2, 0.3, 0.42, 0.55, 0.7, 0.85, 0.93, 0.97])  # between equals
 LOG_PROPENSITY: Floats = np.log(2.0 * TIE_SHARE / (1.0 - TIE_SHARE))
 ASSUMED_TIES, TIE_VOTERS, UNUSUAL = 0.8, 4.0, 1e-3  # spread of log ν; share of annotators with any

@@ -143,7 +143,7 @@ def habit_columns(evidence: Evidence | None, n_annotators: int) -> dict[str, Flo
     tie_se = np.where(np.isfinite(habits.tie_log), habits.tie_se, np.nan)
     points = ELO_PER_NATURAL / habits.typical
     leans = (points * habits.lean, points * habits.lean_se) if habits.lean_sd else (none, none)
-    columns = (habits.ability, habits.ability_se, habits.tie_log, tie_se, *leans)
+    columns = (habits.own, habits.own_se, habits.tie_log, tie_se, *leans)
     return dict(zip(names, columns, strict=True))
 
 
