@@ -7,9 +7,9 @@ import numpy as np
 from scipy.special import betaln, expit
 
 from app.rating.arrays import Floats, Indices, Mask, sum_by
-from app.rating.model.kernels import SLIP
+from app.rating.model.kernels import FURTHEST, SLIP, STRICT
 from app.rating.threads import map_parts
-from app.rating.types.kernels import MOST_NODES, add_tastes, climb, fill_nodes, fill_others
+from app.rating.types.kernels import MOST_NODES, add_tastes, climb, fill_nodes
 from app.rating.types.law import (
     COIN,
     EQUAL,
@@ -34,7 +34,7 @@ LARGEST, STEEPEST = 10.0, 2.0  # difference of scores, and slope of a lean: prod
 ENOUGH = 2_000  # annotators that determine the crowd's law
 ROUNDS, LEAST_SHARE = 20, 0.05  # of the search for the share of annotators with tastes
 KNOWN = 1e-3  # information below which votes say nothing
-SPACING, REACH, LEAST_NODES, FURTHEST = 1.3, 4.2, 8, 3.0  # of the nodes, as in `app.rating.model.crowd`
+SPACING, REACH, LEAST_NODES, FURTHEST_MODE = 1.3, 4.2, 8, 3.0  # of the nodes, as in `app.rating.model.crowd`
 HONEST_END = 0.7  # ability up to which the nodes reach if so many nodes can
 WIDEST, NARROW = 0.6, 0.3  # spread of honest abilities that the nodes reach over, and that they resolve
 ALWAYS_TIES, FOLLOWER_TIES = 0.99, 0.01  # share of ties of who always ties, and of a follower
@@ -197,34 +197,24 @@ class Typing:
         """Return the likelihoods at nodes that cover the votes' likelihood and the honest law, also mirrored."""
         cells, number = self.cells, self.cells.n_annotators
         information = 1.0 / self.inverse[:, 0] - 1.0
-        wide, mode = REACH * np.sqrt(self.inverse[:, 0] * self.caution), np.clip(self.at[:, 0], -FURTHEST, FURTHEST)
+        wide, mode = (
+            REACH * np.sqrt(self.inverse[:, 0] * self.caution),
+            np.clip(self.at[:, 0], -FURTHEST_MODE, FURTHEST_MODE),
+        )
         low = np.maximum(mode - wide, np.minimum(-1.0 - 3.0 * WIDEST, mode))
         high = np.minimum(mode + wide, np.maximum(1.0 + 3.0 * WIDEST, mode))
         spacing = SPACING / np.sqrt(1.0 / NARROW**2 + information / self.caution)
         high = np.maximum(high, np.minimum(HONEST_END, low + (MOST_NODES - 1) * spacing))
         size = self.size = np.clip(np.ceil((high - low) / spacing).astype(np.int64), LEAST_NODES, MOST_NODES)
         step = (high - low) / (size - 1)
-        nodes, follower = np.full((number, MOST_NODES), -np.inf), np.zeros(number)
-        tied = np.zeros((number, len(LOG_PROPENSITY)))
-        map_parts(
-            lambda part: fill_nodes(
-                *part, self.cells.starts, self.d, self.side, self.decided, self.won, self.at, self.slope, low, step,
-                size, self.leans, nodes,
-            ),
-            self.parts,
-        )  # fmt: skip
-        map_parts(
-            lambda part: fill_others(
-                *part, self.cells.starts, self.d, self.side, self.decided, self.won, cells.ties, self.at,
-                np.exp(LOG_PROPENSITY), follower, tied,
-            ),
-            self.parts,
-        )  # fmt: skip
+        nodes, coins = self._integrate(low, step, size), self._integrate(0.0 * low, step, np.ones_like(size))
         ties, decided = (sum_by(cells.annotator, one, number) for one in (cells.ties, self.decided))
         fixed, own_ties = np.zeros((2, number, len(TYPES)))
         own_ties[:] = np.nan
         left = sum_by(cells.annotator, np.where(self.side > 0.0, self.won, self.decided - self.won), number)
-        fixed[:, COIN] = _toss(left, decided, self.leans)
+        fixed[:, COIN] = coins[:, 0]
+        p = (1.0 - SLIP) * expit(STRICT * self.d) + SLIP / 2.0
+        follower = sum_by(cells.annotator, self.won * np.log(p) + (self.decided - self.won) * np.log1p(-p), number)
         fixed[:, FOLLOWER] = np.where(self.at[:, 0] > 1.0, follower, -1e9)
         sides = bool(self.side.any())
         for which, good in ((LEFT, left), (RIGHT, decided - left)):
@@ -233,9 +223,31 @@ class Typing:
         for which, share in ((FOLLOWER, FOLLOWER_TIES), (EQUAL, ALWAYS_TIES)):
             own_ties[:, which] = ties * np.log(share) + decided * np.log(1.0 - share)
         if not ties.any():
-            tied[:], own_ties[:, FOLLOWER] = 0.0, np.nan
+            own_ties[:, FOLLOWER] = np.nan
         theta = low[:, None] + np.arange(MOST_NODES) * step[:, None]
-        return Table(theta, step, self._with_tastes(nodes), fixed, tied, own_ties)
+        return Table(theta, step, self._with_tastes(nodes), fixed, self._weigh_ties(ties), own_ties)
+
+    def _integrate(self, low: Floats, step: Floats, size: Indices) -> Floats:
+        """Return the log-likelihoods of the decided votes at nodes, leans integrated out; −∞ where there is no node."""
+        nodes = np.full((len(low), MOST_NODES), -np.inf)
+        map_parts(
+            lambda part: fill_nodes(
+                *part, self.cells.starts, self.d, self.side, self.decided, self.won, self.at, self.slope, low, step,
+                size, self.leans, nodes,
+            ),
+            self.parts,
+        )  # fmt: skip
+        return nodes
+
+    def _weigh_ties(self, ties: Floats) -> Floats:
+        """Return the log-likelihoods that votes are ties or not for each of `LOG_PROPENSITY`; 0 without any tie."""
+        tied, cells = np.zeros((len(ties), len(LOG_PROPENSITY))), self.cells
+        if ties.any():
+            k = cells.annotator
+            even = 2.0 * np.cosh(0.5 * np.clip(self.at[k, 0] * self.d + self.at[k, 1] * self.side, -FURTHEST, FURTHEST))
+            for place, log in enumerate(LOG_PROPENSITY):
+                tied[:, place] = ties * log - sum_by(k, cells.n * np.log1p(np.exp(log) / even), len(ties))
+        return tied
 
     @cached_property
     def propensity(self) -> Floats:
@@ -309,23 +321,6 @@ def _slip(good: Floats, decided: Floats) -> Floats:
     many = 1.0 / SLIP - 1.0
     log: Floats = np.subtract(betaln(good + many, decided - good + 1.0), betaln(many, 1.0))
     return log
-
-
-def _toss(left: Floats, decided: Floats, leans: Floats) -> Floats:
-    """Return log ∫ P(decided votes | θ = 0, λ) dΛ(λ), by Laplace's approximation around the wide part's mode."""
-    if not len(leans):
-        even: Floats = -np.log(2.0) * decided
-        return even
-    lean = np.zeros(len(left))
-    for _ in range(8):
-        p = expit(lean)
-        lean += (left - decided * p - lean / LEANER_SD**2) / (decided * p * (1.0 - p) + LEANER_SD**-2)
-    known, pull = decided * expit(lean) * expit(-lean) + 1e-9, left - decided * expit(lean)
-    log = left * lean - decided * np.log1p(np.exp(lean)) + 0.5 * pull**2 / known
-    top = (lean + pull / known)[:, None]
-    parts = _log_normal(top, leans[:2] + 1.0 / known[:, None]) + np.log(leans[2:])
-    total: Floats = log + np.logaddexp(*parts.T) - 0.5 * np.log(known)
-    return total
 
 
 def _log_normal(away: Floats, variance: Floats) -> Floats:

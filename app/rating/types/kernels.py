@@ -6,7 +6,7 @@ import numpy as np
 
 from app.rating.arrays import Floats, Indices, Ints, Mask
 from app.rating.compiled import compiled
-from app.rating.model.kernels import FURTHEST, SLIP, STRICT
+from app.rating.model.kernels import FURTHEST
 
 MOST_NODES = 24
 STEPS, NEAR = 12, 1e-6  # of the search for a mode, and its last squared length in standard deviations
@@ -89,39 +89,6 @@ def fill_nodes(
             if len(leans) > 0:
                 lean = line + slope[k] * q * step[k] + pull[q] / known[q]
                 table[k, q] += 0.5 * pull[q] ** 2 / known[q] + log_lean(lean, known[q], leans)
-
-
-@compiled
-def fill_others(
-    first: int, last: int, starts: Indices, d: Floats, side: Floats, n: Floats, s: Floats, ties: Floats, at: Floats,
-    propensity: Floats, follower: Floats, tied: Floats,
-) -> None:  # fmt: skip
-    """Set `follower` to log P(decided votes) of one, and `tied` to that of votes being ties or not at each propensity.
-
-    tied : with the odds of the annotators' modes, shape (n_annotators, propensities)
-    """
-    log, product = np.log(propensity), np.ones(len(propensity))
-    for k in range(first, last):
-        factors, called, away = 0, 0.0, 0.0
-        for c in range(starts[k], starts[k + 1]):
-            y = 0.5 * min(max(at[k, 0] * d[c] + at[k, 1] * side[c], -FURTHEST), FURTHEST)
-            even = math.exp(y) + math.exp(-y)
-            if n[c] + ties[c] == 1.0:
-                for j in range(len(propensity)):
-                    product[j] *= 1.0 + propensity[j] / even
-                factors += 1
-            else:
-                tied[k] -= (n[c] + ties[c]) * np.log(1.0 + propensity / even)
-            called += ties[c]
-            away += ties[c] * math.log(even)
-            if factors == PRODUCT:
-                tied[k] -= np.log(product)
-                product[:], factors = 1.0, 0
-            z = min(max(STRICT * d[c], -FURTHEST), FURTHEST)
-            p = (1.0 - SLIP) / (1.0 + math.exp(-z)) + SLIP / 2.0
-            follower[k] += s[c] * math.log(p) + (n[c] - s[c]) * math.log(1.0 - p)
-        tied[k] += called * log - away - np.log(product)
-        product[:] = 1.0
 
 
 @compiled
