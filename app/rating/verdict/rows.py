@@ -49,10 +49,10 @@ class ModelRow(TypedDict):
 
 
 class AnnotatorRow(TypedDict):
-    """One annotator; ability 1 is the mean annotator's, null outside the fit. reason: of a flag, the test or "ability".
+    """One annotator; ability 1 is the mean honest one, null outside the fit. reason: of a flag, the test or "ability".
 
     paper_ability: of abilities that sum to 1, the am-ELO paper's gauge; null with a prior. probability_low: P(a ≤ ε).
-    adjusted: without the readiness to tie and the lean to a side. tie_readiness: share of ties between equals.
+    adjusted: by the decided votes alone, not drawn to the crowd's law. tie_readiness: share of ties between equals.
     side_lean: Elo points for the left model. Each has the ends of its 95 % interval.
     """
 
