@@ -59,33 +59,23 @@ def fill_nodes(
 
     leans : variances of the two parts of the leans' law Λ, and their shares; empty where sides are not known
     """
-    product, total, pull, known = np.empty((4, MOST_NODES))
+    total, pull, known = np.empty((3, MOST_NODES))
     for k in range(first, last):
-        m, factors, won, turned = size[k], 0, 0.0, 0.0
+        m = size[k]
         line = at[k, 1] + slope[k] * (low[k] - at[k, 0])
-        product[:m], total[:m], pull[:m], known[:m] = 1.0, 0.0, 0.0, 1e-9
+        total[:m], pull[:m], known[:m] = 0.0, 0.0, 1e-9
         for c in range(starts[k], starts[k + 1]):
             way, x = d[c] + slope[k] * side[c], low[k] * d[c] + line * side[c]
             e, ratio = math.exp(x), math.exp(step[k] * way)
-            won += s[c] * x
-            turned += s[c] * step[k] * way
-            single = n[c] == 1.0
-            factors += single
             for q in range(m):
-                if single:
-                    product[q] *= 1.0 + e
-                else:
-                    total[q] += n[c] * math.log(1.0 + e)
+                total[q] += s[c] * (x + q * step[k] * way) - n[c] * math.log(1.0 + e)
                 if len(leans) > 0:
                     p = e / (1.0 + e)
                     pull[q] += (s[c] - n[c] * p) * side[c]
                     known[q] += n[c] * p * (1.0 - p) * side[c] * side[c]
                 e *= ratio
-            if factors == PRODUCT:
-                total[:m] += np.log(product[:m])
-                product[:m], factors = 1.0, 0
         for q in range(m):
-            table[k, q] = won + q * turned - total[q] - math.log(product[q])
+            table[k, q] = total[q]
             if len(leans) > 0:
                 lean = line + slope[k] * q * step[k] + pull[q] / known[q]
                 table[k, q] += 0.5 * pull[q] ** 2 / known[q] + log_lean(lean, known[q], leans)
