@@ -54,23 +54,16 @@ class Evidence:
 
     def flagged(self, tests: tuple[str, ...] | None = None, least: float = EVIDENCE_RATIO) -> Mask:
         """Mark annotators with a ratio of `least` or more in one of the tests (default all)."""
-        chosen = self.log_ratio if tests is None else self._of(tests)
-        marked = np.zeros(len(self.habits.ability), dtype=bool)
-        for ratio in chosen.values():
-            marked |= ratio >= np.log(least)
+        marked: Mask = self.strongest(tests)[1] >= np.log(least)
         return marked
 
-    def _of(self, tests: tuple[str, ...]) -> dict[str, Floats]:
-        """Return the log ratios of these tests, apart from tests that were not made."""
-        return {test: self.log_ratio[test] for test in tests if test in self.log_ratio}
-
     def strongest(self, tests: tuple[str, ...] | None = None) -> tuple[NDArray[np.str_], Floats]:
-        """Return each annotator's strongest test, of these (default all), and its log ratio."""
-        chosen = self.log_ratio if tests is None else self._of(tests)
-        names = np.array(list(chosen))
-        table = np.stack(list(chosen.values()))
+        """Return each annotator's strongest test, of these (default all), and its log ratio; "" and −∞ without any."""
+        made = [test for test in self.log_ratio if tests is None or test in tests]
+        nothing = np.full((1, len(self.judges)), -np.inf)
+        table = np.concatenate([nothing, *(self.log_ratio[test][None] for test in made)])
         best = np.argmax(table, axis=0)
-        return names[best], table[best, np.arange(table.shape[1])]
+        return np.array(["", *made])[best], table[best, np.arange(table.shape[1])]
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from app.rating.model.kernels import FURTHEST
 
 MOST_NODES = 24
 STEPS, NEAR = 12, 1e-6  # of the search for a mode, and its last squared length in standard deviations
-PRODUCT = 8  # factors of one logarithm: their product stays finite
 
 
 @compiled
