@@ -220,6 +220,7 @@ def test_a_dismissed_flag_reopens_when_the_evidence_is_worse(
         vote(annotator="flip 12", model_a=ranking[-1], model_b=ranking[0], winner="model_a")
     refit()
     worse = look_up("flip 12")
+    assert worse["ability"] < before["ability"] - before["se"]
     assert worse["evidence"]["strength"] > before["evidence"]["strength"] + 1.0
     assert worse["standing"] == "flagged"
     history = ask("GET", "/annotators/flip 12/history").json()["items"]

@@ -1,5 +1,6 @@
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -137,6 +138,23 @@ def test_flagged_annotators_change_the_unit_no_more_than_excluded_ones(cells: Ce
     assert np.all(np.abs(apart) < 0.25 * excluded.models.se)
     np.testing.assert_allclose(np.ptp(flagged.models.score), np.ptp(excluded.models.score), rtol=0.01)
     np.testing.assert_allclose(flagged.annotators.ability[HONEST], excluded.annotators.ability[HONEST], atol=0.05)
+
+
+def test_an_ability_is_of_all_votes_those_on_a_buried_model_too(cells: Cells) -> None:
+    """Votes that bury a model are hardly trusted with its score, and still tell of who gave them."""
+    before = run_round(cells, LoopSettings())
+    best, worst = int(np.argmax(before.models.score)), int(np.argmin(before.models.score))
+    first, last = min(best, worst), max(best, worst)
+    one = HONEST.stop - 1
+    here = (cells.annotator == one) & (cells.model_a == first) & (cells.model_b == last)
+    assert here.any()
+    more = np.where(here, 60.0, 0.0)
+    buried = replace(cells, n=cells.n + more, s=cells.s + more * (worst == first))
+    after = run_round(buried, LoopSettings())
+    assert after.annotators.standing[one] == "flagged"
+    assert after.annotators.ability[one] < before.annotators.ability[one] - 1.0
+    assert after.annotators.probability_low[one] > 0.9
+    np.testing.assert_allclose(after.models.score[[best, worst]], before.models.score[[best, worst]], atol=20.0)
 
 
 def test_m_elo_has_no_abilities_and_flags_no_annotator(cells: Cells) -> None:
