@@ -225,7 +225,7 @@ class Typing:
         if not ties.any():
             own_ties[:, FOLLOWER] = np.nan
         theta = low[:, None] + np.arange(MOST_NODES) * step[:, None]
-        return Table(theta, step, self._with_tastes(nodes), fixed, self._weigh_ties(ties), own_ties)
+        return Table(theta, step, self._with_tastes(nodes), fixed, self._weigh_ties(), own_ties)
 
     def _integrate(self, low: Floats, step: Floats, size: Indices) -> Floats:
         """Return the log-likelihoods of the decided votes at nodes, leans integrated out; −∞ where there is no node."""
@@ -239,14 +239,15 @@ class Typing:
         )  # fmt: skip
         return nodes
 
-    def _weigh_ties(self, ties: Floats) -> Floats:
+    def _weigh_ties(self) -> Floats:
         """Return the log-likelihoods that votes are ties or not for each of `LOG_PROPENSITY`; 0 without any tie."""
-        tied, cells = np.zeros((len(ties), len(LOG_PROPENSITY))), self.cells
-        if ties.any():
-            k = cells.annotator
+        cells, k = self.cells, self.cells.annotator
+        tied = np.zeros((cells.n_annotators, len(LOG_PROPENSITY)))
+        if cells.ties.any():
             even = 2.0 * np.cosh(0.5 * np.clip(self.at[k, 0] * self.d + self.at[k, 1] * self.side, -FURTHEST, FURTHEST))
             for place, log in enumerate(LOG_PROPENSITY):
-                tied[:, place] = ties * log - sum_by(k, cells.n * np.log1p(np.exp(log) / even), len(ties))
+                each = cells.ties * (log - np.log(even)) - cells.n * np.log1p(np.exp(log) / even)
+                tied[:, place] = sum_by(k, each, cells.n_annotators)
         return tied
 
     @cached_property
