@@ -197,10 +197,8 @@ class Typing:
         """Return the likelihoods at nodes that cover the votes' likelihood and the honest law, also mirrored."""
         cells, number = self.cells, self.cells.n_annotators
         information = 1.0 / self.inverse[:, 0] - 1.0
-        wide, mode = (
-            REACH * np.sqrt(self.inverse[:, 0] * self.caution),
-            np.clip(self.at[:, 0], -FURTHEST_MODE, FURTHEST_MODE),
-        )
+        wide = REACH * np.sqrt(self.inverse[:, 0] * self.caution)
+        mode = np.clip(self.at[:, 0], -FURTHEST_MODE, FURTHEST_MODE)
         low = np.maximum(mode - wide, np.minimum(-1.0 - 3.0 * WIDEST, mode))
         high = np.minimum(mode + wide, np.maximum(1.0 + 3.0 * WIDEST, mode))
         spacing = SPACING / np.sqrt(1.0 / NARROW**2 + information / self.caution)
@@ -209,23 +207,19 @@ class Typing:
         step = (high - low) / (size - 1)
         nodes, coins = self._integrate(low, step, size), self._integrate(0.0 * low, step, np.ones_like(size))
         ties, decided = (sum_by(cells.annotator, one, number) for one in (cells.ties, self.decided))
-        fixed, own_ties = np.zeros((2, number, len(TYPES)))
-        own_ties[:] = np.nan
+        fixed = np.zeros((number, len(TYPES)))
         left = sum_by(cells.annotator, np.where(self.side > 0.0, self.won, self.decided - self.won), number)
         fixed[:, COIN] = coins[:, 0]
         p = (1.0 - SLIP) * expit(STRICT * self.d) + SLIP / 2.0
         follower = sum_by(cells.annotator, self.won * np.log(p) + (self.decided - self.won) * np.log1p(-p), number)
+        follower += ties * np.log(FOLLOWER_TIES) + decided * np.log(1.0 - FOLLOWER_TIES) * ties.any()
         fixed[:, FOLLOWER] = np.where(self.at[:, 0] > 1.0, follower, -1e9)
         sides = bool(self.side.any())
         for which, good in ((LEFT, left), (RIGHT, decided - left)):
             fixed[:, which] = _slip(good, decided) if sides else -1e9
-        fixed[:, EQUAL] = decided * np.log(0.5)
-        for which, share in ((FOLLOWER, FOLLOWER_TIES), (EQUAL, ALWAYS_TIES)):
-            own_ties[:, which] = ties * np.log(share) + decided * np.log(1.0 - share)
-        if not ties.any():
-            own_ties[:, FOLLOWER] = np.nan
+        fixed[:, EQUAL] = ties * np.log(ALWAYS_TIES) + decided * np.log((1.0 - ALWAYS_TIES) / 2.0)
         theta = low[:, None] + np.arange(MOST_NODES) * step[:, None]
-        return Table(theta, step, self._with_tastes(nodes), fixed, self._weigh_ties(), own_ties)
+        return Table(theta, step, self._with_tastes(nodes), fixed, self._weigh_ties())
 
     def _integrate(self, low: Floats, step: Floats, size: Indices) -> Floats:
         """Return the log-likelihoods of the decided votes at nodes, leans integrated out; −∞ where there is no node."""
