@@ -23,20 +23,23 @@ class Lean(FrozenModel):
 class Evidence(FrozenModel):
     """What a refit found out about an annotator."""
 
-    ability: float | None = Field(description="1 is the mean annotator; null outside the fit.")
+    ability: float | None = Field(
+        description="Mean of the posterior by all of the annotator's votes, by which the default rule judges; 1 is the "
+        "mean honest annotator, 0 a coin. Null outside the fit."
+    )
     se: float | None
     ability_lower: float | None = Field(description="Lower end of the ability's 95 % interval, normal approximation.")
     ability_upper: float | None = Field(description="Upper end of it.")
     shadow_ability: float | None = Field(
-        description="Of an annotator outside the fit: how well the votes agree with the published scores."
+        description="The same of an annotator outside the fit, against the published scores."
     )
     shadow_se: float | None
     shadow_lower: float | None = Field(description="Lower end of the shadow ability's 95 % interval.")
     shadow_upper: float | None = Field(description="Upper end of it.")
     probability_low: float | None = Field(description="Probability that the ability is at or below ε.")
     adjusted_ability: float | None = Field(
-        description="The ability without the annotator's readiness to tie and lean to a side, by which the default "
-        "rule judges; 1 is the mean annotator. Null for pending annotators and in snapshots of earlier versions."
+        description="What the annotator's decided votes alone say of the ability, not drawn to the crowd's law; no "
+        "rule reads it. Null for pending annotators."
     )
     adjusted_lower: float | None = Field(description="Lower end of its 95 % interval, which knows of tastes.")
     adjusted_upper: float | None = Field(description="Upper end of it.")

@@ -148,37 +148,35 @@ def _measure(
 ) -> tuple[Rows, Rows, dict[str, Any] | None, Sequence[RatingNotice]]:
     with database.read() as conn:
         fit_input = load_past_fit_input(conn, find_snapshot(conn, str(snapshot_id)))
-        counted, unflagged = (
-            np.isin(fit_input.annotator_ids, numbers) for numbers in list_counted_annotators(conn, snapshot_id)
-        )
+        counted = np.isin(fit_input.annotator_ids, list_counted_annotators(conn, snapshot_id))
         models = list_placed_models(conn, snapshot_id, with_archived=True)
         ranked = np.isin(fit_input.model_ids, [row["model_id"] for row in models if row["rank"]])
         names = model_names(conn, fit_input.model_ids)
-    measure = partial(measure_both, fit_input, counted, unflagged, ranked)
+    measure = partial(measure_both, fit_input, counted, ranked)
     found, compared, notices = process.run(measure, cancelled=cancelled)
     judges = compared and {name: getattr(compared, name) for name in ("people", "judges", "panels")}
     return (*(([], []) if found is None else fragility_rows(found, names)), judges, notices)
 
 
 def measure_both(
-    fit_input: FitInput, counted: Mask, unflagged: Mask, ranked: Mask
+    fit_input: FitInput, counted: Mask, ranked: Mask
 ) -> tuple[Fragility | None, Comparison | None, Sequence[RatingNotice]]:
     """Return what `measure_fragility` and `compare_judges` do, and notices: they need the same votes."""
     parts = Parts()
-    found = parts.compute("fragility", lambda: measure_fragility(fit_input, counted, unflagged, ranked))
+    found = parts.compute("fragility", lambda: measure_fragility(fit_input, counted, ranked))
     compared = parts.compute(
         "comparison of judges and people", lambda: compare_judges(fit_input), omitted="judges-omitted"
     )
     return found, compared, parts.notices
 
 
-def measure_fragility(fit_input: FitInput, counted: Mask, unflagged: Mask, ranked: Mask) -> Fragility | None:
+def measure_fragility(fit_input: FitInput, counted: Mask, ranked: Mask) -> Fragility | None:
     """Fit the main leaderboard of a refit again, and find how few changes of its votes change the order.
 
     Parameters
     ----------
     fit_input : of the refit
-    counted, unflagged : annotators whose votes count, and of those the ones in the unit, shape (n_annotators,)
+    counted : annotators whose votes count, shape (n_annotators,)
     ranked : models with a rank, shape (n_models,)
 
     Returns
@@ -189,7 +187,7 @@ def measure_fragility(fit_input: FitInput, counted: Mask, unflagged: Mask, ranke
     ------
     RatingError
     """
-    fitted = fit_input.fit_again(counted, unflagged)
+    fitted = fit_input.fit_again(counted)
     if fitted.small.cells.n_models * len(fitted.small.cells.n) > MOST_LOOKS:
         return None
     return find_fragility(fitted, ranked=ranked)

@@ -98,7 +98,7 @@ class LoopSettings:
     flag_rule: FlagRule = define(
         "evidence",
         "Which annotators are flagged or excluded. threshold: those with an ability at or below ε (the paper's rule). "
-        "evidence: those whose adjusted ability lies at or below ε with 95 % probability, beside 20 judges or more, "
+        "evidence: those whose ability lies at or below ε with 95 % probability, beside 20 judges or more, "
         "and those that a test on the votes finds; favour and against flag, and never exclude.",
     )
     evidence_ratio: float = define(

@@ -39,7 +39,7 @@ class Crowd:
 
     Attributes
     ----------
-    ability, se : those by which the rule judges, NaN where unknown
+    ability, se : shadow abilities outside the fit, NaN where unknown
     votes : on record at that refit
     standing, rule_standing : as in the snapshot; they differ where a decision holds
     rule : what flags, "" for nothing
@@ -87,13 +87,12 @@ class Crowd:
         return certain & self.supported if by_evidence else at_or_below
 
 
-def read_crowd(conn: Connection, snapshot_id: UUID, *, adjusted: bool) -> Crowd:
-    """Return the annotators of a snapshot; `adjusted`: the rule judges adjusted abilities."""
+def read_crowd(conn: Connection, snapshot_id: UUID) -> Crowd:
+    """Return the annotators of a snapshot."""
     c = snapshot_annotators.c
-    kinds = [(c.ability, c.se), (c.shadow_ability, c.shadow_se)]
-    abilities, errors = zip(*([(c.adjusted_ability, c.adjusted_se)] * adjusted + kinds), strict=True)
     evidence = c.evidence["rule"].as_string(), c.evidence["strength"].as_float(), c.evidence["judges"].as_float()
-    columns = func.coalesce(*abilities), func.coalesce(*errors), c.votes, c.standing, c.rule_standing, *evidence
+    known = func.coalesce(c.ability, c.shadow_ability), func.coalesce(c.se, c.shadow_se)
+    columns = *known, c.votes, c.standing, c.rule_standing, *evidence
     rows = conn.execute(select(*columns).where(c.snapshot_id == snapshot_id)).all()
     ability, se, votes, standing, rule_standing, rule, strength, judges = zip(*rows, strict=True) if rows else [()] * 8
     return Crowd(

@@ -177,16 +177,15 @@ def one_of(public_ids: Sequence[UUID]) -> Choice:
     return lambda found: found.id.in_(public_ids)
 
 
-def watched(threshold: float | None, *, adjusted: bool) -> Choice:
+def watched(threshold: float | None) -> Choice:
     """Return the choice of annotators past δ that are at or below ε and have no flag.
 
     `threshold`: ε; None where it is not known, so that no annotator is at or below it.
-    `adjusted`: whether the rule judges adjusted abilities.
     """
 
     def choose(found: ReadOnlyColumnCollection[str, Any]) -> ColumnElement[bool]:
-        kinds = [found.adjusted_ability] * adjusted + [found.ability, found.shadow_ability]
-        return and_(found.standing.in_(("active", "trusted")), func.coalesce(*kinds) <= literal(threshold, Double))
+        ability = func.coalesce(found.ability, found.shadow_ability)
+        return and_(found.standing.in_(("active", "trusted")), ability <= literal(threshold, Double))
 
     return choose
 

@@ -63,8 +63,7 @@ def place_of(one: FoundAnnotator, sort: Sort) -> Place:
 
 def on_the_watch_list(conn: Connection) -> store.Choice:
     """Return the choice of annotators at or below ε, as the newest rule judges, that have no flag."""
-    rule = rule_used(conn)
-    return store.watched(rule.threshold, adjusted=rule.adjusted)
+    return store.watched(rule_used(conn).threshold)
 
 
 def flagged_alone(conn: Connection) -> store.Choice:

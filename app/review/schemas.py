@@ -58,8 +58,7 @@ class Reason(FrozenModel):
     judged: JudgedAbility | None = Field(description="The ability by which the rule judges; null where unknown.")
     words: list[str] = Field(description="The reasons in sentences, the strongest first.")
     not_flagged: str | None = Field(
-        description="Why the annotator has no flag, though the ability or the adjusted one is at or below ε; null for "
-        "others."
+        description="Why the annotator has no flag, though the ability is at or below ε; null for others."
     )
 
 

@@ -197,16 +197,14 @@ def list_placed_models(
     return conn.execute(statement if with_archived else statement.where(~archived)).mappings().all()
 
 
-def list_counted_annotators(conn: Connection, snapshot_id: UUID) -> tuple[Sequence[int], Sequence[int]]:
-    """Return the numbers of the annotators whose votes count in a snapshot, and of those of them who are not flagged.
+def list_counted_annotators(conn: Connection, snapshot_id: UUID) -> Sequence[int]:
+    """Return the numbers of the annotators whose votes count in a snapshot.
 
     Not those with an ability: an annotator whose votes are all on models without a score counts and has none.
     """
     c = snapshot_annotators.c
     inside = c.snapshot_id == snapshot_id, c.standing.not_in(("pending", "excluded"))
-    numbers = select(c.annotator_id).where(*inside)
-    unflagged = numbers.where(c.standing != "flagged")
-    return conn.execute(numbers).scalars().all(), conn.execute(unflagged).scalars().all()
+    return conn.execute(select(c.annotator_id).where(*inside)).scalars().all()
 
 
 def read_models(conn: Connection, snapshot_id: UUID) -> Sequence[RowMapping]:

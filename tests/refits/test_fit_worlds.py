@@ -30,7 +30,7 @@ def test_no_model_has_a_score(world: str, exclude: bool) -> None:
     assert not output.models.identified.any()
     assert np.isnan(output.leaderboards[LeaderboardName("am-elo")].score).all()
     everything = np.ones(people, dtype=bool)
-    fragility = measure_fragility(fit_input, everything, everything, np.ones(models, dtype=bool))
+    fragility = measure_fragility(fit_input, everything, np.ones(models, dtype=bool))
     assert fragility is not None
     assert not len(fragility.upper)
     assert not len(fragility.best.dropped)

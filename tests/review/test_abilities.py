@@ -20,7 +20,7 @@ def test_moving_epsilon_moves_flags_as_the_rule_does(database: Database, arena: 
     with database.read() as conn:
         newest = newest_snapshot(conn)
         assert newest is not None
-        crowd = read_crowd(conn, newest["id"], adjusted=True)
+        crowd = read_crowd(conn, newest["id"])
     policy = Policy()
     assert np.array_equal(crowd.judge(policy), crowd.standing), "at the ε of the refit"
     flagged = {}

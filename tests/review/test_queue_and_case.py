@@ -95,7 +95,7 @@ def test_evidence_separates_the_contrary_from_the_honest(ask: Ask, crowd: list[s
     assert abs(own["accuracy_z"]) < 3
     assert case["agreement"]["accuracy"] < 0.5 < typical["accuracy"]
     assert case["strength"] > 2
-    assert any(sentence.startswith("The adjusted ability is −") for sentence in case["summary"])
+    assert any(sentence.startswith("The ability is −") for sentence in case["summary"])
     assert any("follow the leaderboard" in sentence for sentence in case["summary"])
     assert len(case["surprising"]) == 10
     chances = [one["chance"]["typical_probability"] for one in case["surprising"]]
@@ -245,19 +245,18 @@ def test_the_watch_list_says_why_there_is_no_flag(ask: Ask, crowd: list[str], re
     refit()
     assert ask("GET", "/reviews?watch=true", scope="review:read").json()["items"] == []
     for name, low in (("honest 0", 0.9), ("honest 1", 0.99), ("honest 2", 0.6)):
-        set_figure(database, name, "adjusted_ability", 0.1)
-        set_figure(database, name, "adjusted_se", 0.2)
+        set_figure(database, name, "ability", 0.1)
         set_figure(database, name, "probability_low", low)
     note(database, "honest 1", '{"rule": null, "held": false, "strength": null, "tests": {}, "judges": 8.4}')
-    set_figure(database, "honest 3", "adjusted_ability", 0.21)
+    set_figure(database, "honest 3", "ability", 0.21)
     for name, action in (("flip 12", "trust"), ("flip 13", "dismiss")):
         ask("POST", f"/annotators/{name}/decisions", json={"action": action, "reason": "a test"})
     watched = pages(ask, "/reviews", 2, watch="true")
     why = {one["annotator"]: one["evidence"]["not_flagged"] for one in watched}
     assert why == {
-        "honest 0": "Not flagged: the 95 % interval reaches up to 0.49, above ε; the rule asks for 95 % probability.",
+        "honest 0": "Not flagged: the ability is at or below ε with 90.0 % probability; the rule asks for 95 %.",
         "honest 1": "Not flagged: only 8 judges stand behind the scores of these models.",
-        "honest 2": "Not flagged: the 95 % interval reaches up to 0.49, above ε; the rule asks for 95 % probability.",
+        "honest 2": "Not flagged: the ability is at or below ε with 60.0 % probability; the rule asks for 95 %.",
         "flip 12": "Not flagged: an admin trusts this annotator.",
         "flip 13": "Not flagged: an admin dismissed the flag.",
     }
@@ -267,7 +266,7 @@ def test_the_watch_list_says_why_there_is_no_flag(ask: Ask, crowd: list[str], re
     assert why["honest 1"] in case["summary"]
     assert case["laboratory"]["judges"] == 8.4
     judged = next(one["evidence"]["judged"] for one in watched if one["annotator"] == "honest 0")
-    assert (judged["kind"], judged["value"]) == ("adjusted", 0.1)
+    assert (judged["kind"], judged["value"]) == ("ability", 0.1)
     ask("POST", "/annotators/honest 2/decisions", json={"action": "exclude", "reason": "a test"})
     ask("POST", "/annotators/flip 13/decisions", json={"action": "reinstate", "reason": "a test"})
     after = {one["annotator"]: one["evidence"]["not_flagged"] for one in pages(ask, "/reviews", 9, watch="true")}
@@ -284,12 +283,8 @@ def test_every_low_ability_has_its_sentence(
     for winner in ("model_a", "model_b") * 5:
         vote(annotator="new", winner=winner, battle_id=str(uuid4()))
     refit()
-    for name, ability, adjusted, se, low in (
-        ("honest 0", 0.1, 0.3, 0.1, 0.16), ("honest 1", 0.9, 0.19, 0.0085, 0.88), ("honest 2", 0.3, 0.201, 0.1, 0.49),
-        ("honest 3", 0.15, 0.2004, 0.1, 0.49),
-    ):  # fmt: skip
-        for figure, value in (("ability", ability), ("adjusted_ability", adjusted), ("adjusted_se", se)):
-            set_figure(database, name, figure, value)
+    for name, ability, low in (("honest 0", 0.1, 0.88), ("honest 1", 0.201, 0.49)):
+        set_figure(database, name, "ability", ability)
         set_figure(database, name, "probability_low", low)
     set_figure(database, "new", "shadow_ability", -0.5)
 
@@ -297,16 +292,13 @@ def test_every_low_ability_has_its_sentence(
         said = ask("GET", f"/annotators/{name}").json()["evidence"]["summary"]
         return [sentence for sentence in said if sentence.startswith("Not flagged")]
 
-    judged = "Not flagged: the ability is {}, but the rule judges the adjusted ability, {}, which is above ε."
-    assert why("honest 0") == [judged.format("0.10", "0.30")]
-    assert why("honest 1") == [
-        "Not flagged: the 95 % interval reaches up to 0.21, above ε; the rule asks for 95 % probability."
+    assert why("honest 0") == [
+        "Not flagged: the ability is at or below ε with 88.0 % probability; the rule asks for 95 %."
     ]
-    assert why("honest 2") == [], "no ability that is shown is at or below ε"
-    assert why("honest 3") == [judged.format("0.15", "0.2004")], "as many digits as show that it is above"
+    assert why("honest 1") == [], "no ability that is shown is at or below ε"
     assert why("new") == ["Not flagged: the rule does not judge this annotator yet: with 10 votes, not more than 50."]
     assert why("flip 12") == []
-    assert {one["annotator"] for one in pages(ask, "/reviews", 9, watch="true")} == {"honest 1"}
+    assert {one["annotator"] for one in pages(ask, "/reviews", 9, watch="true")} == {"honest 0"}
 
 
 def test_a_flag_has_its_reason_however_weak(ask: Ask, crowd: list[str], refit: Ask, database: Database) -> None:

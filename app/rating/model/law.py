@@ -7,12 +7,12 @@ import numpy as np
 
 from app.rating.arrays import Floats
 from app.rating.model.kernels import LawNumbers
+from app.rating.settings import LEAST_SPREAD, MOST_SPREAD
 from app.rating.sums import Sums
 
 TYPES = ("honest", "coin", "contrary", "follower")
 ASSUMED = np.array([20.0, 0.3, 0.15, 0.1])  # annotators of each type that count before any vote is seen
 ASSUMED_SPREAD, SPREAD_VOTERS = 0.3, 4.0  # spread of honest abilities before, and how many annotators it counts as
-LEAST_SPREAD, MOST_SPREAD = 0.05, 0.6  # a wider law would take coins for honest annotators
 CYCLES, SETTLED = 60, 1e-6  # steps of the search for the law, and the change of a logarithm that ends it
 LONGEST, MOST_HALVINGS = 1.5, 12  # change of a logarithm in a step, and how often a step is halved
 FLAT = 1e-6  # information relative to that of complete data, below which it is not taken for positive

@@ -79,8 +79,7 @@ def fit_joint(cells: Cells, start: tuple[Floats, Floats] | None = None) -> FitRe
     sign = np.where(search.groups.sum(theta) < 0.0, -1.0, 1.0)  # (−R, −θ) explains the votes as well
     R, theta = R * sign[search.groups.models], theta * sign[search.groups.annotators]
     _refuse_outgrown(theta, search.groups)
-    everyone = np.ones(len(theta), dtype=bool)
-    return in_unit(FitResult(R, theta, -search.likelihood.value(R, theta), iterations), search.groups, everyone)
+    return in_unit(FitResult(R, theta, -search.likelihood.value(R, theta), iterations), search.groups)
 
 
 class _Search:

@@ -1,4 +1,4 @@
-"""The unit of abilities that are maximised with the scores: the mean of the annotators who count."""
+"""The unit of abilities that are maximised with the scores: the mean."""
 
 import numpy as np
 
@@ -10,16 +10,15 @@ from app.rating.plain.information import Groups
 LEAST_MEAN = 0.1  # times the typical |θ|, at or below which an average ability sets no unit
 
 
-def in_unit(fit: FitResult, groups: Groups, counts: Mask) -> FitResult:
-    """Return a fit in units of the mean ability of these annotators in each group; of all, where none of it counts.
+def in_unit(fit: FitResult, groups: Groups) -> FitResult:
+    """Return a fit in units of the mean ability of each group.
 
     Raises
     ------
     NoCommonRankingError
-        Their mean, or the median of all, is at or below a tenth of the median |θ|.
+        A mean, or a median, is at or below a tenth of the median |θ|.
     """
-    weight = unit_weights(groups, counts)
-    unit = groups.sum(weight * fit.theta) / groups.sum(weight)
+    unit = groups.sum(fit.theta) / groups.sum(np.ones(len(fit.theta)))
     middle = [np.median(fit.theta[groups.annotators == group]) for group in range(groups.number)]
     average = np.minimum(unit, middle) / typical_sizes(fit.theta, groups)
     if (lowest := float(average.min())) <= LEAST_MEAN:

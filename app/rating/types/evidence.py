@@ -1,8 +1,6 @@
 """What speaks against each annotator: the posterior odds of the types against honesty."""
 
 from dataclasses import dataclass
-from functools import cache
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,11 +28,11 @@ class Evidence:
     ----------
     log_ratio : natural log of `EVEN_ODDS` times posterior odds: of favour and against those against honesty; of the
         likeliest type those that the annotator is not honest, of other types those against anything else, so that one
-        type at most is likelier than not. −∞ for an annotator without a vote between scored models
+        type at most is likelier than not. −∞ for an annotator who was not tested, or has no vote between scored models
     about : what the test found: index of the model (favour, against), or of the side (0 left, 1 right); −1 for none
     law : of the crowd
     habits : every annotator's ability, readiness to tie and lean to a side
-    judges : effective number of judges behind the scores of each annotator's models, NaN without a vote
+    judges : effective number of judges behind the scores of each annotator's models, NaN where the ratios are −∞
     favouritism : who pushes or buries which model; None where that was not asked
     """
 
@@ -56,38 +54,34 @@ class Evidence:
 
     def flagged(self, tests: tuple[str, ...] | None = None, least: float = EVIDENCE_RATIO) -> Mask:
         """Mark annotators with a ratio of `least` or more in one of the tests (default all)."""
-        chosen = self.log_ratio if tests is None else self._of(tests)
-        marked = np.zeros(len(self.habits.ability), dtype=bool)
-        for ratio in chosen.values():
-            marked |= ratio >= np.log(least)
+        marked: Mask = self.strongest(tests)[1] >= np.log(least)
         return marked
 
-    def _of(self, tests: tuple[str, ...]) -> dict[str, Floats]:
-        """Return the log ratios of these tests, apart from tests that were not made."""
-        return {test: self.log_ratio[test] for test in tests if test in self.log_ratio}
-
     def strongest(self, tests: tuple[str, ...] | None = None) -> tuple[NDArray[np.str_], Floats]:
-        """Return each annotator's strongest test, of these (default all), and its log ratio."""
-        chosen = self.log_ratio if tests is None else self._of(tests)
-        names = np.array(list(chosen))
-        table = np.stack(list(chosen.values()))
+        """Return each annotator's strongest test, of these (default all), and its log ratio; "" and −∞ without any."""
+        made = [test for test in self.log_ratio if tests is None or test in tests]
+        nothing = np.full((1, len(self.judges)), -np.inf)
+        table = np.concatenate([nothing, *(self.log_ratio[test][None] for test in made)])
         best = np.argmax(table, axis=0)
-        return names[best], table[best, np.arange(table.shape[1])]
+        return np.array(["", *made])[best], table[best, np.arange(table.shape[1])]
 
 
-class Weigher(Protocol):
-    """Weighs the evidence in votes that it knows."""
+@dataclass(frozen=True)
+class Weigher:
+    """Weighs the evidence in votes.
 
-    def __call__(self, R: Floats, whose: Mask, *, tested: bool = True) -> Evidence:
-        """Return the evidence.
+    Attributes
+    ----------
+    sided : the votes
+    tests : to make
+    """
 
-        Parameters
-        ----------
-        R : natural units, NaN for models without a score, shape (n_models,)
-        whose : the annotators to judge, shape (n_annotators,)
-        tested : False estimates habits alone, and makes no test
-        """
-        ...
+    sided: SidedCells
+    tests: tuple[str, ...] = EVIDENCE_TESTS
+
+    def __call__(self, R: Floats, crowd: Mask, *, tested: bool = True) -> Evidence:
+        """Return the evidence at scores R, natural units; `tested`: False makes no test. `crowd` as for `weigh`."""
+        return weigh(self.sided, R, crowd, tests=self.tests if tested else ())
 
 
 def weigher_of_votes(
@@ -101,24 +95,15 @@ def weigher_of_votes(
     weight: Floats | None = None,
     tests: tuple[str, ...] = EVIDENCE_TESTS,
 ) -> Weigher:
-    """Return a function that weighs the evidence in these votes with the sides on which models were shown.
+    """Return what weighs the evidence in these votes with the sides on which models were shown.
 
     Parameters
     ----------
     annotator, left, right, outcome : the votes one by one, shape (n_votes,); outcome is W for the model on the left
     weight : how many votes a row stands for, shape (n_votes,); default one
     """
-
-    @cache
-    def collapse() -> SidedCells:  # when first asked: a fit may fail before
-        sizes = {"n_annotators": n_annotators, "n_models": n_models}
-        return SidedCells.of_votes(annotator, left, right, outcome, weight=weight, **sizes)
-
-    def weigh_with_sides(R: Floats, whose: Mask, *, tested: bool = True) -> Evidence:
-        sided = collapse()
-        return weigh(sided.where(whose[sided.cells.annotator]), R, tests=tests if tested else ())
-
-    return weigh_with_sides
+    sizes = {"n_annotators": n_annotators, "n_models": n_models}
+    return Weigher(SidedCells.of_votes(annotator, left, right, outcome, weight=weight, **sizes), tests)
 
 
 def weigher_by_rule(votes: IndexedVotes, settings: LoopSettings) -> Weigher | None:
@@ -133,7 +118,9 @@ def weigher_by_rule(votes: IndexedVotes, settings: LoopSettings) -> Weigher | No
 
 
 @one_blas_thread()
-def weigh(sided: SidedCells, R: Floats, *, tests: tuple[str, ...] = EVIDENCE_TESTS) -> Evidence:
+def weigh(
+    sided: SidedCells, R: Floats, crowd: Mask | None = None, *, tests: tuple[str, ...] = EVIDENCE_TESTS
+) -> Evidence:
     """Compute the posterior odds of each type of annotator, by the votes and the crowd's law.
 
     Honest: the ability follows the crowd's law around its mean, the lean to a side and the readiness to tie the
@@ -144,8 +131,9 @@ def weigh(sided: SidedCells, R: Floats, *, tests: tuple[str, ...] = EVIDENCE_TES
 
     Parameters
     ----------
-    sided : votes of the annotators to test; cells with a model without a score are left out
+    sided : the votes; cells with a model without a score are left out
     R : natural units, NaN for models without a score, shape (n_models,)
+    crowd : annotators to test, by whose law all are judged, shape (n_annotators,); others only have an ability
     tests : the tests to make, of `EVIDENCE_TESTS`; none: only habits. A test's odds do not depend on the others asked
 
     Returns
@@ -155,13 +143,13 @@ def weigh(sided: SidedCells, R: Floats, *, tests: tuple[str, ...] = EVIDENCE_TES
     """
     scored = np.isfinite(R)[sided.cells.model_a] & np.isfinite(R)[sided.cells.model_b]
     sided = sided.where(scored)
-    cells, typing = sided.cells, Typing(sided, np.nan_to_num(R))
+    cells, typing = sided.cells, Typing(sided, np.nan_to_num(R), crowd)
     habits, judges = typing.habits(), typing.count_judges()
     if not tests:
         return Evidence({}, {}, typing.law, habits, judges, None)
     favouritism = find_favouritism(typing)
-    odds = np.where(typing.known[:, None], typing.posterior.log_odds, -np.inf)
-    if cells.ties.sum() > MOST_TIES * cells.n_votes:
+    odds = np.where(typing.crowd[:, None], typing.posterior.log_odds, -np.inf)
+    if typing.tie_share > MOST_TIES:
         odds[:, EQUAL] = -np.inf  # where a crowd nearly always ties, an annotator who always does is one of it
     none, size = np.full(cells.n_annotators, -1, dtype=np.int64), cells.n_annotators
     found = {
@@ -176,7 +164,7 @@ def weigh(sided: SidedCells, R: Floats, *, tests: tuple[str, ...] = EVIDENCE_TES
     against = np.stack([log for log, _ in found.values()])
     on_model = np.isin(list(found), TASTE_TESTS)[:, None]
     ratio = np.where(on_model, against, _diagnose(against)) + np.log(EVEN_ODDS)
-    ratio[:, ~typing.known] = -np.inf
+    ratio[:, ~typing.crowd] = -np.inf
     few = np.array([name not in TASTE_TESTS for name in found])[:, None] & (cells.votes_by_annotator() < FEWEST_VOTES)
     ratio[few] = -np.inf
     log = {test: one for test, one in zip(found, ratio, strict=True) if test in tests}

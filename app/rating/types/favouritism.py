@@ -8,9 +8,9 @@ from scipy.special import expit, gammaln
 
 from app.rating.arrays import Floats, Indices, Ints, Mask, sum_by
 from app.rating.compiled import compiled
+from app.rating.model.kernels import SLIP
 from app.rating.threads import map_parts
 from app.rating.types.habits import Typing
-from app.rating.types.kernels import SLIP
 from app.rating.units import ELO_PER_NATURAL
 from app.rating.votes.cells import Cells
 
@@ -102,7 +102,7 @@ def find_favouritism(typing: Typing) -> Favouritism:
         return *compare_models(
             *part, cells.starts, cells.model_a, cells.model_b, cells.wins_a, cells.ties, cells.wins_b, typing.d,
             typing.side, typing.at, typing.slope, propensity, typing.caution, law.mean, table.theta[:, 0], table.step,
-            typing.size, table.nodes + log_prior, SHIFT * typing.scale, LOG_SHIFT, judges,
+            typing.size, table.nodes + log_prior, SHIFT * typing.scale, LOG_SHIFT, typing.crowd, judges,
         ), judges  # fmt: skip
 
     found = map_parts(compare, typing.parts)
@@ -207,18 +207,20 @@ def log_honest(
 def compare_models(
     first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, win: Floats, tie: Floats, loss: Floats,
     d: Floats, side: Floats, at: Floats, slope: Floats, propensity: Floats, caution: Floats, typical: float,
-    low: Floats, step: Floats, size: Indices, table: Floats, shift: Floats, log_shift: Floats, judges: Floats,
+    low: Floats, step: Floats, size: Indices, table: Floats, shift: Floats, log_shift: Floats, crowd: Mask,
+    judges: Floats,
 ) -> tuple[Indices, Indices, Floats]:  # fmt: skip
     """Return annotator, model and log-likelihood ratios against "honest" of the rows that may push or bury.
 
     table : log-likelihood of decided votes plus the honest law's log density; −∞ at no node
-    judges : annotators with a vote on each model are added
+    crowd : annotators who are asked
+    judges : those with a vote on each model are added
     """
     room = min(2 * (starts[last] - starts[first]), (last - first) * len(judges))
     annotator, model = np.empty((2, room), dtype=np.int64)
     ratio, rows = np.full((2, room), -np.inf), 0
     rough, forced, seen = np.zeros((2, len(judges))), np.zeros((2, len(judges))), np.zeros(len(judges), dtype=np.bool_)
-    for k in range(first, last):
+    for k in np.flatnonzero(crowd[first:last]) + first:
         theta = low[k] + np.arange(size[k]) * step[k]
         lean = at[k, 1] + slope[k] * (theta - at[k, 0])
         for c in range(starts[k], starts[k + 1]):

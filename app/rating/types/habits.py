@@ -1,14 +1,15 @@
 """Every annotator's ability, readiness to tie and lean to a side at fixed scores, and the crowd's law of them."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from scipy.special import betaln, expit
 
 from app.rating.arrays import Floats, Indices, Mask, sum_by
+from app.rating.model.kernels import FURTHEST, SLIP, STRICT
 from app.rating.threads import map_parts
-from app.rating.types.kernels import MOST_NODES, SLIP, add_tastes, climb, fill_nodes, fill_others
+from app.rating.types.kernels import MOST_NODES, add_tastes, climb, fill_nodes
 from app.rating.types.law import (
     COIN,
     EQUAL,
@@ -33,7 +34,7 @@ LARGEST, STEEPEST = 10.0, 2.0  # difference of scores, and slope of a lean: prod
 ENOUGH = 2_000  # annotators that determine the crowd's law
 ROUNDS, LEAST_SHARE = 20, 0.05  # of the search for the share of annotators with tastes
 KNOWN = 1e-3  # information below which votes say nothing
-SPACING, REACH, LEAST_NODES, FURTHEST = 1.3, 4.2, 8, 3.0  # of the nodes, as in `app.rating.model.crowd`
+SPACING, REACH, LEAST_NODES, FURTHEST_MODE = 1.3, 4.2, 8, 3.0  # of the nodes, as in `app.rating.model.crowd`
 HONEST_END = 0.7  # ability up to which the nodes reach if so many nodes can
 WIDEST, NARROW = 0.6, 0.3  # spread of honest abilities that the nodes reach over, and that they resolve
 ALWAYS_TIES, FOLLOWER_TIES = 0.99, 0.01  # share of ties of who always ties, and of a follower
@@ -45,25 +46,30 @@ CERTAIN, OF_MEDIAN = 2.0, 1.2533  # standard errors from which tastes are used; 
 class Habits:
     """Arrays of shape (n_annotators,), NaN for annotators without a vote between scored models.
 
+    Abilities are in units of the mean honest annotator's.
+
     Attributes
     ----------
-    ability, ability_se : by the votes themselves, under the wide prior N(1, 1), tastes included, in units of `unit`
+    ability, ability_se : mean and standard deviation of the posterior: coins and those who always choose a side or a
+        tie have 0, followers what their votes alone say
+    own, own_se : what the votes alone say: the mode under the wide prior N(1, 1), whatever the type, and its error.
+        This and what follows is NaN for annotators that the crowd's law is not of
     tie_log, tie_se : log of the tie propensity ν, and its standard error; −∞ and 0 where the crowd has no tie
     lean, lean_se : log odds of decided votes that the side adds, positive for the left; 0 where leans are not used
-    unit : ability that is 1, in terms of `theta`: the mean honest annotator's until `in_units_of`
     typical : the unit in terms of the scores
     lean_sd : of the crowd's leans; 0 where they are not used
     theta, step, weight : nodes of each ability, their distance, and their posterior with the types', (…, nodes)
-    without : probability of the types without an ability whose votes say nothing: coin, one side, always a tie
+    without : probability of the types whose ability is 0
     """
 
     ability: Floats
     ability_se: Floats
+    own: Floats
+    own_se: Floats
     tie_log: Floats
     tie_se: Floats
     lean: Floats
     lean_se: Floats
-    unit: float
     typical: float
     lean_sd: float
     theta: Floats
@@ -71,18 +77,9 @@ class Habits:
     weight: Floats
     without: Floats
 
-    def in_units_of(self, counts: Mask) -> "Habits":
-        """Return the habits in units of the mean of these annotators, `counts` of shape (n_annotators,)."""
-        known = counts & np.isfinite(self.ability)
-        mean = max(float(self.ability[known].mean()), LEAST_UNIT) if known.any() else 1.0
-        return replace(
-            self, ability=self.ability / mean, ability_se=self.ability_se / mean, unit=self.unit * mean,
-            typical=self.typical * mean,
-        )  # fmt: skip
-
     def probability_low(self, threshold: float) -> Floats:
-        """Return P(θ ≤ threshold), types without an ability at 0 but for followers; NaN without a vote."""
-        away = (threshold * self.unit - self.theta) / self.step[:, None] + 0.5
+        """Return P(θ ≤ threshold) by the posterior of `ability`, a follower not being low; NaN without a vote."""
+        away = (threshold - self.theta) / self.step[:, None] + 0.5
         low: Floats = (self.weight * np.clip(away, 0.0, 1.0)).sum(axis=1)
         return np.where(np.isnan(self.ability), np.nan, np.clip(low + self.without * (threshold >= 0.0), 0.0, 1.0))
 
@@ -94,6 +91,7 @@ class Typing:
     ----------
     sided : votes between scored models
     R : natural units, shape (n_models,); only models in the cells are read
+    crowd : annotators that the crowd's law is of, shape (n_annotators,); default all
 
     Attributes
     ----------
@@ -101,19 +99,21 @@ class Typing:
     d, decided, won : of each cell: scaled difference of scores, decided votes, those that the first model won
     at, inverse : modes (θ, λ) under the wide prior, and θθ, θλ and λλ of the inverse Hessian there
     slope : dλ/dθ of the likeliest lean
+    tie_share : of the crowd's votes
     leans : variances and shares of the two parts of their law, the crowd's and a wide one; empty without sides
     caution, gain : because of tastes: factor on the variance of each ability, and log-likelihood that they add at the
         mode; 1 and 0 where the crowd has none
     """
 
-    def __init__(self, sided: SidedCells, R: Floats) -> None:
+    def __init__(self, sided: SidedCells, R: Floats, crowd: Mask | None = None) -> None:
         cells = self.cells = sided.cells
         self.parts, self.side, self.known = cells.split_annotators(), sided.side, np.diff(cells.starts) > 0
+        self.crowd = self.known if crowd is None else self.known & crowd
         self.decided, self.won, self.scale = cells.n - cells.ties, cells.wins_a, 1.0
         self.d = np.clip(R[cells.model_a] - R[cells.model_b], -LARGEST, LARGEST)
         self.at = np.tile([1.0, 0.0], (cells.n_annotators, 1))
         self._climb(0.0)
-        judged = self.known & (self.inverse[:, 0] < 1.0)  # with a decided vote
+        judged = self.crowd & (self.inverse[:, 0] < 1.0)  # with a decided vote
         self.scale = max(float(np.median(self.at[judged, 0])), LEAST_UNIT) if judged.any() else 1.0
         self.d, self.at[:, 0] = np.clip(self.d * self.scale, -LARGEST, LARGEST), self.at[:, 0] / self.scale
         self.leans = np.empty(0)
@@ -123,8 +123,10 @@ class Typing:
         self._climb(float(np.sqrt(self.leans[:2] @ self.leans[2:])))
         self.caution, self.gain = self._find_tastes()
         self.table = self._fill()
-        share = float(np.clip(cells.ties.sum() / max(cells.n_votes, 1.0), 0.003, 0.9))
-        self.law: Law = fit_law(self.table.where(some_of(self.known)), float(np.log(2.0 * share / (1.0 - share))))
+        ties, votes = (float(some[self.crowd[cells.annotator]].sum()) for some in (cells.ties, cells.n))
+        self.tie_share = ties / max(votes, 1.0)
+        share = float(np.clip(self.tie_share, 0.003, 0.9))
+        self.law: Law = fit_law(self.table.where(some_of(self.crowd)), float(np.log(2.0 * share / (1.0 - share))))
         self.posterior: Posterior = weigh_types(self.table, self.law)
 
     def _climb(self, lean_sd: float, ability_sd: float = 1.0) -> None:
@@ -146,7 +148,7 @@ class Typing:
     def _find_leans(self) -> Floats:
         """Return the likeliest law of leans: variances and shares of those like the crowd, and of others."""
         own = 1.0 / self.inverse[:, 2] - LEANER_SD**-2
-        some = some_of(self.known & (own > KNOWN))
+        some = some_of(self.crowd & (own > KNOWN))
         variance, value = 1.0 / own[some], self.at[some, 1] / self.inverse[some, 2] / own[some]
         log = _log_normal(value[:, None], SPREADS**2 + variance[:, None])[:, :, None] + np.log1p(-LEANERS)
         others = _log_normal(value, LEANER_SD**2 + variance)[:, None, None] + np.log(LEANERS)
@@ -158,7 +160,7 @@ class Typing:
     def _find_tastes(self) -> tuple[Floats, Floats]:
         """Return 1 + τ² pull/variance of each ability, and how much tastes explain of each annotator's votes."""
         gathered = self._gather_tastes(0.0)
-        taste = find_taste_variance(*gathered[:3])
+        taste = find_taste_variance(*gathered[:3, self.crowd])
         gain = self._gather_tastes(taste)[4] if taste else gathered[4]
         return 1.0 + taste * gathered[3] / self.inverse[:, 0], gain
 
@@ -170,7 +172,7 @@ class Typing:
             judges = np.zeros((2, cells.n_models))
             add_tastes(
                 *part, self.cells.starts, cells.model_a, cells.model_b, self.d, self.side, self.decided, self.won,
-                self.at, self.inverse, taste, judges, sums,
+                self.at, self.inverse, taste, self.crowd, judges, sums,
             )  # fmt: skip
             return judges
 
@@ -180,7 +182,7 @@ class Typing:
 
     def _with_tastes(self, nodes: Floats) -> Floats:
         """Return the log-likelihoods at the nodes where a share of the annotators has tastes, which flatten them."""
-        share, judged = 0.5, self.known & (self.caution > 1.0)
+        share, judged = 0.5, self.crowd & (self.caution > 1.0)
         if not judged.any():
             return nodes
         for _ in range(ROUNDS):
@@ -195,15 +197,33 @@ class Typing:
         """Return the likelihoods at nodes that cover the votes' likelihood and the honest law, also mirrored."""
         cells, number = self.cells, self.cells.n_annotators
         information = 1.0 / self.inverse[:, 0] - 1.0
-        wide, mode = REACH * np.sqrt(self.inverse[:, 0] * self.caution), np.clip(self.at[:, 0], -FURTHEST, FURTHEST)
+        wide = REACH * np.sqrt(self.inverse[:, 0] * self.caution)
+        mode = np.clip(self.at[:, 0], -FURTHEST_MODE, FURTHEST_MODE)
         low = np.maximum(mode - wide, np.minimum(-1.0 - 3.0 * WIDEST, mode))
         high = np.minimum(mode + wide, np.maximum(1.0 + 3.0 * WIDEST, mode))
         spacing = SPACING / np.sqrt(1.0 / NARROW**2 + information / self.caution)
         high = np.maximum(high, np.minimum(HONEST_END, low + (MOST_NODES - 1) * spacing))
         size = self.size = np.clip(np.ceil((high - low) / spacing).astype(np.int64), LEAST_NODES, MOST_NODES)
         step = (high - low) / (size - 1)
-        nodes, follower = np.full((number, MOST_NODES), -np.inf), np.zeros(number)
-        tied = np.zeros((number, len(LOG_PROPENSITY)))
+        nodes, coins = self._integrate(low, step, size), self._integrate(0.0 * low, step, np.ones_like(size))
+        ties, decided = (sum_by(cells.annotator, one, number) for one in (cells.ties, self.decided))
+        fixed = np.zeros((number, len(TYPES)))
+        left = sum_by(cells.annotator, np.where(self.side > 0.0, self.won, self.decided - self.won), number)
+        fixed[:, COIN] = coins[:, 0]
+        p = (1.0 - SLIP) * expit(STRICT * self.d) + SLIP / 2.0
+        follower = sum_by(cells.annotator, self.won * np.log(p) + (self.decided - self.won) * np.log1p(-p), number)
+        follower += ties * np.log(FOLLOWER_TIES) + decided * np.log(1.0 - FOLLOWER_TIES) * ties.any()
+        fixed[:, FOLLOWER] = np.where(self.at[:, 0] > 1.0, follower, -1e9)
+        sides = bool(self.side.any())
+        for which, good in ((LEFT, left), (RIGHT, decided - left)):
+            fixed[:, which] = _slip(good, decided) if sides else -1e9
+        fixed[:, EQUAL] = ties * np.log(ALWAYS_TIES) + decided * np.log((1.0 - ALWAYS_TIES) / 2.0)
+        theta = low[:, None] + np.arange(MOST_NODES) * step[:, None]
+        return Table(theta, step, self._with_tastes(nodes), fixed, self._weigh_ties())
+
+    def _integrate(self, low: Floats, step: Floats, size: Indices) -> Floats:
+        """Return the log-likelihoods of the decided votes at nodes, leans integrated out; −∞ where there is no node."""
+        nodes = np.full((len(low), MOST_NODES), -np.inf)
         map_parts(
             lambda part: fill_nodes(
                 *part, self.cells.starts, self.d, self.side, self.decided, self.won, self.at, self.slope, low, step,
@@ -211,29 +231,18 @@ class Typing:
             ),
             self.parts,
         )  # fmt: skip
-        map_parts(
-            lambda part: fill_others(
-                *part, self.cells.starts, self.d, self.side, self.decided, self.won, cells.ties, self.at,
-                np.exp(LOG_PROPENSITY), follower, tied,
-            ),
-            self.parts,
-        )  # fmt: skip
-        ties, decided = (sum_by(cells.annotator, one, number) for one in (cells.ties, self.decided))
-        fixed, own_ties = np.zeros((2, number, len(TYPES)))
-        own_ties[:] = np.nan
-        left = sum_by(cells.annotator, np.where(self.side > 0.0, self.won, self.decided - self.won), number)
-        fixed[:, COIN] = _toss(left, decided, self.leans)
-        fixed[:, FOLLOWER] = np.where(self.at[:, 0] > 1.0, follower, -1e9)
-        sides = bool(self.side.any())
-        for which, good in ((LEFT, left), (RIGHT, decided - left)):
-            fixed[:, which] = _slip(good, decided) if sides else -1e9
-        fixed[:, EQUAL] = decided * np.log(0.5)
-        for which, share in ((FOLLOWER, FOLLOWER_TIES), (EQUAL, ALWAYS_TIES)):
-            own_ties[:, which] = ties * np.log(share) + decided * np.log(1.0 - share)
-        if not ties.any():
-            tied[:], own_ties[:, FOLLOWER] = 0.0, np.nan
-        theta = low[:, None] + np.arange(MOST_NODES) * step[:, None]
-        return Table(theta, step, self._with_tastes(nodes), fixed, tied, own_ties)
+        return nodes
+
+    def _weigh_ties(self) -> Floats:
+        """Return the log-likelihoods that votes are ties or not for each of `LOG_PROPENSITY`; 0 without any tie."""
+        cells, k = self.cells, self.cells.annotator
+        tied = np.zeros((cells.n_annotators, len(LOG_PROPENSITY)))
+        if cells.ties.any():
+            even = 2.0 * np.cosh(0.5 * np.clip(self.at[k, 0] * self.d + self.at[k, 1] * self.side, -FURTHEST, FURTHEST))
+            for place, log in enumerate(LOG_PROPENSITY):
+                each = cells.ties * (log - np.log(even)) - cells.n * np.log1p(np.exp(log) / even)
+                tied[:, place] = sum_by(k, each, cells.n_annotators)
+        return tied
 
     @cached_property
     def propensity(self) -> Floats:
@@ -242,35 +251,39 @@ class Typing:
         return mean
 
     def count_judges(self) -> Floats:
-        """Return the effective number of judges of each annotator's models, the mean by vote; NaN without a vote.
+        """Return the effective number of judges of each annotator's models, the mean by vote; NaN outside the crowd.
 
         That of a model is (Σ_k n_k)²/Σ_k n_k², n_k the decided votes of annotator k on it.
         """
         cells, size = self.cells, self.cells.n_annotators
         both = cells.n * (self.judges[cells.model_a] + self.judges[cells.model_b])
-        votes = np.where(self.known, cells.votes_by_annotator(), np.nan)
+        votes = np.where(self.crowd, cells.votes_by_annotator(), np.nan)
         mean: Floats = 0.5 * sum_by(cells.annotator, both, size) / votes
         return mean
 
     def habits(self) -> Habits:
         """Return what is read off the posteriors."""
-        blank, ties, unit = np.where(self.known, 1.0, np.nan), bool(self.cells.ties.any()), self.law.mean
+        blank, ties, unit = np.where(self.crowd, 1.0, np.nan), bool(self.cells.ties.any()), self.law.mean
         tie_se = np.sqrt(np.maximum(self.posterior.ties @ LOG_PROPENSITY**2 - self.propensity**2, 0.0))
-        types = self.posterior.types
+        theta, step, types = self.table.theta / unit, self.table.step / unit, self.posterior.types
+        own, own_se = self.at[:, 0] / unit, np.sqrt(self.inverse[:, 0] * self.caution) / unit
+        mean = (self.posterior.nodes * theta).sum(axis=1) + types[:, FOLLOWER] * own
+        square = (self.posterior.nodes * theta**2).sum(axis=1) + types[:, FOLLOWER] * (own**2 + own_se**2)
         return Habits(
-            ability=self.at[:, 0] / unit * blank,
-            ability_se=np.sqrt(self.inverse[:, 0] * self.caution) / unit * blank,
+            ability=np.where(self.known, mean, np.nan),
+            ability_se=np.where(self.known, np.sqrt(np.maximum(square - mean**2, 0.0)), np.nan),
+            own=own * blank,
+            own_se=own_se * blank,
             tie_log=(self.propensity if ties else np.full(len(blank), -np.inf)) * blank,
             tie_se=tie_se * ties * blank,
             lean=self.at[:, 1] * blank,
             lean_se=np.sqrt(self.inverse[:, 2]) * blank,
-            unit=unit,
             typical=unit * self.scale,
             lean_sd=float(np.sqrt(self.leans[0])) if len(self.leans) else 0.0,
-            theta=self.table.theta,
-            step=self.table.step,
+            theta=theta,
+            step=step,
             weight=self.posterior.nodes,
-            without=types[:, COIN] + types[:, LEFT] + types[:, RIGHT] + types[:, EQUAL],
+            without=types[:, [COIN, LEFT, RIGHT, EQUAL]].sum(axis=1),
         )
 
 
@@ -303,23 +316,6 @@ def _slip(good: Floats, decided: Floats) -> Floats:
     many = 1.0 / SLIP - 1.0
     log: Floats = np.subtract(betaln(good + many, decided - good + 1.0), betaln(many, 1.0))
     return log
-
-
-def _toss(left: Floats, decided: Floats, leans: Floats) -> Floats:
-    """Return log ∫ P(decided votes | θ = 0, λ) dΛ(λ), by Laplace's approximation around the wide part's mode."""
-    if not len(leans):
-        even: Floats = -np.log(2.0) * decided
-        return even
-    lean = np.zeros(len(left))
-    for _ in range(8):
-        p = expit(lean)
-        lean += (left - decided * p - lean / LEANER_SD**2) / (decided * p * (1.0 - p) + LEANER_SD**-2)
-    known, pull = decided * expit(lean) * expit(-lean) + 1e-9, left - decided * expit(lean)
-    log = left * lean - decided * np.log1p(np.exp(lean)) + 0.5 * pull**2 / known
-    top = (lean + pull / known)[:, None]
-    parts = _log_normal(top, leans[:2] + 1.0 / known[:, None]) + np.log(leans[2:])
-    total: Floats = log + np.logaddexp(*parts.T) - 0.5 * np.log(known)
-    return total
 
 
 def _log_normal(away: Floats, variance: Floats) -> Floats:

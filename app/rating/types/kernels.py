@@ -4,15 +4,12 @@ import math
 
 import numpy as np
 
-from app.rating.arrays import Floats, Indices, Ints
+from app.rating.arrays import Floats, Indices, Ints, Mask
 from app.rating.compiled import compiled
+from app.rating.model.kernels import FURTHEST
 
 MOST_NODES = 24
 STEPS, NEAR = 12, 1e-6  # of the search for a mode, and its last squared length in standard deviations
-FURTHEST = 30.0  # log odds beyond which a vote is as good as certain
-PRODUCT = 8  # factors of one logarithm: their product stays finite
-STRICT = 8.0  # ability of a follower, which no person has
-SLIP = 0.05  # share of votes that slip
 
 
 @compiled
@@ -61,69 +58,26 @@ def fill_nodes(
 
     leans : variances of the two parts of the leans' law Λ, and their shares; empty where sides are not known
     """
-    product, total, pull, known = np.empty((4, MOST_NODES))
+    total, pull, known = np.empty((3, MOST_NODES))
     for k in range(first, last):
-        m, factors, won, turned = size[k], 0, 0.0, 0.0
+        m = size[k]
         line = at[k, 1] + slope[k] * (low[k] - at[k, 0])
-        product[:m], total[:m], pull[:m], known[:m] = 1.0, 0.0, 0.0, 1e-9
+        total[:m], pull[:m], known[:m] = 0.0, 0.0, 1e-9
         for c in range(starts[k], starts[k + 1]):
             way, x = d[c] + slope[k] * side[c], low[k] * d[c] + line * side[c]
             e, ratio = math.exp(x), math.exp(step[k] * way)
-            won += s[c] * x
-            turned += s[c] * step[k] * way
-            single = n[c] == 1.0
-            factors += single
             for q in range(m):
-                if single:
-                    product[q] *= 1.0 + e
-                else:
-                    total[q] += n[c] * math.log(1.0 + e)
+                total[q] += s[c] * (x + q * step[k] * way) - n[c] * math.log(1.0 + e)
                 if len(leans) > 0:
                     p = e / (1.0 + e)
                     pull[q] += (s[c] - n[c] * p) * side[c]
                     known[q] += n[c] * p * (1.0 - p) * side[c] * side[c]
                 e *= ratio
-            if factors == PRODUCT:
-                total[:m] += np.log(product[:m])
-                product[:m], factors = 1.0, 0
         for q in range(m):
-            table[k, q] = won + q * turned - total[q] - math.log(product[q])
+            table[k, q] = total[q]
             if len(leans) > 0:
                 lean = line + slope[k] * q * step[k] + pull[q] / known[q]
                 table[k, q] += 0.5 * pull[q] ** 2 / known[q] + log_lean(lean, known[q], leans)
-
-
-@compiled
-def fill_others(
-    first: int, last: int, starts: Indices, d: Floats, side: Floats, n: Floats, s: Floats, ties: Floats, at: Floats,
-    propensity: Floats, follower: Floats, tied: Floats,
-) -> None:  # fmt: skip
-    """Set `follower` to log P(decided votes) of one, and `tied` to that of votes being ties or not at each propensity.
-
-    tied : with the odds of the annotators' modes, shape (n_annotators, propensities)
-    """
-    log, product = np.log(propensity), np.ones(len(propensity))
-    for k in range(first, last):
-        factors, called, away = 0, 0.0, 0.0
-        for c in range(starts[k], starts[k + 1]):
-            y = 0.5 * min(max(at[k, 0] * d[c] + at[k, 1] * side[c], -FURTHEST), FURTHEST)
-            even = math.exp(y) + math.exp(-y)
-            if n[c] + ties[c] == 1.0:
-                for j in range(len(propensity)):
-                    product[j] *= 1.0 + propensity[j] / even
-                factors += 1
-            else:
-                tied[k] -= (n[c] + ties[c]) * np.log(1.0 + propensity / even)
-            called += ties[c]
-            away += ties[c] * math.log(even)
-            if factors == PRODUCT:
-                tied[k] -= np.log(product)
-                product[:], factors = 1.0, 0
-            z = min(max(STRICT * d[c], -FURTHEST), FURTHEST)
-            p = (1.0 - SLIP) / (1.0 + math.exp(-z)) + SLIP / 2.0
-            follower[k] += s[c] * math.log(p) + (n[c] - s[c]) * math.log(1.0 - p)
-        tied[k] += called * log - away - np.log(product)
-        product[:] = 1.0
 
 
 @compiled
@@ -139,15 +93,15 @@ def log_lean(lean: float, known: float, leans: Floats) -> float:
 @compiled
 def add_tastes(
     first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, d: Floats, side: Floats, n: Floats,
-    s: Floats, at: Floats, inverse: Floats, taste: float, judges: Floats, out: Floats,
+    s: Floats, at: Floats, inverse: Floats, taste: float, crowd: Mask, judges: Floats, out: Floats,
 ) -> None:  # fmt: skip
     """Add what the votes say of tastes, an own opinion u_i ~ N(0, τ²) of each model, rows of shape (5, n_annotators).
 
     Σ_i g_i² less its mean without tastes, g the gradient by u; the factor of τ² in it; its variance; the factor of τ²
     in the variance that tastes add to the ability; and log ∫ L(u) dN(u; 0, taste)/L(0), models taken one by
     one, without the one that it gains most of: one model alone is pushed, or buried.
-    inverse: of the Hessian in (θ, λ), shape (n_annotators, 3). judges: gets the decided votes of annotators on each
-    model, and their squares, shape (2, n_models).
+    inverse: of the Hessian in (θ, λ), shape (n_annotators, 3). judges: gets the decided votes of annotators in `crowd`
+    on each model, and their squares, shape (2, n_models).
     """
     size = judges.shape[1]
     gradient, information, votes, cross = np.zeros(size), np.zeros(size), np.zeros(size), np.zeros((size, 2))
@@ -182,8 +136,8 @@ def add_tastes(
                 gain = 0.5 * (taste * gradient[i] ** 2 / wider - math.log(wider))
                 out[4, k] += gain
                 most = max(most, gain)
-                judges[0, i] += votes[i]
-                judges[1, i] += votes[i] ** 2
+                judges[0, i] += votes[i] * crowd[k]
+                judges[1, i] += votes[i] ** 2 * crowd[k]
                 gradient[i] = information[i] = votes[i] = 0.0
                 cross[i] = 0.0
         out[4, k] -= most

@@ -5,12 +5,13 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from app.rating.arrays import Floats, Indices, log_sum_exp
+from app.rating.model.law import ASSUMED_SPREAD, SPREAD_VOTERS
+from app.rating.settings import LEAST_SPREAD, MOST_SPREAD
 
 TYPES = ("honest", "coin", "contrary", "follower", "left", "right", "equal")
 HONEST, COIN, CONTRARY, FOLLOWER, LEFT, RIGHT, EQUAL = range(len(TYPES))
+OWN_TIES = [FOLLOWER, EQUAL]  # types that are not as ready to tie as the crowd
 ASSUMED = np.array([20.0, 0.4, 0.2, 0.1, 0.05, 0.05, 0.05])  # annotators of each type before any vote is seen
-ASSUMED_SPREAD, SPREAD_VOTERS = 0.3, 4.0  # of honest abilities before, and how many annotators it counts as
-LEAST_SPREAD, MOST_SPREAD = 0.05, 0.6  # of the mean: a wider law would take coins for honest annotators
 TIE_SHARE = np.array([0.003, 0.02, 0.06, 0.12, 0.2, 0.3, 0.42, 0.55, 0.7, 0.85, 0.93, 0.97])  # between equals
 LOG_PROPENSITY: Floats = np.log(2.0 * TIE_SHARE / (1.0 - TIE_SHARE))
 ASSUMED_TIES, TIE_VOTERS, UNUSUAL = 0.8, 4.0, 1e-3  # spread of log ν; share of annotators with any
@@ -25,9 +26,9 @@ class Table:
     ----------
     theta, step : abilities of the nodes, shape (n_annotators, nodes), and their distance
     nodes : of decided votes at the nodes, of the same shape, −∞ where there is no node
-    fixed : of decided votes for each type, 0 for those with nodes, shape (n_annotators, types)
+    fixed : of decided votes for each type without nodes, for those of `OWN_TIES` of all votes, shape (n_annotators,
+        types)
     tied : that votes are ties or not, for each of `LOG_PROPENSITY`
-    own_ties : the same for each type; NaN for types as ready to tie as the crowd
     """
 
     theta: Floats
@@ -35,7 +36,6 @@ class Table:
     nodes: Floats
     fixed: Floats
     tied: Floats
-    own_ties: Floats
 
     def where(self, few: Indices) -> "Table":
         """Return the table of these annotators."""
@@ -98,20 +98,19 @@ class Posterior:
 def weigh_types(table: Table, law: Law) -> Posterior:
     """Return the posteriors under a law."""
     log_share, tied = np.log(law.share), table.tied + law.log_ties()
-    evidence = log_sum_exp(tied)
+    ready = log_sum_exp(tied)[:, None]
     able = table.theta > 0.0
-    nodes = table.nodes + law.log_density(table.theta) + np.log(table.step)[:, None]
+    nodes = table.nodes + law.log_density(table.theta) + np.log(table.step)[:, None] + ready
     nodes += np.where(able, log_share[HONEST], log_share[CONTRARY])
     top = nodes.max(axis=1, keepdims=True)
     weight = np.exp(nodes - top)
-    joint = table.fixed + log_share + np.where(np.isnan(table.own_ties), 0.0, table.own_ties - evidence[:, None])
+    joint = table.fixed + log_share + np.where(np.isin(range(len(TYPES)), OWN_TIES), 0.0, ready)
     for which, some in ((HONEST, able), (CONTRARY, ~able)):
         joint[:, which] = top[:, 0] + np.log(np.maximum((weight * some).sum(axis=1), 1e-300))
     total = log_sum_exp(joint)[:, None]
     return Posterior(
-        joint - joint[:, :1], np.exp(joint - total), weight * np.exp(np.minimum(top - total, 0.0)),
-        np.exp(tied - evidence[:, None]),
-    )  # fmt: skip
+        joint - joint[:, :1], np.exp(joint - total), weight * np.exp(np.minimum(top - total, 0.0)), np.exp(tied - ready)
+    )
 
 
 def fit_law(table: Table, ties: float) -> Law:

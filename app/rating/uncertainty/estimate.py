@@ -13,11 +13,9 @@ from app.rating.model.law import ASSUMED_SPREAD, TYPES, Law
 from app.rating.model.scores import MarginalFit, fit_scores
 from app.rating.model.scores import Start as SearchStart
 from app.rating.model.start import PRECISION
-from app.rating.plain.information import link_groups
 from app.rating.plain.joint import fit_joint
 from app.rating.plain.likelihood import Likelihood
 from app.rating.plain.m_elo import fit_m_elo
-from app.rating.plain.unit import in_unit
 from app.rating.settings import LoopSettings
 from app.rating.threads import one_blas_thread
 from app.rating.uncertainty.covariance import Covariance
@@ -84,7 +82,7 @@ def fit_without_errors(cells: Cells, settings: LoopSettings, start: Start | None
         ability[small.annotators] = fit.theta
     return Estimate(
         settings=settings, cells=cells, pairs=pairs, components=components, identified=identified, small=small,
-        fit=fit, marginal=marginal, covariance=None, counts=np.ones(cells.n_annotators, dtype=bool),
+        fit=fit, marginal=marginal, covariance=None,
         annotators=AnnotatorEstimates.without_rules(cells.votes_by_annotator(), ability, unknown),
         seconds={"fit": time.perf_counter() - began, "intervals": 0.0},
     )  # fmt: skip
@@ -136,25 +134,6 @@ def _refuse_few_honest(law: Law) -> None:
         )
 
 
-def count_annotators(found: Estimate, counts: Mask) -> Estimate:
-    """Publish an estimate without errors in units of the mean of these annotators, `counts` of shape (n_annotators,).
-
-    Abilities that are known or integrated out have their unit already.
-
-    Raises
-    ------
-    NoCommonRankingError
-        The mean is at or below 0.1 of the typical |θ|.
-    """
-    if not found.has_abilities or found.marginal is not None or len(found.small.models) == 0:
-        return found
-    small = found.small
-    groups = link_groups(small.cells, found.components.label[small.models])
-    fit, ability = in_unit(found.fit, groups, counts[small.annotators]), found.annotators.ability.copy()
-    ability[small.annotators] = fit.theta
-    return replace(found, fit=fit, counts=counts, annotators=replace(found.annotators, ability=ability))
-
-
 @one_blas_thread()
 def add_errors(found: Estimate) -> Estimate:
     """Add the covariance of the published scores, and the abilities' standard errors, if the settings want intervals.
@@ -179,7 +158,7 @@ def _covariance(found: Estimate) -> Covariance:
     if found.marginal is not None:
         return marginal_covariance(small.cells, found.marginal, settings.interval, settings.influence_limit)
     component = found.components.label[small.models]
-    counts = found.counts[small.annotators] if found.has_abilities else None
+    counts = np.ones(small.cells.n_annotators, dtype=bool) if found.has_abilities else None
     spread = plain_covariance(small.cells, fit, component, settings.interval, counts)
     if spread.kind != "profile":
         return spread

@@ -128,7 +128,7 @@ class PlainInfluence(Influence):
         super().__init__(rating)
         cells, fit = rating.small.cells, rating.fit
         self.pull, self.along = fit.theta[cells.annotator], np.ones(len(cells.n))
-        counts = rating.counts[rating.small.annotators] if rating.has_abilities else None
+        counts = np.ones(cells.n_annotators, dtype=bool) if rating.has_abilities else None
         self.found = find_information(cells, fit, self.component, counts)
         self.gradient = self.found.likelihood.contributions(fit.R, fit.theta)
 

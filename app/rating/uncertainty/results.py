@@ -75,9 +75,9 @@ class AnnotatorEstimates:
 
     Attributes
     ----------
-    ability, se : published units (1 is the mean annotator); NaN outside the fit
+    ability, se : 1 is the mean honest annotator; NaN outside the fit
     shadow_ability, shadow_se : of annotators outside the fit, against the published scores
-    probability_low : P(a ≤ ε), normal approximation, from the ability or the shadow ability, whichever is defined
+    probability_low : P(a ≤ ε) of the ability or the shadow ability, whichever is defined
     votes : all votes of the annotator, counted or not
     standing : by the rule alone, without admin decisions: pending, active, flagged or excluded; annotators outside the
         fit are flagged by their shadow ability
@@ -175,9 +175,8 @@ class Estimate:
     components : of their comparison graph
     identified : models with a finite score, shape (n_models,)
     small : the cells between identified models, renumbered: the indices of `fit` and `covariance`
-    fit : in units of the mean ability of the annotators in `counts`
+    fit : in units of the mean honest ability; maximum likelihood: of the mean ability of all in the fit
     marginal : the fit with abilities integrated out; None for known abilities and for maximum likelihood
-    counts : annotators whose mean ability is 1, shape (n_annotators,); all but for maximum likelihood
     annotators : abilities; no rule has seen them, and every annotator with counted votes is active
     seconds : stage → seconds ("fit", "intervals", "evidence")
     """
@@ -191,7 +190,6 @@ class Estimate:
     fit: FitResult
     marginal: MarginalFit | None = None
     covariance: Covariance | None
-    counts: Mask
     annotators: AnnotatorEstimates
     seconds: dict[str, float]
 

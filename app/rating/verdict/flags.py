@@ -45,7 +45,7 @@ def flag_by_ability(settings: LoopSettings, ability: Floats, was_low: Mask) -> F
 
 
 def flag_by_habits(settings: LoopSettings, evidence: Evidence, was_low: Mask) -> Flags:
-    """Flag where the interval of the adjusted ability lies at or below ε, and the scores are well supported.
+    """Flag where the ability lies at or below ε by its posterior, and the scores are well supported.
 
     An annotator who was flagged in the round before stays so while that is true of ε plus `release_margin`.
     """
@@ -103,11 +103,6 @@ class Judge:
             weighed = replace(before, habits=weighed.habits, judges=weighed.judges)
         self.evidence, self.seconds = weighed, self.seconds + time.perf_counter() - began
 
-    def count_annotators(self, counts: Mask) -> None:
-        """Give adjusted abilities in units of the mean of these annotators, `counts` of shape (n_annotators,)."""
-        if self.evidence is not None:
-            self.evidence = replace(self.evidence, habits=self.evidence.habits.in_units_of(counts))
-
     @property
     def _by_evidence(self) -> Evidence | None:
         """The evidence where it is the rule."""
@@ -150,17 +145,18 @@ class Judge:
         return reason
 
     def unable(self, ability: Floats) -> Flags:
-        """Return the annotators flagged by ability: by the adjusted one where evidence is the rule, else by this."""
+        """Return the annotators flagged by ability: by its posterior where evidence is the rule, else by this one."""
         evidence = self._by_evidence
         if evidence is None:
             return flag_by_ability(self.settings, ability, self.was_acted)
         return flag_by_habits(self.settings, evidence, self.was_acted)
 
+    def abilities(self) -> tuple[Floats, Floats] | None:
+        """Return mean and standard deviation of every ability's posterior; None where evidence is not the rule."""
+        evidence = self._by_evidence
+        return None if evidence is None else (evidence.habits.ability, evidence.habits.ability_se)
+
     def probability_low(self, ability: Floats, se: Floats) -> Floats:
         """Return P(a ≤ ε) of every annotator, as the rule sees it; NaN where no ability is known."""
         epsilon, evidence = self.settings.min_ability, self._by_evidence
-        low = probability_low(ability, se, epsilon)
-        if evidence is None:
-            return low
-        adjusted = evidence.probability_low(epsilon)
-        return np.where(np.isnan(adjusted), low, adjusted)
+        return probability_low(ability, se, epsilon) if evidence is None else evidence.probability_low(epsilon)

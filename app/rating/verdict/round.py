@@ -10,8 +10,8 @@ from app.rating.model.abilities import find_abilities
 from app.rating.plain.abilities import shadow_abilities
 from app.rating.settings import LoopSettings, check_settings
 from app.rating.threads import one_blas_thread
-from app.rating.types.evidence import Evidence, Weigher, weigh, weigher_by_rule
-from app.rating.uncertainty.estimate import add_errors, count_annotators, fit_without_errors
+from app.rating.types.evidence import Weigher, weigher_by_rule
+from app.rating.uncertainty.estimate import add_errors, fit_without_errors
 from app.rating.uncertainty.results import AnnotatorEstimates, Estimate, RatingNotice
 from app.rating.verdict.flags import Flags, Judge
 from app.rating.verdict.rating import Rating, publish
@@ -45,8 +45,7 @@ def run_round(
     With `settings.exclude` the flagged annotators are taken out and the rest is fitted again: once after the tests,
     where evidence is the rule, and once after ε. Annotators who fall to ε only in the last fit are flagged and stay in,
     and so are those that only a test about a model finds. Without `settings.exclude` flagged annotators stay in the
-    fit. After each fit abilities are judged anew. Ability 1 is the mean of the annotators in the fit that are not
-    flagged.
+    fit. After each fit abilities are judged anew.
 
     Parameters
     ----------
@@ -84,14 +83,13 @@ def run_round(
     was_acted = was_excluded if settings.exclude and was_excluded is not None else was_low
     one = _Round(cells, settings, start, keep_always, keep_never, votes)
     if weigher is None and settings.flag_rule == "evidence" and settings.method == "am-elo":
-        weigher = _weigher(cells, settings.evidence_tests)
+        weigher = Weigher(SidedCells.unknown(cells), settings.evidence_tests)
     judge = Judge(settings, weigher, one.enough, was_low, was_acted)
 
     one.fit(judge, "excluded")
     one.weigh_groups(judge)
     suspects, opinionated = judge.suspects(), judge.opinionated()
     one.take_out(suspects.low, judge, "flagged by the evidence")
-    one.set_unit(judge, suspects.low | opinionated.low)
     unable = judge.unable(one.found.annotators.ability)
     one.take_out(unable.low, judge, f"at or below the ability threshold {settings.min_ability}")
     return one.conclude(judge, suspects, unable, opinionated)
@@ -99,7 +97,7 @@ def run_round(
 
 @one_blas_thread()
 def fit_round_again(
-    cells: Cells, settings: LoopSettings, counts: Mask, *, spared: Mask, weigher: Weigher, start: Start | None = None
+    cells: Cells, settings: LoopSettings, *, spared: Mask, weigher: Weigher, start: Start | None = None
 ) -> Rating:
     """Fit the votes of annotators that a round left in the fit, or of somewhat other ones, without asking its rules.
 
@@ -108,7 +106,6 @@ def fit_round_again(
     Parameters
     ----------
     cells : votes of the annotators in the fit
-    counts : annotators whose mean ability is 1, shape (n_annotators,)
     spared : annotators kept by decision, whose votes keep their weight, shape (n_annotators,)
     weigher : as for `run_round`, for these annotators too; used where evidence is the rule
 
@@ -122,7 +119,7 @@ def fit_round_again(
     judge = Judge(settings, weigher if by_evidence else None, one.counted, none, none)
     one.fit(judge, "excluded")
     one.weigh_groups(judge)
-    return publish(add_errors(count_annotators(one.found, counts & one.counted)))
+    return publish(add_errors(one.found))
 
 
 class _Round:
@@ -194,29 +191,14 @@ class _Round:
         if self.settings.exclude and more.any():
             self.fit(judge, reason, tested=False)
 
-    def set_unit(self, judge: Judge, tested: Mask) -> None:
-        """Take the mean of the annotators that no test (`tested`) and no ability flags as the unit.
-
-        An ability is judged in the unit, and who counts in the unit depends on that: those at or below ε are left out
-        until none is, which ends because none comes back.
-        """
-        counts = self.left & (~tested | self.keep_always)
-        while True:
-            self.found = count_annotators(self.found, counts)
-            judge.count_annotators(counts)
-            unable = judge.unable(self.found.annotators.ability).low
-            fewer = counts & (~unable | self.keep_always)
-            if np.array_equal(fewer, counts):
-                return
-            counts = fewer
-
     def conclude(self, judge: Judge, suspects: Flags, unable: Flags, opinionated: Flags) -> Rating:
         """Return the last fit with every annotator's standing by the rules, and why."""
-        self.set_unit(judge, suspects.low | opinionated.low)
         found = add_errors(self.found)
-        ability, se = found.annotators.ability, found.annotators.se
-        shadow, shadow_se = self._shadows()
-        known, known_se = np.where(np.isnan(ability), shadow, ability), np.where(np.isnan(ability), shadow_se, se)
+        known, known_se = self._abilities(found, judge)
+        inside = np.isfinite(found.annotators.ability)
+        ability, se, shadow, shadow_se = (
+            np.where(some, figure, np.nan) for some in (inside, ~inside) for figure in (known, known_se)
+        )
         by_ability = judge.unable(known)
         acted = (suspects.low | by_ability.low) & self.enough
         excluded = self.counted & ~self.left
@@ -243,25 +225,22 @@ class _Round:
         standing[~self.enough] = "pending"
         return standing
 
-    def _shadows(self) -> tuple[Floats, Floats]:
-        """Return the abilities of annotators outside the fit against its scores, and their errors; NaN for others."""
-        found, cells = self.found, self.cells
+    def _abilities(self, found: Estimate, judge: Judge) -> tuple[Floats, Floats]:
+        """Return all abilities and their errors: those outside the fit against its scores, NaN without a vote."""
+        posterior, cells = judge.abilities(), self.cells
+        if posterior is not None and found.marginal is not None:
+            return posterior
+        inside = found.annotators.ability, found.annotators.se
         if not found.has_abilities or self.left.all():
-            return np.full(cells.n_annotators, np.nan), np.full(cells.n_annotators, np.nan)
+            return inside
         scored = found.identified[cells.model_a] & found.identified[cells.model_b]
-        others = cells.where(scored & ~self.left[cells.annotator])
-        if found.marginal is not None:
-            judged = find_abilities(others, np.nan_to_num(found.natural_scores()), found.marginal)
-            return judged.mean, judged.sd
-        return shadow_abilities(others, np.nan_to_num(found.natural_scores()))
-
-
-def _weigher(cells: Cells, tests: tuple[str, ...]) -> Weigher:
-    def weigh_without_sides(R: Floats, whose: Mask, *, tested: bool = True) -> Evidence:
-        sided = SidedCells.unknown(cells.where(whose[cells.annotator]))
-        return weigh(sided, R, tests=tests if tested else ())
-
-    return weigh_without_sides
+        others, R = cells.where(scored & ~self.left[cells.annotator]), np.nan_to_num(found.natural_scores())
+        if found.marginal is None:
+            outside = shadow_abilities(others, R)
+        else:
+            outside = find_abilities(others, R, found.marginal)[:2]
+        ability, se = (np.where(np.isnan(inside[0]), *both) for both in zip(outside, inside, strict=True))
+        return ability, se
 
 
 def _no_vote_left(votes: Floats, settings: LoopSettings, never: int) -> str:

@@ -49,10 +49,10 @@ class ModelRow(TypedDict):
 
 
 class AnnotatorRow(TypedDict):
-    """One annotator; ability 1 is the mean annotator's, null outside the fit. reason: of a flag, the test or "ability".
+    """One annotator; ability 1 is the mean honest one, null outside the fit. reason: of a flag, the test or "ability".
 
     paper_ability: of abilities that sum to 1, the am-ELO paper's gauge; null with a prior. probability_low: P(a ≤ ε).
-    adjusted: without the readiness to tie and the lean to a side. tie_readiness: share of ties between equals.
+    adjusted: by the decided votes alone, not drawn to the crowd's law. tie_readiness: share of ties between equals.
     side_lean: Elo points for the left model. Each has the ends of its 95 % interval.
     """
 
@@ -143,7 +143,7 @@ def habit_columns(evidence: Evidence | None, n_annotators: int) -> dict[str, Flo
     tie_se = np.where(np.isfinite(habits.tie_log), habits.tie_se, np.nan)
     points = ELO_PER_NATURAL / habits.typical
     leans = (points * habits.lean, points * habits.lean_se) if habits.lean_sd else (none, none)
-    columns = (habits.ability, habits.ability_se, habits.tie_log, tie_se, *leans)
+    columns = (habits.own, habits.own_se, habits.tie_log, tie_se, *leans)
     return dict(zip(names, columns, strict=True))
 
 

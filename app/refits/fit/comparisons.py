@@ -148,7 +148,7 @@ def fit_style_board(fit_input: FitInput, fitted: Rating, parts: Parts) -> StyleB
             raise VotesError(f"no vote that counts has all of the features {', '.join(names)}")
         base = fitted
         if left_out:
-            again = fit_input.fit_again(counts, fitted.counts, fitted.optimum, known)
+            again = fit_input.fit_again(counts, fitted.optimum, known)
             base = replace(again, settings=fitted.settings)
         features = measure_features(names, columns, int(known.sum()))
         return control_style(base, fit_input.indexed(known), features)

@@ -152,20 +152,17 @@ class FitInput:
             was_excluded=task.was_excluded, weigher=task.weigher(settings.evidence_tests), votes=votes,
         )  # fmt: skip
 
-    def fit_again(
-        self, counted: Mask, unflagged: Mask, start: Start | None = None, votes: Mask | None = None
-    ) -> Rating:
+    def fit_again(self, counted: Mask, start: Start | None = None, votes: Mask | None = None) -> Rating:
         """Fit the main leaderboard again without its rules and intervals.
 
         `counted`: annotators whose votes count, shape (n_annotators,).
-        `unflagged`: of those, the ones whose mean ability is 1.
         `votes`: which of their votes count, shape (n_votes,); None for all.
         Raises RatingError.
         """
         on_models = tuple(test for test in self.settings.evidence_tests if test in TASTE_TESTS)
         picked = counted[self.annotator] if votes is None else counted[self.annotator] & votes
         return fit_round_again(
-            self.cells(picked), replace(self.settings, interval="none"), unflagged & counted,
+            self.cells(picked), replace(self.settings, interval="none"),
             spared=self.keep_always, weigher=self.weigher(on_models), start=start,
         )  # fmt: skip
 

@@ -32,13 +32,13 @@ class RuleUsed:
     Attributes
     ----------
     threshold : ε; None where the snapshot does not name it
-    adjusted : whether it judges adjusted abilities
+    by_evidence : whether it asks for a probability and tests the votes
     bar : ratio of a test from which it flags
     min_votes : δ; None where the snapshot does not name it
     """
 
     threshold: float | None
-    adjusted: bool
+    by_evidence: bool
     bar: float
     min_votes: int | None = None
 
@@ -51,11 +51,12 @@ class RuleUsed:
 
     def judged(self, annotator: Annotator) -> JudgedAbility | None:
         """Return the ability by which the rule judges; None where none is known."""
-        for kind in ("adjusted", "ability", "shadow"):
-            value = getattr(annotator, "ability" if kind == "ability" else f"{kind}_ability")
-            if value is not None and (self.adjusted or kind != "adjusted"):
-                ends = (getattr(annotator, f"{kind}_{end}") for end in ("lower", "upper"))
-                return JudgedAbility(kind=kind, value=value, **dict(zip(("lower", "upper"), ends, strict=True)))
+        one = annotator
+        if one.ability is not None:
+            return JudgedAbility(kind="ability", value=one.ability, lower=one.ability_lower, upper=one.ability_upper)
+        if one.shadow_ability is not None:
+            ends = {"lower": one.shadow_lower, "upper": one.shadow_upper}
+            return JudgedAbility(kind="shadow", value=one.shadow_ability, **ends)
         return None
 
 
@@ -107,12 +108,11 @@ def _describe_ability(judged: JudgedAbility, low: float, threshold: float) -> st
 
 
 def explain_unflagged(found: FoundAnnotator, findings: Findings, rule: RuleUsed) -> str | None:
-    """Say why an annotator has no flag, though an ability that pages show is at or below ε; None for all others."""
+    """Say why an annotator has no flag, though the ability is at or below ε; None for all others."""
     judged = rule.judged(found)
     if judged is None or rule.threshold is None or found.standing in ("flagged", "excluded"):
         return None
-    shown = found.shadow_ability if found.ability is None else found.ability
-    if min(judged.value, judged.value if shown is None else shown) > rule.threshold:
+    if judged.value > rule.threshold:
         return None
     if found.standing == "pending":
         least = (
@@ -123,24 +123,14 @@ def explain_unflagged(found: FoundAnnotator, findings: Findings, rule: RuleUsed)
         why = _KEPT[found.override]
     elif found.dismissed_below is not None and found.rule_standing == "flagged":
         why = "an admin dismissed the flag"
-    elif judged.value > rule.threshold:
-        above = _above(judged.value, rule.threshold)
-        why = f"the ability is {points(shown, 2)}, but the rule judges the adjusted ability, {above}, which is above ε"
-    elif rule.adjusted and judged.upper is not None and (found.probability_low or 0.0) < CERTAIN:
-        above = _above(judged.upper, rule.threshold)
-        why = f"the 95 % interval reaches up to {above}, above ε; the rule asks for 95 % probability"
+    elif rule.by_evidence and (low := found.probability_low or 0.0) < CERTAIN:
+        why = f"the ability is at or below ε with {format_probability(low)}; the rule asks for {100 * CERTAIN:g} %"
     elif findings.judges is not None:
         stand = "judge stands" if int(findings.judges) == 1 else "judges stand"
         why = f"only {int(findings.judges)} {stand} behind the scores of these models"
     else:
         why = "the next refit judges anew"
     return f"Not flagged: {why}."
-
-
-def _above(value: float, threshold: float) -> str:
-    """Write a number above another one with as many digits as show that."""
-    digits = next((n for n in (2, 3) if points(value, n) != points(threshold, n)), 4)
-    return points(value, digits)
 
 
 def format_odds(log10_odds: float) -> str:

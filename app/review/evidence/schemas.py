@@ -16,7 +16,7 @@ MOST_VOTES = 100_000
 class JudgedAbility(FrozenModel):
     """The ability by which the rule judges."""
 
-    kind: Literal["adjusted", "ability", "shadow"]
+    kind: Literal["ability", "shadow"]
     value: float
     lower: float | None = Field(description="Lower end of its 95 % interval.")
     upper: float | None = Field(description="Upper end of it.")

@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description 1eed1363dcc06eec: make docs.
+# Written by clients/python/generate.py from the OpenAPI description f12b0351ced14a16: make docs.
 
 from __future__ import annotations
 
@@ -336,7 +336,7 @@ class Policy(BaseModel):
     flag_rule: Annotated[
         Literal["threshold", "evidence"],
         Field(
-            description="Which annotators are flagged or excluded. threshold: those with an ability at or below ε (the paper's rule). evidence: those whose adjusted ability lies at or below ε with 95 % probability, beside 20 judges or more, and those that a test on the votes finds; favour and against flag, and never exclude."
+            description="Which annotators are flagged or excluded. threshold: those with an ability at or below ε (the paper's rule). evidence: those whose ability lies at or below ε with 95 % probability, beside 20 judges or more, and those that a test on the votes finds; favour and against flag, and never exclude."
         ),
     ] = "evidence"
     evidence_ratio: Annotated[

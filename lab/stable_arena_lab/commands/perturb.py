@@ -90,7 +90,7 @@ def perturb(
         tables=[_stability_table(stability, source.title), _detection_table(detection)],
         notes=[
             "Left: inconsistency (1 − consistency) as a percentage of m-ELO's. Truth: agreement with the true order.",
-            "ε = 0.21 of the mean is the paper's 0.005 where 42 abilities sum to 1; 0.2 is of the unflagged.",
+            "ε = 0.21 of the mean is the paper's 0.005 where 42 abilities sum to 1.",
             "The JSON document has every annotator's ability before and after, of the first draw (Figure 6).",
             "Paper: inconsistency cut to 30 % of m-ELO's (random, flip, mixed), F1 90 % at ε = 0 and 95 % at 0.005.",
         ],

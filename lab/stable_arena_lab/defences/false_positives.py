@@ -89,7 +89,7 @@ def resample(model: HonestModel, nature: Variation, seed: int) -> Votes:
     votes, law, habits, R = model.votes, model.evidence.law, model.evidence.habits, model.R
     people, models = votes.n_annotators, votes.n_models
     ready = np.minimum(habits.tie_log, law.ties + 2.0 * law.ties_spread)  # who always ties is not honest
-    typical = habits.typical / habits.unit * law.centre
+    typical = habits.typical / law.mean * law.centre
     ability = typical * np.exp(law.spread * generator.standard_normal(people))
     seen = R + NATURAL_PER_ELO * nature.taste * generator.standard_normal((people, models))
     families = generator.permutation(models) // FAMILY

@@ -1,7 +1,7 @@
 """Crowds whose honest annotators have habits: which of them the rules wrong, and which bad annotators they find."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -119,8 +119,9 @@ def _judge_once(seed: int, *, crowd: Crowd) -> dict[str, tuple[float, float]]:
     settings = LoopSettings(min_votes=0, interval="none")
     weigher = weigher_of_votes(a, left, right, outcome, n_annotators=people, n_models=MODELS)
     rating = run_round(cells, settings, weigher=weigher)
+    bare = run_round(cells, replace(settings, flag_rule="threshold"))
     rules = {
-        "bare ε": rating.annotators.ability <= settings.min_ability,
+        "bare ε": bare.annotators.ability <= settings.min_ability,
         "the service's": np.isin(rating.annotators.standing, FLAGGED),
     }
     return {

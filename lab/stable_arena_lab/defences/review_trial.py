@@ -1,7 +1,7 @@
 """Applies every rule to one arena."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -63,7 +63,8 @@ class ReviewTrial:
 
     def threshold(self) -> Mask:
         """Flag abilities at or below ε: the paper's rule."""
-        return self.rating.annotators.ability <= self.settings.min_ability
+        bare = run_round(self.cells, replace(self.settings, flag_rule="threshold"))
+        return bare.annotators.ability <= self.settings.min_ability
 
     def probability(self) -> Mask:
         """Flag abilities that are at or below ε with probability 0.95 or more."""

@@ -44,7 +44,7 @@ def test_the_threshold_lets_go_later_than_it_takes(ability: float, before: bool,
 def test_standings_do_not_alternate(cells_of: MakeCells) -> None:
     """An annotator at ε, who crosses it every few votes, is flagged once and released once."""
     world = cells_of(simulate_votes(3, n_models=6, roles={"honest": 30}, votes_each=60))
-    ability = run_round(world, LoopSettings()).annotators.ability
+    ability = run_round(world, LoopSettings(flag_rule="threshold")).annotators.ability
     lowest = int(np.argmin(ability))
     assert run_series(world, "threshold", lowest, float(ability[lowest]), step=0.01) == ALTERNATING
 
@@ -115,9 +115,12 @@ def test_with_exclusions_abilities_are_judged_by_the_scores_that_are_published()
     assert excluded.evidence is not None
     assert kept.evidence is not None
     expected = weigh(SidedCells.unknown(cells), excluded.natural_scores(), tests=()).habits
-    expected = expected.in_units_of(excluded.annotators.standing != "excluded")
-    np.testing.assert_allclose(excluded.evidence.habits.ability, expected.ability, rtol=1e-3)  # weighed in another unit
-    assert excluded.evidence.habits.ability[excluded.annotators.standing != "excluded"].mean() == pytest.approx(1.0)
+    np.testing.assert_allclose(excluded.evidence.habits.ability, expected.ability, rtol=1e-6)
+    people, out = excluded.annotators, excluded.annotators.standing == "excluded"
+    assert out.any()
+    assert np.isnan(people.ability).tolist() == np.isfinite(people.shadow_ability).tolist() == out.tolist()
+    np.testing.assert_allclose(np.where(out, people.shadow_ability, people.ability), expected.ability, rtol=1e-6)
+    np.testing.assert_allclose(np.where(out, people.shadow_se, people.se), expected.ability_se, rtol=1e-6)
     assert np.abs(excluded.evidence.habits.ability - kept.evidence.habits.ability).max() > 1e-4
     assert excluded.evidence.log_ratio.keys() == kept.evidence.log_ratio.keys()
     np.testing.assert_allclose(excluded.annotators.probability_low, excluded.evidence.probability_low(0.2))

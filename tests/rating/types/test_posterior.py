@@ -18,6 +18,7 @@ from app.rating.votes.sided_cells import SidedCells
 from tests.rating.model.crowds import draw
 
 LAPSED = 0.05 / 3.0  # probability of either other answer by a slip
+CELLS = ("annotator", "model_a", "model_b", "n", "s", "ties")
 THETA = np.linspace(-6.0, 9.0, 15_001)
 
 
@@ -99,12 +100,41 @@ def test_each_type_is_the_diagnosis_of_its_annotators() -> None:
     assert (low[:6] > 0.9).all()
     assert (low[6:30] < 0.5).all(), "a follower is not low"
     assert np.isnan(low[30])
-    ability, unit = evidence.habits.ability, evidence.habits.in_units_of(np.arange(31) > 6)
-    assert (ability[2:4] < -0.5).all(), "by the votes themselves, not drawn to the crowd"
-    assert unit.ability[7:30].mean() == pytest.approx(1.0)
-    np.testing.assert_allclose(
-        unit.probability_low(0.2), evidence.habits.probability_low(0.2 * unit.typical / evidence.habits.typical)
-    )
+    habits = evidence.habits
+    assert (habits.own[2:4] < -0.5).all(), "by the votes themselves, not drawn to the crowd"
+    assert habits.ability[7:30].mean() == pytest.approx(1.0, abs=0.05), "the mean honest ability is the unit"
+    assert np.abs(habits.ability[[0, 1, 4, 5]]).max() < 0.2, "types without an ability have 0"
+    assert habits.ability[6] > 2.0, "a follower has what the votes say"
+
+
+def test_an_ability_and_what_flags_it_are_one_posterior() -> None:
+    """E[θ] and E[θ²] by the distribution function that the rule reads, followers apart."""
+    sided, R = world(8)
+    habits, theta = weigh(sided, R).habits, np.linspace(-8.0, 8.0, 4_001)
+    some = [k for k in range(30) if k != 6]
+    mass = np.diff([habits.probability_low(at)[some] for at in theta], axis=0)
+    middle = 0.5 * (theta[1:] + theta[:-1])
+    np.testing.assert_allclose(mass.sum(axis=0), 1.0, atol=1e-6)
+    np.testing.assert_allclose(middle @ mass, habits.ability[some], atol=0.01)
+    np.testing.assert_allclose(np.sqrt(middle**2 @ mass - (middle @ mass) ** 2), habits.ability_se[some], rtol=0.1)
+
+
+def test_annotators_outside_the_crowd_are_judged_by_its_law_and_change_nothing() -> None:
+    """One of them has the votes of annotator 10; none is tested."""
+    sided, R = world(2)
+    cells, alone = sided.cells, weigh(sided, R)
+    twin = cells.where(cells.annotator == 10)
+    columns = [np.concatenate([getattr(one, name) for one in (cells, twin)]) for name in CELLS[1:]]
+    annotator = np.append(cells.annotator, np.full(len(twin.n), 31)).astype(np.int32)
+    both = SidedCells(Cells(annotator, *columns, 32, 8), np.append(sided.side, sided.side[cells.annotator == 10]))
+    found = weigh(both, R, np.arange(32) < 31)
+    assert found.habits.ability[31] == pytest.approx(alone.habits.ability[10])
+    np.testing.assert_allclose(found.habits.ability[:30], alone.habits.ability[:30])
+    for test, ratio in alone.log_ratio.items():
+        np.testing.assert_allclose(found.log_ratio[test][:31], ratio)
+        assert found.log_ratio[test][31] == -np.inf
+    assert np.isnan([found.judges[31], found.habits.own[31], found.habits.lean[31]]).all()
+    assert not np.isnan(weigh(both, R).judges[31]), "where asked, it is one of the crowd"
 
 
 def test_ties_say_nothing_of_coins() -> None:

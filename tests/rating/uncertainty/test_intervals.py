@@ -6,11 +6,9 @@ import pytest
 
 from app.rating.errors import SaddlePointError
 from app.rating.fitted import FitResult
-from app.rating.plain.information import link_groups
 from app.rating.plain.joint import fit_joint
 from app.rating.plain.likelihood import Likelihood
 from app.rating.plain.m_elo import fit_m_elo
-from app.rating.plain.unit import in_unit
 from app.rating.settings import Interval, LoopSettings
 from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.uncertainty.covariance import Covariance, critical_values
@@ -65,8 +63,7 @@ def test_sandwiches_are_the_sum_of_squared_influences(cells_of: MakeCells, kind:
 
 def test_information_is_the_inverse_of_the_joint_hessian_with_abilities_profiled_out(cells_of: MakeCells) -> None:
     cells = cells_of(simulate_votes(12, n_models=5, roles={"honest": 8}, votes_each=60))
-    fit, likelihood, counts = fit_joint(cells), Likelihood(cells), np.arange(8) < 6
-    fit = in_unit(fit, link_groups(cells, np.zeros(5, dtype=np.int64)), counts)
+    fit, likelihood, counts = fit_joint(cells), Likelihood(cells), np.ones(8, dtype=bool)
     at = likelihood.expand(fit.R, fit.theta)
     B = likelihood.own_rows(slice(0, 8), at.cross)
     unit, shift = np.append(np.zeros(5), counts), np.append(np.ones(5), np.zeros(8))

@@ -1,5 +1,6 @@
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -122,11 +123,10 @@ def test_excluding_everyone_is_an_error(cells: Cells) -> None:
         run_round(cells, LoopSettings(min_ability=50.0, exclude=True))
 
 
-def test_ability_1_is_the_mean_of_those_who_are_not_flagged_and_components_mean_base(cells: Cells) -> None:
+def test_ability_1_is_the_mean_honest_one_of_all_in_the_papers_fit_and_components_mean_base(cells: Cells) -> None:
     plain = LoopSettings(prior_sd=None)
-    assert run_round(cells, plain).annotators.ability[HONEST].mean() == pytest.approx(1.0)
+    assert run_round(cells, plain).annotators.ability.mean() == pytest.approx(1.0)
     rating = run_round(cells, LoopSettings(base=1500.0))
-    # the prior draws every ability to 1 before; the unit allows for it
     assert rating.annotators.ability[HONEST].mean() == pytest.approx(1.0, abs=0.02)
     assert rating.models.score.mean() == pytest.approx(1500.0)
     assert (rating.diagnostics.median_ability, rating.diagnostics.published_cap) == (1.0, None)
@@ -140,10 +140,21 @@ def test_flagged_annotators_change_the_unit_no_more_than_excluded_ones(cells: Ce
     np.testing.assert_allclose(flagged.annotators.ability[HONEST], excluded.annotators.ability[HONEST], atol=0.05)
 
 
-def test_annotators_kept_by_decision_count_in_the_unit(cells: Cells) -> None:
-    always = np.arange(28) >= 25
-    kept = run_round(cells, LoopSettings(prior_sd=None), keep_always=always)
-    assert kept.annotators.ability.mean() == pytest.approx(1.0)
+def test_an_ability_is_of_all_votes_those_on_a_buried_model_too(cells: Cells) -> None:
+    """Votes that bury a model are hardly trusted with its score, and still tell of who gave them."""
+    before = run_round(cells, LoopSettings())
+    best, worst = int(np.argmax(before.models.score)), int(np.argmin(before.models.score))
+    first, last = min(best, worst), max(best, worst)
+    one = HONEST.stop - 1
+    here = (cells.annotator == one) & (cells.model_a == first) & (cells.model_b == last)
+    assert here.any()
+    more = np.where(here, 60.0, 0.0)
+    buried = replace(cells, n=cells.n + more, s=cells.s + more * (worst == first))
+    after = run_round(buried, LoopSettings())
+    assert after.annotators.standing[one] == "flagged"
+    assert after.annotators.ability[one] < before.annotators.ability[one] - 1.0
+    assert after.annotators.probability_low[one] > 0.9
+    np.testing.assert_allclose(after.models.score[[best, worst]], before.models.score[[best, worst]], atol=20.0)
 
 
 def test_m_elo_has_no_abilities_and_flags_no_annotator(cells: Cells) -> None:

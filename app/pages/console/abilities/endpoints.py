@@ -50,7 +50,7 @@ def get_abilities(
     if snapshot is None:
         return console.page("abilities/empty.html", min_votes=current.min_votes)
     chosen = moved.within(current)
-    crowd = _read_crowd(conn, snapshot["id"], adjusted=chosen.flag_rule == "evidence")
+    crowd = _read_crowd(conn, snapshot["id"])
     same = all(snapshot["settings"].get(name) == getattr(chosen, name) for name in Thresholds.model_fields)
     standing = crowd.standing if same else crowd.judge(chosen)
     return console.page(
@@ -66,9 +66,9 @@ def get_abilities(
 
 
 # A snapshot never changes, and with 100,000 annotators reading it takes longer than the rest of the page.
-@cached(LRUCache(2), key=lambda _, snapshot_id, *, adjusted: (snapshot_id, adjusted), lock=Lock())
-def _read_crowd(conn: Connection, snapshot_id: UUID, *, adjusted: bool) -> Crowd:
-    return read_crowd(conn, snapshot_id, adjusted=adjusted)
+@cached(LRUCache(2), key=lambda _, snapshot_id: snapshot_id, lock=Lock())
+def _read_crowd(conn: Connection, snapshot_id: UUID) -> Crowd:
+    return read_crowd(conn, snapshot_id)
 
 
 # A plain function: FastAPI runs it in a thread, where it waits for the fit.

@@ -91,7 +91,7 @@ def view_case(detail: AnnotatorDetail, rule: RuleUsed, votes: Sequence[VoteOnRec
         "first": history[0] if history else None,
         "last": history[-1] if history else None,
         "estimates": _view_estimates(detail),
-        "low_words": format_probability(low) if rule.adjusted and low is not None else None,
+        "low_words": format_probability(low) if rule.by_evidence and low is not None else None,
         "agreement": _view_agreement(case.agreement) if case else [],
         "habits": [*_view_sides(case.sides), *_view_ties(case.ties)] if case else [],
         "models": [(one, _bar(one.residual, _WIDEST, UNUSUAL)) for one in case.models[:_MODELS_SHOWN]] if case else [],
@@ -152,7 +152,8 @@ def _view_estimates(one: Annotator) -> list[tuple[str, str, str, str]]:
     ability = one.adjusted_ability, one.adjusted_lower, one.adjusted_upper
     ties = one.tie_readiness, one.tie_readiness_lower, one.tie_readiness_upper
     lean = one.side_lean, one.side_lean_lower, one.side_lean_upper
-    rows = [_estimate("Adjusted ability", ability, lambda x: points(x, 2), "1 is the mean annotator.")]
+    alone = "By these votes alone, not drawn to the crowd's law; no rule reads it."
+    rows = [_estimate("Adjusted ability", ability, lambda x: points(x, 2), alone)]
     if one.tie_readiness is not None:
         rows.append(_estimate("Ties between equals", ties, percent, "A habit, which is not held against anyone."))
     if one.side_lean is not None:
