@@ -21,8 +21,8 @@ from app.imports import queries as store
 from app.imports.formats import VoteReader
 from app.imports.held import CLAIMS
 from app.imports.names import RecordFault, number_votes
-from app.imports.recognition import number_votes_of_file
-from app.imports.service import MAX_FAULTS_STORED, OF_THE_RECORD
+from app.imports.recognition import number_votes_of_file, recognise_again
+from app.imports.service import MAX_FAULTS_STORED, OF_THE_RECORD, ImportOptions
 from app.imports.survey import Survey, fault_row
 from app.refits.schedule import IMPORT_LEASE
 from app.votes.bulk import LeftOut, load_votes, read_left_out
@@ -66,15 +66,30 @@ class ImportLoad:
         import_id: UUID,
         *,
         progress: Callable[[float], None] | None = None,
-        stopped: Callable[[], bool] = lambda: False,
     ) -> None:
         self._database = database
         self._id = import_id
         self._progress = progress
-        self._stopped = stopped
         self._expect_new = True
 
-    def begin(self, survey: Survey) -> None:
+    def run(self, reader: VoteReader, options: ImportOptions, checked: tuple[Survey, pl.DataFrame] | None) -> None:
+        """Store the votes and finish the import.
+
+        `checked`: what the file has, and the votes to leave out because they are on record; see `Recognised.left_out`.
+        None if the import has begun and goes on.
+        """
+        if checked is None:
+            recorded = recognise_again(self._database, reader, self._id, new_rows_only=options.new_rows_only)
+        else:
+            survey, recorded = checked
+            self._begin(survey)
+        with self._database.read() as conn:
+            done = self._row(conn)["rows_done"]
+        for votes, end in _chunks(reader, done):
+            self._load(votes, votes.join(recorded, on="number", maintain_order="left"), end)
+        self._finish(reader)
+
+    def _begin(self, survey: Survey) -> None:
         """Store the counts of the survey and its errors, unless they are stored already or the import has ended."""
         counts = survey.counts | dict.fromkeys(("created", "replaced", *OF_THE_RECORD), 0)
         with self._database.begin() as conn:
@@ -82,20 +97,6 @@ class ImportLoad:
             if row["rows_total"] is None and row["state"] == "running":
                 store.begin_import(conn, self._id, rows_total=survey.rows, counts=counts, notes=survey.notes)
                 store.add_faults(conn, self._id, survey.fault_rows)
-
-    def run(self, reader: VoteReader, recorded: pl.DataFrame) -> bool:
-        """Store the votes and finish the import; return False where it was stopped, to be continued later.
-
-        `recorded` are the votes to leave out, because they are on record; see `Recognised.left_out`.
-        """
-        with self._database.read() as conn:
-            done = self._row(conn)["rows_done"]
-        for votes, end in _chunks(reader, done):
-            if self._stopped():
-                return False
-            self._load(votes, votes.join(recorded, on="number", maintain_order="left"), end)
-        self._finish(reader)
-        return True
 
     def _load(self, votes: pl.DataFrame, recorded: pl.DataFrame, end: int) -> None:
         """Store the votes of a chunk that ends before record `end`."""

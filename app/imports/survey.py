@@ -80,9 +80,8 @@ def survey_file(
     options: ImportOptions,
     *,
     progress: Callable[[float], None] | None = None,
-    stopped: Callable[[], bool] = lambda: False,
-) -> Survey | None:
-    """Read a whole file and check every record; return None where it was stopped.
+) -> Survey:
+    """Read a whole file and check every record.
 
     Raises BadInputError: it is no vote file, or it is damaged.
     """
@@ -95,8 +94,6 @@ def survey_file(
     rows = skipped = unreadable = 0
     found, unknown, models = [], [], Counter[str]()
     for batch in reader.batches(max_faults=MAX_FAULTS_STORED):
-        if stopped():
-            return None
         rows += batch.records
         skipped += batch.skipped
         unreadable += batch.rejected

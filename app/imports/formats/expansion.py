@@ -26,16 +26,17 @@ _PLAUSIBLE_RATIO = 200
 """Largest compression ratio of zstd for large files; decompression bombs reach thousands."""
 
 
-def check_expansion(path: Path, *, max_bytes: int | None = None, quoted: bool = False) -> None:
-    """Refuse a text file that would expand too much, or has too long lines or records, in bounded memory.
+def check_expansion(path: Path, *, max_bytes: int | None = None, quoted: bool = False) -> int:
+    """Return the number of line ends in a text file, decompressed; refuse what is too large, in bounded memory.
 
     `max_bytes`: largest size of the text; by default 8 GiB.
     `quoted`: each line begins a record, which goes on in the next line while a quote is open (CSV).
-    Raises FileTooLargeError or UnreadableFileError.
+    Raises FileTooLargeError: the file expands too much, or has too long lines or records.
+    Raises UnreadableFileError: it cannot be decompressed.
     """
     limit = MAX_EXPANDED_BYTES if max_bytes is None else max_bytes
     try:
-        _check_lines(path, _pieces(path, limit), quoted=quoted)
+        return _check_lines(path, _pieces(path, limit), quoted=quoted)
     except (gzip.BadGzipFile, zlib.error, zstd.ZstdError, EOFError, ValueError) as error:
         raise UnreadableFileError(f"{path} cannot be decompressed: {error}") from None
 
@@ -47,16 +48,18 @@ def check_record(place: str, text: str) -> None:
         raise FileTooLargeError(detail, extensions={"limit": MAX_RECORD_BYTES})
 
 
-def _check_lines(path: Path, pieces: Iterator[bytes], *, quoted: bool) -> None:
-    held = 0
+def _check_lines(path: Path, pieces: Iterator[bytes], *, quoted: bool) -> int:
+    held = lines = 0
     is_open = False
     called, most = ("record", MAX_RECORD_BYTES) if quoted else ("line", MAX_LINE_BYTES)
     for piece in pieces:
+        lines += piece.count(b"\n")
         is_open ^= quoted and piece.count(b'"') % 2 == 1
         end = _last_end(piece, is_open=is_open, quoted=quoted)
         held = held + len(piece) if end < 0 else len(piece) - end - 1
         if held > most:
             raise FileTooLargeError(f"{path} has a {called} of more than {most:,} bytes", extensions={"limit": most})
+    return lines
 
 
 def _last_end(piece: bytes, *, is_open: bool, quoted: bool) -> int:

@@ -16,12 +16,12 @@ BYTES_PER_VALUE = 16
 _MAGIC = b"PAR1"
 _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = 1, 2, 3, 7, 8, 9, 10, 11, 12
 _INTEGERS = (4, 5, 6)
-_KINDS = {**dict.fromkeys(_INTEGERS, int), _BINARY: bytes, _LIST: list, _STRUCT: dict}
+_KINDS: Mapping[int, Any] = {**dict.fromkeys(_INTEGERS, int), _BINARY: bytes, _LIST: list, _STRUCT: dict}
 _LONG_LIST, _LAST_FIELD = 15, 2**15 - 1
 
-_SIZES = {3: [b""], 5: 0, 6: 0}
+_SIZES: Mapping[int, Any] = {3: [b""], 5: 0, 6: 0}
 """Of a column's metadata: its path, its number of values, and their uncompressed bytes."""
-_FOOTER = {4: [{1: [{3: _SIZES}], 3: 0}]}
+_FOOTER: Mapping[int, Any] = {4: [{1: [{3: _SIZES}], 3: 0}]}
 """The row groups: for each its columns, of each the metadata, and its number of rows."""
 
 

@@ -12,10 +12,10 @@ from typing import Any
 import polars as pl
 
 from app.imports.formats.errors import NoVotesError, UnreadableFileError
-from app.imports.formats.expansion import MAX_RECORD_BYTES, check_record
+from app.imports.formats.expansion import MAX_RECORD_BYTES, check_expansion, check_record
 from app.imports.formats.inspect_logs import is_inspect_log, read_inspect_log
 from app.imports.formats.schemas import Input
-from app.imports.formats.sources import LINES_PER_BATCH, UNREADABLE, RawBatch, first_line, not_utf8, scan_lines
+from app.imports.formats.sources import LINES_PER_BATCH, UNREADABLE, RawBatch, explain_text, first_line, scan_lines
 from app.imports.formats.values import text_of
 
 LOOKED_AT_FOR_COLUMNS = 100
@@ -39,6 +39,7 @@ class JsonlSource:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._n_lines = check_expansion(path)
         self._repeated: str | None = None
         self.not_late: set[str] = set()
         self._statuses: dict[str, None] = {}
@@ -60,10 +61,7 @@ class JsonlSource:
 
     def count(self) -> int:
         """Return the number of lines."""
-        try:
-            return int(pl.scan_lines(self._path, glob=False).select(pl.len()).collect().item())
-        except UNREADABLE as error:
-            raise self._explained(error) from error
+        return self._n_lines
 
     def batches(self, wanted: Mapping[Input, str]) -> Iterator[RawBatch]:
         """Yield the records in order; an object with a repeated name makes its record ambiguous.
@@ -183,7 +181,7 @@ class JsonlSource:
                 if text and not text.isspace():
                     yield line, text
         except UNREADABLE as error:
-            raise self._explained(error) from error
+            raise explain_text(self._path, error, "JSON lines") from error
 
     def _decoded(self, line: int, text: str) -> tuple[dict[str, Any], str | None]:
         """Return the object of a line, and a name that is repeated in it or in an object inside it."""
@@ -205,11 +203,6 @@ class JsonlSource:
             times = Counter(name for name, _ in pairs)
             self._repeated = next(name for name in times if times[name] > 1)
         return content
-
-    def _explained(self, error: BaseException) -> UnreadableFileError:
-        if "utf-8" in str(error).lower() or "utf8" in str(error).lower():
-            return not_utf8(self._path)
-        return UnreadableFileError(f"{self._path} cannot be read as JSON lines: {first_line(error)}")
 
 
 def _next_sign(text: str, start: int) -> int:

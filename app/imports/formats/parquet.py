@@ -76,7 +76,11 @@ class ParquetSource:
             raise FileTooLargeError(detail, extensions={"limit": max_bytes})
 
     def batches(self, wanted: Mapping[Input, str]) -> Iterator[RawBatch]:
-        """Yield the rows in order; numbers become text, and values of other types are refused one by one."""
+        """Yield the rows in order; numbers become text, and values of other types are refused one by one.
+
+        Raises FileTooLargeError: see `check_size`.
+        """
+        self.check_size(wanted)
         found = {name: _reach(self._schema, column) for name, column in wanted.items()}
         nothing = pl.lit(None, pl.String)
         columns = [(nothing if value is None else value).alias(name) for name, value in found.items()]

@@ -12,7 +12,6 @@ from app.errors import BadInputError, FieldError
 from app.imports.formats.checks import Checked, RecordFault, check_batch
 from app.imports.formats.csv import CsvSource
 from app.imports.formats.errors import NoVotesError, UnreadableFileError
-from app.imports.formats.expansion import check_expansion
 from app.imports.formats.grades import RankingsOfGrades, ZeroRank
 from app.imports.formats.jsonl import JsonlSource
 from app.imports.formats.langwatch import unfold_grades
@@ -102,8 +101,6 @@ class VoteReader:
         self.path = path
         self._opened_at = datetime.now(UTC)  # every reading refuses the same votes as cast in the future
         self._source = open_source(path, ending)
-        if not isinstance(self._source, ParquetSource | XlsxSource):
-            check_expansion(path, quoted=self._source.kind == "csv")
         check_columns(path, len(self._source.columns))  # which names the file itself where it cannot be read
         self._source = unfold_grades(self._source)
         columns = self._source.columns
@@ -139,8 +136,6 @@ class VoteReader:
             self._source.not_late = measured if said else measured | {"weight"}
         self._unknown = Counter[str]()
         self._order, self._notes = options.dates, list[str]()
-        if isinstance(self._source, ParquetSource):
-            self._source.check_size(self._form.columns)
 
     @property
     def form(self) -> Form:

@@ -78,6 +78,13 @@ def not_utf8(path: Path) -> UnreadableFileError:
     return UnreadableFileError(f"{path} is not UTF-8 text{place}: save it as UTF-8, or convert it with iconv")
 
 
+def explain_text(path: Path, error: BaseException, kind: str) -> UnreadableFileError:
+    """Return the error for a text file that polars cannot read."""
+    if "utf-8" in str(error).lower() or "utf8" in str(error).lower():
+        return not_utf8(path)
+    return UnreadableFileError(f"{path} cannot be read as {kind}: {first_line(error)}")
+
+
 def first_line(error: BaseException) -> str:
     """Return the first line of polars' message; the rest is advice for programmers."""
     return str(error).strip().partition("\n")[0] or type(error).__name__
