@@ -13,7 +13,7 @@ import polars as pl
 
 from app.imports.formats.measures import join_measures
 from app.imports.formats.schemas import POOLED_ANNOTATOR, Form, Input, Schema
-from app.imports.formats.schemas.schema import OF_JUDGES, SAY_MORE
+from app.imports.formats.schemas.schema import SAY_MORE
 from app.imports.formats.sources import RawBatch
 from app.imports.formats.timestamps import TIMESTAMP, DayOrder, parse_timestamps, timestamp_fault
 from app.imports.formats.values import parse_features, parse_metadata, parse_ranking, parse_tags
@@ -177,7 +177,7 @@ def _prepared(frame: pl.DataFrame, form: Form, first_row: int) -> pl.DataFrame:
         frame = frame.with_columns(annotator=pl.when(pl.col("annotator") != "").then(named).otherwise("annotator"))
     if form.schema.derive:
         frame = form.schema.derive(frame)
-    missing = [name for name in (*VOTE_COLUMNS, *OF_JUDGES, "ranking", "winner") if name not in frame.columns]
+    missing = [name for name in (*VOTE_COLUMNS, "ranking", "winner") if name not in frame.columns]
     return frame.with_columns(pl.lit(None, VOTE_COLUMNS.get(name, pl.String())).alias(name) for name in missing)
 
 

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -121,14 +122,8 @@ class CsvSource:
     def places(self, rows: Collection[int]) -> dict[int, str]:
         """Return `line 7` for the records with these numbers (blank lines not counted)."""
         looked_for, last = set(rows), max(rows, default=-1)
-        found: dict[int, str] = {}
-        votes = (record for record in self._body() if not record.is_blank)
-        for row, record in enumerate(votes):
-            if row > last:
-                break
-            if row in looked_for:
-                found[row] = f"line {record.line}"
-        return found
+        numbered = enumerate(record.line for record in self._body() if not record.is_blank)
+        return {row: f"line {line}" for row, line in islice(numbered, last + 1) if row in looked_for}
 
     def _records(self) -> Iterator[Record]:
         """Yield the header and the records after it; polars skips blank lines before the header."""

@@ -55,14 +55,14 @@ def _check_lines(path: Path, pieces: Iterator[bytes], *, quoted: bool) -> int:
     for piece in pieces:
         lines += piece.count(b"\n")
         is_open ^= quoted and piece.count(b'"') % 2 == 1
-        end = _last_end(piece, is_open=is_open, quoted=quoted)
+        end = last_end(piece, is_open=is_open, quoted=quoted)
         held = held + len(piece) if end < 0 else len(piece) - end - 1
         if held > most:
             raise FileTooLargeError(f"{path} has a {called} of more than {most:,} bytes", extensions={"limit": most})
     return lines
 
 
-def _last_end(piece: bytes, *, is_open: bool, quoted: bool) -> int:
+def last_end(piece: bytes, *, is_open: bool, quoted: bool) -> int:
     """Return where the last record in a piece ends, -1 where none does; `is_open` says whether a quote is, after it."""
     end, before = piece.rfind(b"\n"), len(piece)
     while quoted and end >= 0:
