@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 MAX_FOOTER_BYTES = 32 * 1024**2
 MAX_PARTS = 4 * 1024**2
-"""Most row groups, columns in them and parts of their names; there is no room for more where each says its size."""
+"""Most items of all lists; row groups and columns that say their size have no room for more."""
 BYTES_PER_VALUE = 16
 """Least memory of a value, however small it is in the file: polars uses 16 bytes for the view of a text."""
 
@@ -118,7 +118,7 @@ class _Compact:
         if kind in (_LIST, _SET):
             return self._list(wanted)
         if kind == _MAP:
-            length = self._varint()
+            length = self._count(self._varint())
             kinds = self._byte() if length else 0
             for _ in range(length):
                 self._item(kinds >> 4)
@@ -129,17 +129,16 @@ class _Compact:
             raise FooterError("its footer is broken")
         return None
 
-    def _list(self, wanted: list[Any] | None) -> list[Any] | None:
+    def _list(self, wanted: list[Any] | None) -> list[Any]:
         head = self._byte()
-        length = self._varint() if head >> 4 == _LONG_LIST else head >> 4
-        if wanted is None:
-            for _ in range(length):
-                self._item(head & 15)
-            return None
+        length = self._count(self._varint() if head >> 4 == _LONG_LIST else head >> 4)
+        return [self._item(head & 15, wanted[0] if wanted else None) for _ in range(length)]
+
+    def _count(self, length: int) -> int:
         self._parts += length
         if self._parts > MAX_PARTS:
             raise FooterError(f"its footer has more than {MAX_PARTS:,} parts")
-        return [self._item(head & 15, wanted[0]) for _ in range(length)]
+        return length
 
     def _item(self, kind: int, wanted: Any = None) -> Any:
         return self._value(_BYTE if kind in (_TRUE, _FALSE) else kind, wanted)

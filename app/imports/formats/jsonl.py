@@ -23,6 +23,7 @@ LOOKED_AT_FOR_COLUMNS = 100
 
 
 _TOO_LATE = f"after record {LOOKED_AT_FOR_COLUMNS}, but the first records say which columns count: put it there"
+_MISSING = object()
 _BLANKS = re.compile(r"\s*")
 _SIGNS = {("[", "begin"): "first", (",", "next"): "item", ("]", "first"): "end", ("]", "next"): "end"}
 """Sign and state → the state after it, for the signs between the objects of a list."""
@@ -57,7 +58,7 @@ class JsonlSource:
 
     def has(self, column: str) -> bool:
         """Whether one of the first objects has the key, or a value at the path."""
-        return any(_holds(record, column) for record in self._first)
+        return any(_value_at(record, column, _MISSING) is not _MISSING for record in self._first)
 
     def count(self) -> int:
         """Return the number of lines."""
@@ -226,29 +227,16 @@ def _as_text(records: list[dict[str, Any]], ambiguous: dict[int, str], wanted: M
     return RawBatch(pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String)), unusable, ambiguous)
 
 
-def _holds(record: dict[str, Any], path: str) -> bool:
-    head, _, tail = path.rpartition(".")
-    if path in record or not tail:
-        return path in record
-    holder = _value_at(record, head) if head else None
-    return tail in holder if isinstance(holder, dict) else isinstance(holder, list) and _item(holder, tail) is not None
-
-
-def _value_at(record: dict[str, Any], path: str) -> Any:
-    """Return the value of a key, or at a path such as `states.0.model_name`; None without one."""
+def _value_at(record: dict[str, Any], path: str, otherwise: Any = None) -> Any:
+    """Return the value of a key, or at a path such as `states.0.model_name`; `otherwise` without one."""
     if path in record or "." not in path:
-        return record.get(path)
+        return record.get(path, otherwise)
     here: Any = record
     for part in path.split("."):
-        here = _step(here, part)
+        if isinstance(here, dict) and part in here:
+            here = here[part]
+        elif isinstance(here, list) and part.isdecimal() and int(part) < len(here) and here[int(part)] is not None:
+            here = here[int(part)]
+        else:
+            return otherwise
     return here
-
-
-def _step(holder: Any, part: str) -> Any:
-    if isinstance(holder, dict):
-        return holder.get(part)
-    return _item(holder, part) if isinstance(holder, list) else None
-
-
-def _item(values: list[Any], number: str) -> Any:
-    return values[int(number)] if number.isdecimal() and int(number) < len(values) else None
