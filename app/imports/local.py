@@ -1,9 +1,8 @@
 """Imports a file of this machine; an interrupted import continues when the same file is imported again."""
 
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from uuid import UUID
 
@@ -21,7 +20,6 @@ from app.imports.service import OF_THE_RECORD, ImportOptions
 from app.imports.survey import Survey, survey_file
 
 MAX_CONFLICTS_LISTED = 1_000
-_PAUSE = 0.1  # seconds until a process that waits asks again
 _TURN_SECONDS = 10.0  # how long the next import waits after this one was killed
 
 
@@ -83,7 +81,7 @@ def import_file(
     if options.dry_run:
         return _tried(survey_file(database, reader, options, progress=progress))
     sha256 = file_sha256(path)
-    with _awaited_turn(database, _TURN_SECONDS, lambda: stage("Waiting for another import")):
+    with import_turn(database, _TURN_SECONDS, cache(lambda: stage("Waiting for another import"))):
         return _import(database, reader, sha256, options, requested_by=requested_by, stage=stage, progress=progress)
 
 
@@ -116,21 +114,6 @@ def _import(
     stage("Recording")
     ImportLoad(database, found["id"], progress=progress).run(reader, began, checked)
     return _receipt(database, found["id"], resumed=resumed)
-
-
-@contextmanager
-def _awaited_turn(database: Database, seconds: float, waiting: Callable[[], None]) -> Iterator[None]:
-    """Wait for the turn, and have it during the block; `waiting` is called once if another import has it."""
-    pause, waits = threading.Event(), False
-    while True:
-        with import_turn(database, seconds) as mine:
-            if mine:
-                yield
-                return
-        if not waits:
-            waiting()
-        waits = True
-        pause.wait(_PAUSE)
 
 
 def _check(
