@@ -101,8 +101,8 @@ class CsvSource:
         return column in self.columns
 
     def count(self) -> int:
-        """Return the number of lines."""
-        return self._lines
+        """Return the number of lines below the header."""
+        return self._lines - 1
 
     def batches(self, wanted: Mapping[Input, str]) -> Iterator[RawBatch]:
         """Yield the records in order, without blank lines.

@@ -5,6 +5,7 @@ import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, BinaryIO, cast
 
 from app.imports.formats.errors import FileTooLargeError, UnreadableFileError
 
@@ -73,17 +74,24 @@ def last_end(piece: bytes, *, is_open: bool, quoted: bool) -> int:
     return end
 
 
+def open_content(path: Path) -> BinaryIO:
+    """Open a text file, to read its bytes decompressed."""
+    with path.open("rb") as file:
+        start = file.read(4)
+    opener: Any = zstd.open if start == _ZSTD else gzip.open if start.startswith(_GZIP) else open
+    return cast("BinaryIO", opener(path, "rb"))
+
+
 def _pieces(path: Path, limit: int) -> Iterator[bytes]:
     """Yield the content, decompressed.
 
     Raises FileTooLargeError: there is more of it than the limit.
     Raises ValueError: the compression ratio of zstd is implausible for text.
     """
-    with path.open("rb") as file:
-        is_zstd, is_gzip = (file.peek(4).startswith(magic) for magic in (_ZSTD, _GZIP))
     most = max(_LITTLE_EXPANDED, _PLAUSIBLE_RATIO * path.stat().st_size)
     size = 0
-    with zstd.open(path) if is_zstd else gzip.open(path) if is_gzip else path.open("rb") as content:
+    with open_content(path) as content:
+        is_zstd = isinstance(content, zstd.ZstdFile)
         while piece := content.read(_PIECE):
             size += len(piece)
             if size > limit:

@@ -148,16 +148,13 @@ class VoteReader:
         column = self._form.columns.get("vote_id")
         return column is not None and (isinstance(self._source, JsonlSource) or self._source.has(column))
 
-    def count(self) -> int:
-        """Return the approximate number of records, for progress."""
-        return self._source.count()
-
-    def batches(self, *, max_faults: int) -> Iterator[Checked]:
+    def batches(self, *, max_faults: int, progress: Callable[[float], None] | None = None) -> Iterator[Checked]:
         """Yield the records in order, checked; lists at most `max_faults` errors of the whole file.
 
+        `progress`: called with the share of the file that has been read, 0 to 1.
         Raises BadInputError: see the class; also for a file without a record.
         """
-        read = listed = 0
+        total, read, listed = self._source.count() if progress else 0, 0, 0
         self._unknown.clear()
         for raw in map(refuse_long_values, self._records.batches(self._form.columns)):
             left, order = max_faults - listed, self._day_order(raw)
@@ -169,6 +166,8 @@ class VoteReader:
             if len(self._unknown) < _MOST_WORDS:
                 self._unknown.update(checked.unknown)
             yield checked
+            if progress:
+                progress(min(1.0, read / max(1, total)))
         if not read:
             raise NoVotesError(f"{self.path} has no votes")
 
