@@ -228,13 +228,6 @@ def list_unrendered(conn: Connection, limit: int) -> list[StoredText]:
     return found
 
 
-def find_html(conn: Connection, one: StoredText) -> str | None:
-    """Return a text's HTML; None if it is not rendered."""
-    c = metadata.tables[one.table].c
-    known: str | None = conn.execute(select(c.html).where(c.id == one.id)).scalar_one()
-    return known
-
-
 def store_html(conn: Connection, one: StoredText, html: str) -> None:
     """Store a text's HTML, unless another process has."""
     table = metadata.tables[one.table]

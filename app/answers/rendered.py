@@ -13,7 +13,7 @@ from functools import partial
 
 import structlog
 
-from app.answers.queries import StoredText, find_html, list_unrendered, store_html
+from app.answers.queries import StoredText, list_unrendered, read_texts, store_html
 from app.answers.rendering import Rendered, render_within, show_source
 from app.database.engine import Database
 from app.database.leases import LeasedJob
@@ -84,7 +84,7 @@ def _watch(until: float) -> None:
 def render_stored(database: Database, process: RenderProcess, one: StoredText) -> str:
     """Return a text's HTML, which is rendered and stored if it is not there."""
     with database.read() as conn:
-        known = find_html(conn, one)
+        known = read_texts(conn, one.table, [one.id], html=True)[one.id].html
     if known is not None:
         return known
     assert one.text is not None  # noqa: S101  it is read where there is no HTML

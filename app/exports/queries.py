@@ -228,15 +228,10 @@ def change_export(conn: Connection, export_id: UUID, **values: Any) -> None:
 
 
 def end_export(conn: Connection, export_id: UUID, state: str, **values: Any) -> bool:
-    """Record how a running export ended; False where it was withdrawn meanwhile."""
+    """Record how a running export ended, or that it waits again; False where it was withdrawn meanwhile."""
     running = update(exports).where(exports.c.id == export_id, exports.c.state == "running")
-    return conn.execute(running.values(state=state, finished_at=func.clock_timestamp(), **values)).rowcount == 1
-
-
-def put_back(conn: Connection, export_id: UUID) -> None:
-    """Let an export that was running wait again."""
-    running = update(exports).where(exports.c.id == export_id, exports.c.state == "running")
-    conn.execute(running.values(state="queued"))
+    finished_at = None if state == "queued" else func.clock_timestamp()
+    return conn.execute(running.values(state=state, finished_at=finished_at, **values)).rowcount == 1
 
 
 def old_exports(conn: Connection, days: int) -> list[UUID]:

@@ -113,7 +113,7 @@ class ExportRunner:
         """Leave nothing of an export that was interrupted, and let the next runner begin it."""
         with self._database.begin() as conn:
             if job.lock(conn):
-                store.put_back(conn, export_id)
+                store.end_export(conn, export_id, "queued")
                 drop_chunks(conn, export_id)
 
     def _end(self, export_id: UUID, job: LeasedJob, state: str, **values: object) -> None:

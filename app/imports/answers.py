@@ -15,8 +15,6 @@ from app.audit import service as audit
 from app.database.engine import Database
 from app.errors import BadInputError, FieldError, StableArenaError, validation_message
 from app.imports.formats.errors import FileTooLargeError
-from app.imports.formats.expansion import check_expansion
-from app.imports.formats.parquet import ParquetSource
 from app.imports.formats.reading import SOURCES
 from app.imports.formats.schemas import ColumnsError, Input
 from app.imports.formats.sources import RawBatch, VoteSource, check_columns, refuse_long_values
@@ -161,8 +159,6 @@ def _open(path: Path) -> VoteSource:
         detail = f"{path} has {size:,} bytes, at most {MAX_FILE_BYTES:,} are read: write it as several files"
         raise FileTooLargeError(detail, extensions={"limit": MAX_FILE_BYTES})
     source = SOURCES[ending](path)
-    if not isinstance(source, ParquetSource):
-        check_expansion(path, quoted=source.kind == "csv")
     check_columns(path, len(source.columns))
     return source
 
@@ -174,10 +170,7 @@ def _choose(
     found = {name: next((column for column in known if source.has(column)), None) for name, known in columns.items()}
     if missing := [name for name in required if found[name] is None]:
         raise ColumnsError(f"{path} has no column for {' and '.join(missing)}; it has ", list(source.columns)[:20])
-    wanted = cast("Mapping[Input, str]", {name: column for name, column in found.items() if column is not None})
-    if isinstance(source, ParquetSource):
-        source.check_size(wanted)
-    return wanted
+    return cast("Mapping[Input, str]", {name: column for name, column in found.items() if column is not None})
 
 
 def _records(raw: RawBatch, asked: Questions) -> Iterator[NewAnswer | list[FieldError]]:

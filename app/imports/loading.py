@@ -3,10 +3,10 @@
 Votes on battles that have a vote of the same annotator follow the rules for sent votes.
 """
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from uuid import UUID
 
 import polars as pl
@@ -21,8 +21,8 @@ from app.imports import queries as store
 from app.imports.formats import VoteReader
 from app.imports.held import CLAIMS
 from app.imports.names import RecordFault, number_votes
-from app.imports.recognition import number_votes_of_file
-from app.imports.service import MAX_FAULTS_STORED, OF_THE_RECORD
+from app.imports.recognition import number_votes_of_file, recognise_again
+from app.imports.service import MAX_FAULTS_STORED, OF_THE_RECORD, ImportOptions
 from app.imports.survey import Survey, fault_row
 from app.refits.schedule import IMPORT_LEASE
 from app.votes.bulk import LeftOut, load_votes, read_left_out
@@ -34,19 +34,25 @@ CHUNK_BYTES = 4 << 20
 """Votes that are stored at once. Each chunk visits most pages of the index of battles: few large ones are faster."""
 
 _ATTEMPTS = 10
+_PAUSE = 0.1  # seconds until a process that waits asks again
 
 
 @contextmanager
-def import_turn(database: Database, seconds: float) -> Iterator[bool]:
-    """Have the turn during the block; the block gets False if another import has it.
+def import_turn(database: Database, seconds: float, waiting: Callable[[], object] | None = None) -> Iterator[bool]:
+    """Have the turn during the block.
+
+    If another import has it, `waiting` is called now and again until the turn is free; without it the block gets False.
 
     Two files of the same votes that are imported at the same moment would otherwise both be recorded: each is compared
     before the other's votes are there. If the process dies, the turn is free after `seconds`.
     """
     turn = LeasedJob(database, IMPORT_LEASE, seconds, one_off=True)
-    if turn.claim(lambda _: True) is None:
-        yield False
-        return
+    while turn.claim(lambda _: True) is None:
+        if waiting is None:
+            yield False
+            return
+        waiting()
+        time.sleep(_PAUSE)
     with turn:
         yield True
 
@@ -66,15 +72,30 @@ class ImportLoad:
         import_id: UUID,
         *,
         progress: Callable[[float], None] | None = None,
-        stopped: Callable[[], bool] = lambda: False,
     ) -> None:
         self._database = database
         self._id = import_id
         self._progress = progress
-        self._stopped = stopped
         self._expect_new = True
 
-    def begin(self, survey: Survey) -> None:
+    def run(self, reader: VoteReader, options: ImportOptions, checked: tuple[Survey, pl.DataFrame] | None) -> None:
+        """Store the votes and finish the import.
+
+        `checked`: what the file has, and the votes to leave out because they are on record; see `Recognised.left_out`.
+        None if the import has begun and goes on.
+        """
+        if checked is None:
+            recorded = recognise_again(self._database, reader, self._id, new_rows_only=options.new_rows_only)
+        else:
+            survey, recorded = checked
+            self._begin(survey)
+        with self._database.read() as conn:
+            done = self._row(conn)["rows_done"]
+        for votes, end in _chunks(reader, done):
+            self._load(votes, votes.join(recorded, on="number", maintain_order="left"), end)
+        self._finish(reader)
+
+    def _begin(self, survey: Survey) -> None:
         """Store the counts of the survey and its errors, unless they are stored already or the import has ended."""
         counts = survey.counts | dict.fromkeys(("created", "replaced", *OF_THE_RECORD), 0)
         with self._database.begin() as conn:
@@ -82,20 +103,6 @@ class ImportLoad:
             if row["rows_total"] is None and row["state"] == "running":
                 store.begin_import(conn, self._id, rows_total=survey.rows, counts=counts, notes=survey.notes)
                 store.add_faults(conn, self._id, survey.fault_rows)
-
-    def run(self, reader: VoteReader, recorded: pl.DataFrame) -> bool:
-        """Store the votes and finish the import; return False where it was stopped, to be continued later.
-
-        `recorded` are the votes to leave out, because they are on record; see `Recognised.left_out`.
-        """
-        with self._database.read() as conn:
-            done = self._row(conn)["rows_done"]
-        for votes, end in _chunks(reader, done):
-            if self._stopped():
-                return False
-            self._load(votes, votes.join(recorded, on="number", maintain_order="left"), end)
-        self._finish(reader)
-        return True
 
     def _load(self, votes: pl.DataFrame, recorded: pl.DataFrame, end: int) -> None:
         """Store the votes of a chunk that ends before record `end`."""
@@ -134,14 +141,14 @@ class ImportLoad:
         votes = votes.rename({"row": "record"})
         created, left_out = load_votes(conn, votes, import_id=self._id, expect_new=self._expect_new)
         self._expect_new = not left_out
-        repeats = _receive_left_out(conn, left_out, import_id=self._id)
+        repeats, conflicts = _receive_left_out(conn, left_out, import_id=self._id)
         counts = Counter(row["counts"])  # an import from an earlier version lacks some counts
         counts.pop(CLAIMS, None)
-        counts["created"] += created + repeats.anew + repeats.replaced
-        counts["replaced"] += repeats.replaced
+        counts.update(repeats)
+        counts["created"] += created
         agreeing, differing = recorded.filter(pl.col("detail").is_null()), recorded.drop_nulls("detail")
-        conflicts = [*repeats.conflicts, *differing.select("row", "detail").iter_rows()]
-        counts["duplicates"] += repeats.duplicates + agreeing.height
+        conflicts += differing.select("row", "detail").iter_rows()
+        counts["duplicates"] += agreeing.height
         counts["retracted"] += int(agreeing["retracted"].sum())
         counts["conflicts"] += len(conflicts)
         counts["rejected"] += len(unknown)
@@ -188,59 +195,35 @@ def _chunks(reader: VoteReader, done: int) -> Iterator[tuple[pl.DataFrame, int]]
         yield pl.concat(held), end
 
 
-@dataclass(frozen=True)
-class _Repeats:
-    """The votes that were left out because their annotator has a vote on their battle.
-
-    Attributes
-    ----------
-    replaced : stored, in place of an earlier vote
-    anew : stored, because the earlier vote is retracted
-    duplicates : stored already
-    conflicts : votes that contradict a stored vote and do not replace it: the record's number, and how
-    """
-
-    replaced: int
-    anew: int
-    duplicates: int
-    conflicts: list[tuple[int, str]]
-
-
-def _receive_left_out(conn: Connection, left_out: Sequence[LeftOut], *, import_id: UUID) -> _Repeats:
+def _receive_left_out(
+    conn: Connection, left_out: Sequence[LeftOut], *, import_id: UUID
+) -> tuple[Counter[str], list[tuple[int, str]]]:
     """Resolve the votes that `load_votes` left out in this transaction.
 
-    A retracted vote does not keep its battle. Where the policy says so, earlier votes are replaced.
+    A retracted vote does not keep its battle. Where the policy says so, earlier votes are replaced. Returns how many
+    were created after all, replaced an earlier vote, or are duplicates; and the conflicts: the record's number, and
+    how it contradicts a stored vote.
     """
     disputed = {one.key for one in left_out if one.retracted or one.ranked}
     contradicted = {one.key for one in left_out if one.contradicts}
     if contradicted - disputed and replaces_conflicts(conn):
         disputed |= contradicted
-    others = _as_on_record([one for one in left_out if one.key not in disputed])
+    others = [one for one in left_out if one.key not in disputed]
+    conflicts = [(one.record, _contradiction(one)) for one in others if one.contradicts]
+    counts = Counter(duplicates=len(others) - len(conflicts))
     if not disputed:
-        return others
+        return counts, conflicts
     # a later vote is compared with the one that this file has added
-    records = [one.record for one in left_out if one.key in disputed]
-    rows = read_left_out(conn, records)
+    rows = read_left_out(conn, [one.record for one in left_out if one.key in disputed])
     receipts = receive_repeated(conn, [row for _, row in rows], import_id=import_id)
-    statuses = Counter(receipt.status for receipt in receipts.values())
-    replaced = sum(receipt.replaces is not None for receipt in receipts.values())
-    return _Repeats(
-        replaced=replaced,
-        anew=statuses["created"] - replaced,
-        duplicates=others.duplicates + statuses["duplicate"],
-        conflicts=others.conflicts
-        + [
-            (record, f"{receipts[row.id].detail}: vote {receipts[row.id].id}")
-            for record, row in rows
-            if receipts[row.id].status == "conflict"
-        ],
-    )
-
-
-def _as_on_record(left_out: Sequence[LeftOut]) -> _Repeats:
-    duplicates = [one for one in left_out if not one.contradicts]
-    conflicts = [(one.record, _contradiction(one)) for one in left_out if one.contradicts]
-    return _Repeats(0, 0, len(duplicates), conflicts)
+    for record, row in rows:
+        receipt = receipts[row.id]
+        counts["created"] += receipt.status == "created"
+        counts["replaced"] += receipt.replaces is not None
+        counts["duplicates"] += receipt.status == "duplicate"
+        if receipt.status == "conflict":
+            conflicts.append((record, f"{receipt.detail}: vote {receipt.id}"))
+    return counts, conflicts
 
 
 def _contradiction(one: LeftOut) -> str:

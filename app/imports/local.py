@@ -1,12 +1,12 @@
 """Imports a file of this machine; an interrupted import continues when the same file is imported again."""
 
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from uuid import UUID
 
+import polars as pl
 from sqlalchemy import RowMapping
 
 from app.database.engine import Database
@@ -15,13 +15,11 @@ from app.errors import StableArenaError
 from app.imports import queries as store
 from app.imports.formats import VoteReader, file_sha256
 from app.imports.loading import ImportLoad, import_turn
-from app.imports.recognition import recognise_again
 from app.imports.schemas import ImportCounts, ImportFault
 from app.imports.service import OF_THE_RECORD, ImportOptions
 from app.imports.survey import Survey, survey_file
 
 MAX_CONFLICTS_LISTED = 1_000
-_PAUSE = 0.1  # seconds until a process that waits asks again
 _TURN_SECONDS = 10.0  # how long the next import waits after this one was killed
 
 
@@ -81,9 +79,9 @@ def import_file(
     stage("Reading")
     reader = VoteReader(path, options)
     if options.dry_run:
-        return _tried(_surveyed(database, reader, options, progress))
+        return _tried(survey_file(database, reader, options, progress=progress))
     sha256 = file_sha256(path)
-    with _awaited_turn(database, _TURN_SECONDS, lambda: stage("Waiting for another import")):
+    with import_turn(database, _TURN_SECONDS, cache(lambda: stage("Waiting for another import"))):
         return _import(database, reader, sha256, options, requested_by=requested_by, stage=stage, progress=progress)
 
 
@@ -104,51 +102,25 @@ def _import(
     resumed = earlier is not None and earlier["state"] != "done"
     if earlier is not None and not resumed:
         options = options.known_again()
-    survey = recorded = None
-    if not resumed:  # before anything is stored
-        survey = _surveyed(database, reader, options, progress)
-        recorded = survey.left_out(database, reader.path.name, options)
+    checked = None if resumed else _check(database, reader, options, progress)  # before anything is stored
     found = _open(database, reader.path.name, sha256, options, requested_by)
     if found["state"] == "done":
         return ImportReceipt(found["id"], ImportCounts(**found["counts"]), already_imported=True)
     began = ImportOptions.stored(found["options"])
     if began != options:
         reader = VoteReader(reader.path, began)
-    load = ImportLoad(database, found["id"], progress=progress)
-    if found["rows_total"] is None:
-        if survey is None:
-            survey = _surveyed(database, reader, began, progress)
-            recorded = survey.left_out(database, reader.path.name, began)
-        load.begin(survey)
-    if recorded is None:
-        recorded = recognise_again(database, reader, found["id"], new_rows_only=began.new_rows_only)
-        assert recorded is not None  # noqa: S101  it is not stopped
+    if checked is None and found["rows_total"] is None:
+        checked = _check(database, reader, began, progress)
     stage("Recording")
-    load.run(reader, recorded)
+    ImportLoad(database, found["id"], progress=progress).run(reader, began, checked)
     return _receipt(database, found["id"], resumed=resumed)
 
 
-@contextmanager
-def _awaited_turn(database: Database, seconds: float, waiting: Callable[[], None]) -> Iterator[None]:
-    """Wait for the turn, and have it during the block; `waiting` is called once if another import has it."""
-    pause, waits = threading.Event(), False
-    while True:
-        with import_turn(database, seconds) as mine:
-            if mine:
-                yield
-                return
-        if not waits:
-            waiting()
-        waits = True
-        pause.wait(_PAUSE)
-
-
-def _surveyed(
+def _check(
     database: Database, reader: VoteReader, options: ImportOptions, progress: Callable[[float], None] | None
-) -> Survey:
+) -> tuple[Survey, pl.DataFrame]:
     survey = survey_file(database, reader, options, progress=progress)
-    assert survey is not None  # noqa: S101  it is not stopped
-    return survey
+    return survey, survey.left_out(database, reader.path.name, options)
 
 
 def _open(database: Database, name: str, sha256: bytes, options: ImportOptions, requested_by: str) -> RowMapping:

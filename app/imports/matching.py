@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import polars as pl
 
@@ -48,41 +47,24 @@ def match_votes(given: pl.DataFrame, recorded: pl.DataFrame) -> pl.DataFrame:
     given = given.join(recorded.select("key").unique(), on="key", how="semi", maintain_order="left")
     recorded = recorded.join(given.select("key").unique(), on="key", how="semi", maintain_order="left")
     pairs = [_NONE]
-    for one in _passes():
+    for of_given, of_recorded, time in _passes():
         if given.is_empty() or recorded.is_empty():
             break
-        found = one.run(given, recorded)
-        if not found.is_empty():
-            pairs.append(found)
-            given = given.join(found, on="number", how="anti", maintain_order="left")
-            recorded = recorded.join(found, on="vote", how="anti", maintain_order="left")
+        left, right = _turns(given.filter(of_given), time), _turns(recorded.filter(of_recorded), time)
+        found = left.join(right, on=["key", "time", "turn"], how="inner", nulls_equal=True).select("number", "vote")
+        pairs.append(found)
+        given = given.join(found, on="number", how="anti", maintain_order="left")
+        recorded = recorded.join(found, on="vote", how="anti", maintain_order="left")
     return pl.concat(pairs)
 
 
-@dataclass(frozen=True)
-class _Pass:
-    """One comparison: which votes of either side take part, and what has to be equal beside the key."""
-
-    given: pl.Expr
-    recorded: pl.Expr
-    time: pl.Expr
-
-    def run(self, given: pl.DataFrame, recorded: pl.DataFrame) -> pl.DataFrame:
-        left, right = given.filter(self.given), recorded.filter(self.recorded)
-        if left.is_empty() or right.is_empty():
-            return _NONE
-        on = ["key", "time", "turn"]
-        both = self._numbered(left).join(self._numbered(right), on=on, how="inner", nulls_equal=True)
-        return both.select("number", "vote")
-
-    def _numbered(self, votes: pl.DataFrame) -> pl.DataFrame:
-        """Count equal votes, so that the second of one side meets the second of the other."""
-        votes = votes.with_columns(time=self.time)
-        return votes.with_columns(turn=pl.int_range(pl.len()).over("key", "time"))
+def _turns(votes: pl.DataFrame, time: pl.Expr) -> pl.DataFrame:
+    """Count equal votes, so that the second of one side meets the second of the other."""
+    return votes.with_columns(time=time).with_columns(turn=pl.int_range(pl.len()).over("key", "time"))
 
 
-def _passes() -> Iterator[_Pass]:
-    """Yield the comparisons, the most exact first."""
+def _passes() -> Iterator[tuple[pl.Expr, pl.Expr, pl.Expr]]:
+    """Yield the comparisons, the most exact first: which votes of either side take part, and what time has to agree."""
     at, battle = pl.col("voted_at"), pl.col("has_battle")
     anything = pl.lit(True)
     times: list[tuple[pl.Expr, pl.Expr, pl.Expr]] = [(anything, anything, at.dt.truncate(_UNITS[0]))]
@@ -93,5 +75,5 @@ def _passes() -> Iterator[_Pass]:
     times += [(anything, at.is_null(), nothing), (at.is_null(), anything, nothing)]
     for given, recorded, time in times:
         # Votes with two battles are the same vote or different ones by their battles, which is checked elsewhere.
-        yield _Pass(given & battle, recorded & ~battle, time)
-        yield _Pass(given & ~battle, recorded, time)
+        yield given & battle, recorded & ~battle, time
+        yield given & ~battle, recorded, time

@@ -1,7 +1,6 @@
 """Replaces the names of models and annotators by their numbers, for a column of votes at a time."""
 
 import json
-from collections import Counter
 from datetime import datetime
 from itertools import pairwise
 from typing import cast
@@ -79,33 +78,29 @@ def number_known(
 
 def count_models(votes: pl.DataFrame) -> dict[str, int]:
     """Return the number of votes on each model, by its name in the file."""
-    pairs = votes.filter(pl.col("ranked_names").is_null())
-    names = pl.concat([pairs["model_a"], pairs["model_b"].alias("model_a")]).value_counts()
-    ranked = Counter(
-        name for text in votes["ranked_names"].drop_nulls() for group in json.loads(text) for name in group
+    return dict(_mentions(votes)["name"].value_counts().iter_rows())
+
+
+def _mentions(votes: pl.DataFrame) -> pl.DataFrame:
+    """Return the names of models, those of each pair or else ranking, with the times of the votes."""
+    is_pair = pl.col("ranked_names").is_null()
+    pairs = votes.filter(is_pair)
+    ranked = votes.filter(~is_pair).select(
+        "voted_at", name=pl.col("ranked_names").str.json_decode(pl.List(pl.List(pl.String)))
     )
-    return dict(Counter(dict(names.iter_rows())) + ranked)
+    sides = [pairs.select("voted_at", name=side) for side in ("model_a", "model_b")]
+    return pl.concat([*sides, ranked.explode("name").explode("name")])
 
 
 def _names_in(votes: pl.DataFrame) -> list[str]:
-    names = pl.concat([votes["model_a"], votes["model_b"].alias("model_a")]).unique().to_list()
-    return names + [name for name, _ in _ranked_in(votes)]
-
-
-def _ranked_in(votes: pl.DataFrame) -> set[Named]:
-    """Return the names in rankings, with the times of these votes."""
-    rankings = votes.select("ranked_names", "voted_at").drop_nulls("ranked_names")
-    return {(name, at) for text, at in rankings.iter_rows() for group in json.loads(text) for name in group}
+    return _mentions(votes)["name"].unique().to_list()
 
 
 def _named_in(votes: pl.DataFrame, known: ModelNames) -> set[Named]:
     """Return the names in the votes, with the time of the vote where the name is an alias at some times."""
-    named: set[Named] = {(name, None) for name in _names_in(votes) if name not in known.aliases}
-    for side in ("model_a", "model_b"):
-        named.update(
-            votes.select(side, "voted_at").filter(pl.col(side).is_in(list(known.aliases))).unique().iter_rows()
-        )
-    return named | {(name, at) for name, at in _ranked_in(votes) if name in known.aliases}
+    aliased = _mentions(votes).filter(pl.col("name").is_in(list(known.aliases)))
+    at_times: set[Named] = set(aliased.select("name", "voted_at").unique().iter_rows())
+    return at_times | {(name, None) for name in _names_in(votes) if name not in known.aliases}
 
 
 def _with_models(votes: pl.DataFrame, names: ModelNames) -> pl.DataFrame:

@@ -8,6 +8,7 @@ from typing import cast
 
 from app.errors import BadInputError
 from app.imports.formats import ReadOptions, VoteReader
+from app.imports.formats.expansion import last_end
 from app.imports.formats.reading import open_source
 from app.imports.formats.schemas import ColumnsError, Input
 from app.imports.formats.sources import VoteSource
@@ -91,11 +92,5 @@ def _rows(source: VoteSource, shown: list[str]) -> list[list[str]]:
 
 def _whole_records(content: bytes, ending: str) -> bytes:
     """Return the content up to its last whole record; in CSV a record goes on while a quote is open."""
-    place = end = 0
-    is_open = False
-    for line in content.split(b"\n")[:-1]:
-        place += len(line) + 1
-        is_open ^= ending in (".csv", ".tsv") and line.count(b'"') % 2 == 1
-        if not is_open:
-            end = place
-    return content[:end]
+    quoted = ending in (".csv", ".tsv")
+    return content[: last_end(content, is_open=quoted and content.count(b'"') % 2 == 1, quoted=quoted) + 1]

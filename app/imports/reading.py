@@ -2,7 +2,7 @@
 
 import contextlib
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -15,7 +15,6 @@ from app.imports.formats import VoteReader
 from app.imports.formats.schemas import KNOWN_COLUMNS, ColumnsError
 from app.imports.held import HeldImport
 from app.imports.loading import ImportLoad
-from app.imports.recognition import recognise_again
 from app.imports.service import ImportOptions
 from app.imports.survey import survey_file
 
@@ -24,11 +23,10 @@ log = structlog.get_logger()
 _OPEN_FILES = Path("/proc/self/fd")
 
 
-def run_import(held: HeldImport, row: dict[str, Any], *, stopped: Callable[[], bool] = lambda: False) -> None:
+def run_import(held: HeldImport, row: dict[str, Any]) -> None:
     """Run an import; whatever goes wrong with it ends on its record. It owns its transactions.
 
     `row`: of the import.
-    `stopped`: asked for each batch; where it says so, the import goes on later.
     Raises UnavailableError: the database cannot be reached.
     Raises MemoryError.
     """
@@ -36,8 +34,7 @@ def run_import(held: HeldImport, row: dict[str, Any], *, stopped: Callable[[], b
         with _anonymous_file() as (file, path):
             file.writelines(read_chunks(held.database, held.id))
             file.flush()
-            if not _import(held, row, path, stopped):
-                held.forget_claims()
+            _import(held, row, path)
     except UnavailableError:
         with contextlib.suppress(UnavailableError):
             held.forget_claims()
@@ -69,25 +66,19 @@ def _anonymous_file() -> Iterator[tuple[IO[bytes], Path]]:
             yield file, Path(file.name)
 
 
-def _import(held: HeldImport, row: dict[str, Any], path: Path, stopped: Callable[[], bool]) -> bool:
-    """Check the file and record its votes; False if the runner was stopped on the way."""
+def _import(held: HeldImport, row: dict[str, Any], path: Path) -> None:
+    """Check the file and record its votes."""
     database, options = held.database, ImportOptions.stored(row["options"])
     reader = VoteReader(path, options, ending=row["options"]["suffix"])
-    load = ImportLoad(database, held.id, stopped=stopped)
-    if row["rows_total"] is not None:
-        again = options.new_rows_only
-        recorded = recognise_again(database, reader, held.id, new_rows_only=again, stopped=stopped)
-        return recorded is not None and load.run(reader, recorded)
-    survey = survey_file(database, reader, options, stopped=stopped)
-    if survey is None:
-        return False
-    if options.dry_run:
-        held.end_dry_run(survey)
-        return True
-    try:
-        recorded = survey.left_out(database, row["file_name"], options)
-    except BadInputError as error:
-        held.fail(error.detail, survey)
-        return True
-    load.begin(survey)
-    return load.run(reader, recorded)
+    checked = None
+    if row["rows_total"] is None:
+        survey = survey_file(database, reader, options)
+        if options.dry_run:
+            held.end_dry_run(survey)
+            return
+        try:
+            checked = survey, survey.left_out(database, row["file_name"], options)
+        except BadInputError as error:
+            held.fail(error.detail, survey)
+            return
+    ImportLoad(database, held.id).run(reader, options, checked)

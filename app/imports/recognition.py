@@ -1,6 +1,6 @@
 """Recognises the votes of a file that are on record already, so that no vote counts twice by accident."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC
 from uuid import UUID
@@ -185,14 +185,11 @@ def recognise_again(
     import_id: UUID,
     *,
     new_rows_only: bool,
-    stopped: Callable[[], bool] = lambda: False,
-) -> pl.DataFrame | None:
-    """Return the votes that an import which goes on leaves out, as `Recognised.left_out`; None where it was stopped."""
+) -> pl.DataFrame:
+    """Return the votes that an import which goes on leaves out, as `Recognised.left_out`."""
     recogniser = Recogniser(database, import_id, content=new_rows_only, exact=True)
     if new_rows_only or reader.names_votes:
         for batch in reader.batches(max_faults=0):
-            if stopped():
-                return None
             with database.read() as conn:
                 recogniser.add(conn, batch.votes)
     return recogniser.finish().left_out(new_rows_only=new_rows_only)

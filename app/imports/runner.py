@@ -117,12 +117,11 @@ class ImportRunner:
             held.fail(f"{died}: send it in smaller files")
             return
         try:
-            work = partial(run_import, held, row)
             if self._process is None:
-                work(stopped=self._stopped.is_set)
+                run_import(held, row)
                 return
             try:
-                self._process.call(work)
+                self._process.call(partial(run_import, held, row))
             finally:
                 self._process.discard()  # a process for each import: what one leaves in memory is no burden to the next
         except MemoryError:

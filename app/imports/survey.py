@@ -80,9 +80,8 @@ def survey_file(
     options: ImportOptions,
     *,
     progress: Callable[[float], None] | None = None,
-    stopped: Callable[[], bool] = lambda: False,
-) -> Survey | None:
-    """Read a whole file and check every record; return None where it was stopped.
+) -> Survey:
+    """Read a whole file and check every record.
 
     Raises BadInputError: it is no vote file, or it is damaged.
     """
@@ -91,12 +90,9 @@ def survey_file(
         if options.dry_run
         else Recogniser(database, content=not options.allow_repeats, exact=options.new_rows_only)
     )
-    total = reader.count() if progress else 0
     rows = skipped = unreadable = 0
     found, unknown, models = [], [], Counter[str]()
-    for batch in reader.batches(max_faults=MAX_FAULTS_STORED):
-        if stopped():
-            return None
+    for batch in reader.batches(max_faults=MAX_FAULTS_STORED, progress=progress):
         rows += batch.records
         skipped += batch.skipped
         unreadable += batch.rejected
@@ -106,8 +102,6 @@ def survey_file(
             unknown += check_models(conn, batch.votes)
             if recogniser is not None:
                 recogniser.add(conn, batch.votes)
-        if progress:
-            progress(min(1.0, rows / max(1, total)))
     faults = list(zip((row for row, _, _ in found), reader.placed(found), strict=True))
     first_unknown = unknown[:MAX_FAULTS_STORED]
     places = reader.places([row for row, _ in first_unknown])

@@ -177,7 +177,7 @@ def test_what_is_no_vote_file_fails_with_a_line(
 def test_a_bomb_is_not_unpacked(post: Ask, ask: Ask, import_runner: ImportRunner) -> None:
     import_id = post(zstd_of_zeros(9 << 30)).json()["id"]
     import_runner.run_next()
-    assert ask("GET", f"/imports/{import_id}").json()["detail"] == "upload expands to more than 8,589,934,592 bytes"
+    assert ask("GET", f"/imports/{import_id}").json()["detail"] == "upload has a record of more than 16,777,216 bytes"
 
 
 @pytest.mark.parametrize(

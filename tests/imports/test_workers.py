@@ -15,6 +15,7 @@ from sqlalchemy import text
 
 from app.database.engine import Database
 from app.database.leases import acquire_lease
+from app.errors import UnavailableError
 from app.imports.runner import ImportProcess, ImportRunner
 from app.main import create_app
 from app.settings import Settings, WorkerSettings
@@ -78,14 +79,21 @@ def test_an_import_that_gets_further_may_lose_any_number_of_workers(
     assert 0 < before < 14
 
 
-def test_a_worker_that_is_stopped_has_not_died(
+def test_a_worker_that_lost_the_database_has_not_died(
     post: Ask, database: Database, import_runner: ImportRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     post(HEADER + "k,a,b,tie,\n")
-    with monkeypatch.context() as stopping:
-        stopping.setattr("app.imports.reading.survey_file", lambda *_, **__: None)  # as where it is told to stop
+
+    def losing(*_: Any, **__: Any) -> Any:
+        raise UnavailableError("the database is gone")
+
+    with monkeypatch.context() as lost:
+        lost.setattr("app.imports.reading.survey_file", losing)
         for _ in range(5):
-            assert import_runner.run_next() is not None
+            with pytest.raises(UnavailableError):
+                import_runner.run_next()
+            with database.begin() as conn:
+                conn.execute(text("UPDATE leases SET expires_at = clock_timestamp()"))
     assert count(database) == 0
     assert import_runner.run_next() is not None
     assert count(database) == 1

@@ -13,7 +13,7 @@ import polars as pl
 
 from app.imports.formats.measures import join_measures
 from app.imports.formats.schemas import POOLED_ANNOTATOR, Form, Input, Schema
-from app.imports.formats.schemas.schema import OF_JUDGES, SAY_MORE
+from app.imports.formats.schemas.schema import SAY_MORE
 from app.imports.formats.sources import RawBatch
 from app.imports.formats.timestamps import TIMESTAMP, DayOrder, parse_timestamps, timestamp_fault
 from app.imports.formats.values import parse_features, parse_metadata, parse_ranking, parse_tags
@@ -22,24 +22,6 @@ from app.naming.names import label_error, name_error
 from app.votes.rules import IN_FUTURE, MAX_CLOCK_SKEW, MAX_CRITERION_LENGTH, WINNERS, pairs_of, stated_criterion
 
 NAMES: tuple[Input, ...] = ("annotator", "model_a", "model_b", "battle_id", "criterion")
-OPTIONAL = (
-    "battle_id",
-    "voted_at",
-    "tags",
-    "metadata",
-    "propensity",
-    "vote_id",
-    "annotator_kind",
-    "features",
-    "criterion",
-    *OF_JUDGES,
-    "ranking",
-    "weight",
-    "annotator",
-    "model_a",
-    "model_b",
-    "winner",
-)
 KINDS = ("human", "judge")
 _OF_PAIR: tuple[Input, ...] = ("model_a", "model_b", "winner", "features")
 SHOWN_CHARACTERS = 80
@@ -195,7 +177,7 @@ def _prepared(frame: pl.DataFrame, form: Form, first_row: int) -> pl.DataFrame:
         frame = frame.with_columns(annotator=pl.when(pl.col("annotator") != "").then(named).otherwise("annotator"))
     if form.schema.derive:
         frame = form.schema.derive(frame)
-    missing = [name for name in OPTIONAL if name not in frame.columns]
+    missing = [name for name in (*VOTE_COLUMNS, "ranking", "winner") if name not in frame.columns]
     return frame.with_columns(pl.lit(None, VOTE_COLUMNS.get(name, pl.String())).alias(name) for name in missing)
 
 

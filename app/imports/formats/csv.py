@@ -3,16 +3,18 @@
 import csv
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 import polars as pl
 
 from app.imports.formats.errors import NoVotesError, UnreadableFileError
+from app.imports.formats.expansion import check_expansion
 from app.imports.formats.schemas import ColumnsError, Input
-from app.imports.formats.sources import UNREADABLE, RawBatch, first_line, not_utf8, scan_lines, select_wanted
+from app.imports.formats.sources import UNREADABLE, RawBatch, explain_text, not_utf8, scan_lines, select_wanted
 
 ROWS_PER_BATCH = 50_000
 
@@ -65,6 +67,7 @@ class CsvSource:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._lines = check_expansion(path, quoted=True)
 
     @cached_property
     def columns(self) -> list[str]:
@@ -98,11 +101,8 @@ class CsvSource:
         return column in self.columns
 
     def count(self) -> int:
-        """Return the number of records, including blank lines."""
-        try:
-            return int(self._scan().select(pl.len()).collect().item())
-        except UNREADABLE as error:
-            raise self._explained(error) from error
+        """Return the number of lines below the header."""
+        return self._lines - 1
 
     def batches(self, wanted: Mapping[Input, str]) -> Iterator[RawBatch]:
         """Yield the records in order, without blank lines.
@@ -112,7 +112,8 @@ class CsvSource:
         """
         start = 0
         try:
-            for batch in self._scan().collect_batches(chunk_size=ROWS_PER_BATCH):
+            scan = pl.scan_csv(self._path, infer_schema=False, glob=False, separator=self._delimiter)
+            for batch in scan.collect_batches(chunk_size=ROWS_PER_BATCH):
                 yield RawBatch(select_wanted(self._without_blank_lines(batch, start), wanted))
                 start += batch.height
         except UNREADABLE as error:
@@ -121,17 +122,8 @@ class CsvSource:
     def places(self, rows: Collection[int]) -> dict[int, str]:
         """Return `line 7` for the records with these numbers (blank lines not counted)."""
         looked_for, last = set(rows), max(rows, default=-1)
-        found: dict[int, str] = {}
-        votes = (record for record in self._body() if not record.is_blank)
-        for row, record in enumerate(votes):
-            if row > last:
-                break
-            if row in looked_for:
-                found[row] = f"line {record.line}"
-        return found
-
-    def _scan(self) -> pl.LazyFrame:
-        return pl.scan_csv(self._path, infer_schema=False, glob=False, separator=self._delimiter)
+        numbered = enumerate(record.line for record in self._body() if not record.is_blank)
+        return {row: f"line {line}" for row, line in islice(numbered, last + 1) if row in looked_for}
 
     def _records(self) -> Iterator[Record]:
         """Yield the header and the records after it; polars skips blank lines before the header."""
@@ -143,7 +135,7 @@ class CsvSource:
                 if delimiter is not None:
                     yield record._replace(delimiter=delimiter)
         except UNREADABLE as error:
-            raise self._explained_text(error) from error
+            raise explain_text(self._path, error, "CSV") from error
 
     @cached_property
     def _delimiter(self) -> str:
@@ -175,12 +167,7 @@ class CsvSource:
             if record.n_fields > len(self.columns):
                 reason = f"{record.n_fields} fields where the header has {len(self.columns)}"
                 return UnreadableFileError.at_line(self._path, record.line, reason)
-        return self._explained_text(error)
-
-    def _explained_text(self, error: BaseException) -> UnreadableFileError:
-        if "utf-8" in str(error).lower() or "utf8" in str(error).lower():
-            return not_utf8(self._path)
-        return UnreadableFileError(f"{self._path} cannot be read as CSV: {first_line(error)}")
+        return explain_text(self._path, error, "CSV")
 
     @staticmethod
     def _misquoted(record: Record) -> str:
@@ -191,13 +178,9 @@ class CsvSource:
 
 def csv_records(path: Path) -> Iterator[Record]:
     """Yield the records of a CSV file: lines, joined while a quote is open, including blank lines."""
-    yield from _join_quoted(scan_lines(path))
-
-
-def _join_quoted(lines: Iterable[str]) -> Iterator[Record]:
     start, parts, is_open = 1, list[str](), False
     number = 0
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(scan_lines(path), start=1):
         parts.append(line)
         is_open ^= line.count('"') % 2 == 1
         if not is_open:

@@ -1,11 +1,18 @@
 """Limits how much a file may grow by decompression, and how long its lines and records may be, before it is read."""
 
+import gzip
+import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, cast
 
 from app.imports.formats.errors import FileTooLargeError, UnreadableFileError
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 MAX_EXPANDED_BYTES = 8 * 1024**3
 MAX_LINE_BYTES = 64 * 1024**2
@@ -20,24 +27,18 @@ _PLAUSIBLE_RATIO = 200
 """Largest compression ratio of zstd for large files; decompression bombs reach thousands."""
 
 
-def check_expansion(path: Path, *, max_bytes: int | None = None, quoted: bool = False) -> None:
-    """Refuse a text file that would expand too much, or has too long lines or records, in bounded memory.
+def check_expansion(path: Path, *, max_bytes: int | None = None, quoted: bool = False) -> int:
+    """Return the number of line ends in a text file, decompressed; refuse what is too large, in bounded memory.
 
     `max_bytes`: largest size of the text; by default 8 GiB.
     `quoted`: each line begins a record, which goes on in the next line while a quote is open (CSV).
-    Raises FileTooLargeError or UnreadableFileError.
+    Raises FileTooLargeError: the file expands too much, or has too long lines or records.
+    Raises UnreadableFileError: it cannot be decompressed.
     """
     limit = MAX_EXPANDED_BYTES if max_bytes is None else max_bytes
     try:
-        with path.open("rb") as file:
-            start = file.read(4)
-            file.seek(0)
-            if start.startswith(_ZSTD):
-                _check_size(path, _zstd_bound(file, limit), limit)
-            else:
-                pieces = _gunzipped(file) if start.startswith(_GZIP) else iter(lambda: file.read(_PIECE), b"")
-                _check_lines(path, pieces, limit, quoted=quoted)
-    except (zlib.error, EOFError, ValueError) as error:
+        return _check_lines(path, _pieces(path, limit), quoted=quoted)
+    except (gzip.BadGzipFile, zlib.error, zstd.ZstdError, EOFError, ValueError) as error:
         raise UnreadableFileError(f"{path} cannot be decompressed: {error}") from None
 
 
@@ -48,21 +49,21 @@ def check_record(place: str, text: str) -> None:
         raise FileTooLargeError(detail, extensions={"limit": MAX_RECORD_BYTES})
 
 
-def _check_lines(path: Path, pieces: Iterator[bytes], limit: int, *, quoted: bool) -> None:
-    size = held = 0
+def _check_lines(path: Path, pieces: Iterator[bytes], *, quoted: bool) -> int:
+    held = lines = 0
     is_open = False
     called, most = ("record", MAX_RECORD_BYTES) if quoted else ("line", MAX_LINE_BYTES)
     for piece in pieces:
-        size += len(piece)
-        _check_size(path, size, limit)
+        lines += piece.count(b"\n")
         is_open ^= quoted and piece.count(b'"') % 2 == 1
-        end = _last_end(piece, is_open=is_open, quoted=quoted)
+        end = last_end(piece, is_open=is_open, quoted=quoted)
         held = held + len(piece) if end < 0 else len(piece) - end - 1
         if held > most:
             raise FileTooLargeError(f"{path} has a {called} of more than {most:,} bytes", extensions={"limit": most})
+    return lines
 
 
-def _last_end(piece: bytes, *, is_open: bool, quoted: bool) -> int:
+def last_end(piece: bytes, *, is_open: bool, quoted: bool) -> int:
     """Return where the last record in a piece ends, -1 where none does; `is_open` says whether a quote is, after it."""
     end, before = piece.rfind(b"\n"), len(piece)
     while quoted and end >= 0:
@@ -73,66 +74,28 @@ def _last_end(piece: bytes, *, is_open: bool, quoted: bool) -> int:
     return end
 
 
-def _check_size(path: Path, size: int, limit: int) -> None:
-    if size > limit:
-        raise FileTooLargeError(f"{path} expands to more than {limit:,} bytes", extensions={"limit": limit})
+def open_content(path: Path) -> BinaryIO:
+    """Open a text file, to read its bytes decompressed."""
+    with path.open("rb") as file:
+        start = file.read(4)
+    opener: Any = zstd.open if start == _ZSTD else gzip.open if start.startswith(_GZIP) else open
+    return cast("BinaryIO", opener(path, "rb"))
 
 
-def _gunzipped(file: BinaryIO) -> Iterator[bytes]:
-    """Yield the content of a gzip file, member by member, in pieces of bounded size."""
-    left = b""
-    while left or (left := file.read(_PIECE)):
-        member = zlib.decompressobj(wbits=31)
-        while not member.eof:
-            piece = member.decompress(left, _PIECE)
-            left = member.unconsumed_tail
-            if piece:
-                yield piece
-            elif not left and not (left := file.read(_PIECE)):
-                raise EOFError("it ends in the middle")
-        left = member.unused_data.lstrip(b"\0")  # members may be padded
+def _pieces(path: Path, limit: int) -> Iterator[bytes]:
+    """Yield the content, decompressed.
 
-
-def _zstd_bound(file: BinaryIO, limit: int) -> int:
-    """Return a bound of the expanded size of a zstd file, from its block headers: a block has at most 128 KiB.
-
-    Raises ValueError: the file is damaged, or its compression ratio is implausible for text.
+    Raises FileTooLargeError: there is more of it than the limit.
+    Raises ValueError: the compression ratio of zstd is implausible for text.
     """
-    bound, size = 0, file.seek(0, 2)
-    file.seek(0)
-    while magic := file.read(4):
-        number = int.from_bytes(_whole(magic, 4), "little")
-        if number & 0xFFFFFFF0 == 0x184D2A50:  # noqa: PLR2004  a skippable frame, by RFC 8878
-            file.seek(int.from_bytes(_whole(file.read(4), 4), "little"), 1)
-            continue
-        if magic != _ZSTD:
-            raise ValueError("it is not whole")
-        bound += _frame_bound(file, limit - bound)
-        if bound > limit:
-            return bound
-    if file.tell() > size:  # the content of the last blocks is missing
-        raise ValueError("it ends in the middle")
-    if bound > max(_LITTLE_EXPANDED, _PLAUSIBLE_RATIO * size):
-        raise ValueError(f"it expands to more than {_PLAUSIBLE_RATIO} times its size")
-    return bound
-
-
-def _frame_bound(file: BinaryIO, limit: int) -> int:
-    descriptor = _whole(file.read(1), 1)[0]
-    single = descriptor >> 5 & 1
-    size_length = (single, 2, 4, 8)[descriptor >> 6]
-    file.seek((1 - single) + (0, 1, 2, 4)[descriptor & 3] + size_length, 1)
-    bound, last = 0, 0
-    while not last and bound <= limit:
-        header = int.from_bytes(_whole(file.read(3), 3), "little")
-        last, kind, size = header & 1, header >> 1 & 3, header >> 3
-        bound += size if kind < 2 else 128 * 1024  # noqa: PLR2004  0 is raw, 1 repeats a byte, 2 is compressed
-        file.seek(1 if kind == 1 else size, 1)
-    file.seek(4 * (descriptor >> 2 & 1), 1)
-    return bound
-
-
-def _whole(content: bytes, length: int) -> bytes:
-    if len(content) < length:
-        raise ValueError("it ends in the middle")
-    return content
+    most = max(_LITTLE_EXPANDED, _PLAUSIBLE_RATIO * path.stat().st_size)
+    size = 0
+    with open_content(path) as content:
+        is_zstd = isinstance(content, zstd.ZstdFile)
+        while piece := content.read(_PIECE):
+            size += len(piece)
+            if size > limit:
+                raise FileTooLargeError(f"{path} expands to more than {limit:,} bytes", extensions={"limit": limit})
+            if is_zstd and size > most:
+                raise ValueError(f"it expands to more than {_PLAUSIBLE_RATIO} times its size")
+            yield piece

@@ -3,27 +3,33 @@
 A footer is a Thrift struct in the compact protocol; the format's `parquet.thrift` has the numbers of the fields.
 """
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 MAX_FOOTER_BYTES = 32 * 1024**2
+MAX_PARTS = 4 * 1024**2
+"""Most items of all lists; row groups and columns that say their size have no room for more."""
 BYTES_PER_VALUE = 16
 """Least memory of a value, however small it is in the file: polars uses 16 bytes for the view of a text."""
 
 _MAGIC = b"PAR1"
 _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = 1, 2, 3, 7, 8, 9, 10, 11, 12
 _INTEGERS = (4, 5, 6)
-_LONG_LIST = 15
+_KINDS: Mapping[int, Any] = {**dict.fromkeys(_INTEGERS, int), _BINARY: bytes, _LIST: list, _STRUCT: dict}
+_LONG_LIST, _LAST_FIELD = 15, 2**15 - 1
+
+_SIZES: Mapping[int, Any] = {3: [b""], 5: 0, 6: 0}
+"""Of a column's metadata: its path, its number of values, and their uncompressed bytes."""
+_FOOTER: Mapping[int, Any] = {4: [{1: [{3: _SIZES}], 3: 0}]}
+"""The row groups: for each its columns, of each the metadata, and its number of rows."""
 
 
 class FooterError(ValueError):
     """The footer of a Parquet file is damaged or too large."""
 
 
-@dataclass(frozen=True)
-class RowGroup:
+class RowGroup(NamedTuple):
     """Rows that are decoded together.
 
     Attributes
@@ -43,21 +49,16 @@ class RowGroup:
 def read_row_groups(path: Path, columns: Collection[str]) -> list[RowGroup]:
     """Return the row groups in order, with the sizes of these top-level columns.
 
-    Raises FooterError: the footer is damaged, or has more than `MAX_FOOTER_BYTES`.
+    Raises FooterError: the footer is damaged, or has more than `MAX_FOOTER_BYTES` or `MAX_PARTS`.
     Raises OSError.
     """
     with path.open("rb") as file:
         footer = _Compact(_footer(file))
     try:
-        groups = list[RowGroup]()
-        for field, kind in footer.fields():
-            if (field, kind) == (4, _LIST):
-                groups = [_row_group(footer, columns) for _ in footer.structs()]
-            else:
-                footer.skip(kind)
+        (groups,) = footer.struct(_FOOTER)
     except (IndexError, RecursionError):
         raise FooterError("its footer is broken") from None
-    return groups
+    return [_row_group(columns, *group) for group in groups or ()]
 
 
 def _footer(file: BinaryIO) -> bytes:
@@ -73,127 +74,83 @@ def _footer(file: BinaryIO) -> bytes:
     return file.read(length)
 
 
-def _row_group(footer: "_Compact", columns: Collection[str]) -> RowGroup:
-    rows, sizes = 0, list[tuple[int, int]]()
-    for field, kind in footer.fields():
-        if (field, kind) == (1, _LIST):
-            sizes = [_column_size(footer, columns) for _ in footer.structs()]
-        elif field == 3 and kind in _INTEGERS:  # noqa: PLR2004  num_rows
-            rows = footer.count()
-        else:
-            footer.skip(kind)
-    value_size = max((stored // max(1, values) for values, stored in sizes), default=0)
-    return RowGroup(rows, sum(BYTES_PER_VALUE * values + stored for values, stored in sizes), value_size, len(sizes))
-
-
-def _column_size(footer: "_Compact", columns: Collection[str]) -> tuple[int, int]:
-    """Return the values and the uncompressed bytes of a column chunk, 0 where it is not among the columns."""
-    size = (0, 0)
-    for field, kind in footer.fields():
-        if (field, kind) == (3, _STRUCT):  # meta_data
-            size = _decoded_size(footer, columns)
-        else:
-            footer.skip(kind)
-    return size
-
-
-def _decoded_size(footer: "_Compact", columns: Collection[str]) -> tuple[int, int]:
-    path, values, stored = list[bytes](), 0, 0
-    for field, kind in footer.fields():
-        if (field, kind) == (3, _LIST):  # path_in_schema
-            path = footer.texts()
-        elif field == 5 and kind in _INTEGERS:  # noqa: PLR2004  num_values
-            values = footer.count()
-        elif field == 6 and kind in _INTEGERS:  # noqa: PLR2004  total_uncompressed_size
-            stored = footer.count()
-        else:
-            footer.skip(kind)
-    wanted = path[:1] and path[0].decode(errors="replace") in columns
-    return (values, stored) if wanted else (0, 0)
+def _row_group(wanted: Collection[str], columns: list[Any] | None, rows: int | None) -> RowGroup:
+    size = value_size = 0
+    for (sizes,) in columns or ():
+        path, values, stored = sizes or (None, 0, 0)
+        if path and path[0].decode(errors="replace") in wanted:
+            size += BYTES_PER_VALUE * (values or 0) + (stored or 0)
+            value_size = max(value_size, (stored or 0) // max(1, values or 0))
+    return RowGroup(rows or 0, size, value_size, len(columns or ()))
 
 
 class _Compact:
-    """Reads Thrift's compact protocol; the caller reads or skips each field of `fields` before the next.
+    """Reads Thrift's compact protocol: what is wanted, in the shape of an example of it, and passes over the rest.
 
     Raises IndexError where the content ends too early, FooterError where it is no footer.
     """
 
     def __init__(self, content: bytes) -> None:
         self._content = content
-        self._at = 0
+        self._at = self._parts = 0
 
-    def fields(self) -> Iterator[tuple[int, int]]:
-        """Yield the number and type of each field of a struct; refuse a repeated field, whose meaning is unclear."""
-        field, seen = 0, set[int]()
+    def struct(self, wanted: Mapping[int, Any]) -> tuple[Any, ...]:
+        """Return the wanted fields by number, None for those that are missing; refuse a field that comes twice."""
+        field, found = 0, dict[int, Any]()
         while head := self._byte():
             step, kind = head >> 4, head & 15
             field = field + step if step else self._integer()
-            if field in seen:
-                raise FooterError("its footer has a field twice")
-            seen.add(field)
-            yield field, kind
+            if field in found or abs(field) > _LAST_FIELD:
+                raise FooterError(f"its footer has the field {field} twice, or it is none")
+            found[field] = self._value(kind, wanted.get(field))
+        return tuple(found.get(field) for field in wanted)
 
-    def structs(self) -> Iterator[int]:
-        """Iterate over a list of structs; the caller reads each before the next."""
-        return self._items(_STRUCT)
-
-    def texts(self) -> list[bytes]:
-        """Return a list of texts."""
-        return [self._binary() for _ in self._items(_BINARY)]
-
-    def count(self) -> int:
-        """Return a non-negative integer."""
-        number = self._integer()
-        if number < 0:
-            raise FooterError("its footer has a negative count")
-        return number
-
-    def skip(self, kind: int) -> None:
-        """Skip a value."""
-        if kind in (_TRUE, _FALSE):  # a field's type is its value
-            return
+    def _value(self, kind: int, wanted: Any = None) -> Any:
+        if wanted is not None and _KINDS.get(kind) is not type(wanted):
+            raise FooterError("its footer is broken")
         if kind in _INTEGERS:
-            self._varint()
-        elif kind in (_BYTE, _DOUBLE):
-            self._at += 1 if kind == _BYTE else 8
-        elif kind == _BINARY:
-            self._binary()
-        elif kind == _STRUCT:
-            for _, inner in self.fields():
-                self.skip(inner)
-        elif kind in (_LIST, _SET):
-            length, inner = self._list()
-            self._skip_items(length, (inner,))
-        elif kind == _MAP:
-            length = self._varint()
+            number = self._integer()
+            if wanted is not None and number < 0:
+                raise FooterError("its footer has a negative count")
+            return number
+        if kind == _STRUCT:
+            return self.struct(wanted or {})
+        if kind in (_LIST, _SET):
+            return self._list(wanted)
+        if kind == _MAP:
+            length = self._count(self._varint())
             kinds = self._byte() if length else 0
-            self._skip_items(length, (kinds >> 4, kinds & 15))
-        else:
+            for _ in range(length):
+                self._item(kinds >> 4)
+                self._item(kinds & 15)
+        elif kind in (_BYTE, _DOUBLE, _BINARY):
+            return self._bytes(self._varint() if kind == _BINARY else 1 if kind == _BYTE else 8)
+        elif kind not in (_TRUE, _FALSE):  # a field's type is its value
             raise FooterError("its footer is broken")
+        return None
 
-    def _skip_items(self, length: int, kinds: tuple[int, ...]) -> None:
-        for _ in range(length):
-            for kind in kinds:
-                self.skip(_BYTE if kind in (_TRUE, _FALSE) else kind)
-                self._check_end()
-
-    def _items(self, kind: int) -> Iterator[int]:
-        length, found = self._list()
-        if length and found != kind:
-            raise FooterError("its footer is broken")
-        return iter(range(length))
-
-    def _list(self) -> tuple[int, int]:
+    def _list(self, wanted: list[Any] | None) -> list[Any]:
         head = self._byte()
-        length = head >> 4
-        return (self._varint() if length == _LONG_LIST else length), head & 15
+        length = self._count(self._varint() if head >> 4 == _LONG_LIST else head >> 4)
+        return [self._item(head & 15, wanted[0] if wanted else None) for _ in range(length)]
 
-    def _binary(self) -> bytes:
-        length = self._varint()
-        value = self._content[self._at : self._at + length]
+    def _count(self, length: int) -> int:
+        self._parts += length
+        if self._parts > MAX_PARTS:
+            raise FooterError(f"its footer has more than {MAX_PARTS:,} parts")
+        return length
+
+    def _item(self, kind: int, wanted: Any = None) -> Any:
+        return self._value(_BYTE if kind in (_TRUE, _FALSE) else kind, wanted)
+
+    def _bytes(self, length: int) -> bytes:
         self._at += length
-        self._check_end()
-        return value
+        if self._at > len(self._content):
+            raise IndexError
+        return self._content[self._at - length : self._at]
+
+    def _byte(self) -> int:
+        return self._bytes(1)[0]
 
     def _integer(self) -> int:
         number = self._varint()
@@ -209,12 +166,3 @@ class _Compact:
             shift += 7
             if shift > 63:  # noqa: PLR2004  no integer has more bits than 64
                 raise FooterError("its footer is broken")
-
-    def _byte(self) -> int:
-        byte = self._content[self._at]
-        self._at += 1
-        return byte
-
-    def _check_end(self) -> None:
-        if self._at > len(self._content):
-            raise IndexError

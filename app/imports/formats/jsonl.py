@@ -12,10 +12,10 @@ from typing import Any
 import polars as pl
 
 from app.imports.formats.errors import NoVotesError, UnreadableFileError
-from app.imports.formats.expansion import MAX_RECORD_BYTES, check_record
+from app.imports.formats.expansion import MAX_RECORD_BYTES, check_expansion, check_record
 from app.imports.formats.inspect_logs import is_inspect_log, read_inspect_log
 from app.imports.formats.schemas import Input
-from app.imports.formats.sources import LINES_PER_BATCH, UNREADABLE, RawBatch, first_line, not_utf8, scan_lines
+from app.imports.formats.sources import LINES_PER_BATCH, UNREADABLE, RawBatch, explain_text, first_line, scan_lines
 from app.imports.formats.values import text_of
 
 LOOKED_AT_FOR_COLUMNS = 100
@@ -23,6 +23,7 @@ LOOKED_AT_FOR_COLUMNS = 100
 
 
 _TOO_LATE = f"after record {LOOKED_AT_FOR_COLUMNS}, but the first records say which columns count: put it there"
+_MISSING = object()
 _BLANKS = re.compile(r"\s*")
 _SIGNS = {("[", "begin"): "first", (",", "next"): "item", ("]", "first"): "end", ("]", "next"): "end"}
 """Sign and state → the state after it, for the signs between the objects of a list."""
@@ -39,6 +40,7 @@ class JsonlSource:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._n_lines = check_expansion(path)
         self._repeated: str | None = None
         self.not_late: set[str] = set()
         self._statuses: dict[str, None] = {}
@@ -56,14 +58,11 @@ class JsonlSource:
 
     def has(self, column: str) -> bool:
         """Whether one of the first objects has the key, or a value at the path."""
-        return any(_holds(record, column) for record in self._first)
+        return any(_value_at(record, column, _MISSING) is not _MISSING for record in self._first)
 
     def count(self) -> int:
         """Return the number of lines."""
-        try:
-            return int(pl.scan_lines(self._path, glob=False).select(pl.len()).collect().item())
-        except UNREADABLE as error:
-            raise self._explained(error) from error
+        return self._n_lines
 
     def batches(self, wanted: Mapping[Input, str]) -> Iterator[RawBatch]:
         """Yield the records in order; an object with a repeated name makes its record ambiguous.
@@ -183,7 +182,7 @@ class JsonlSource:
                 if text and not text.isspace():
                     yield line, text
         except UNREADABLE as error:
-            raise self._explained(error) from error
+            raise explain_text(self._path, error, "JSON lines") from error
 
     def _decoded(self, line: int, text: str) -> tuple[dict[str, Any], str | None]:
         """Return the object of a line, and a name that is repeated in it or in an object inside it."""
@@ -205,11 +204,6 @@ class JsonlSource:
             times = Counter(name for name, _ in pairs)
             self._repeated = next(name for name in times if times[name] > 1)
         return content
-
-    def _explained(self, error: BaseException) -> UnreadableFileError:
-        if "utf-8" in str(error).lower() or "utf8" in str(error).lower():
-            return not_utf8(self._path)
-        return UnreadableFileError(f"{self._path} cannot be read as JSON lines: {first_line(error)}")
 
 
 def _next_sign(text: str, start: int) -> int:
@@ -233,29 +227,16 @@ def _as_text(records: list[dict[str, Any]], ambiguous: dict[int, str], wanted: M
     return RawBatch(pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String)), unusable, ambiguous)
 
 
-def _holds(record: dict[str, Any], path: str) -> bool:
-    head, _, tail = path.rpartition(".")
-    if path in record or not tail:
-        return path in record
-    holder = _value_at(record, head) if head else None
-    return tail in holder if isinstance(holder, dict) else isinstance(holder, list) and _item(holder, tail) is not None
-
-
-def _value_at(record: dict[str, Any], path: str) -> Any:
-    """Return the value of a key, or at a path such as `states.0.model_name`; None without one."""
+def _value_at(record: dict[str, Any], path: str, otherwise: Any = None) -> Any:
+    """Return the value of a key, or at a path such as `states.0.model_name`; `otherwise` without one."""
     if path in record or "." not in path:
-        return record.get(path)
+        return record.get(path, otherwise)
     here: Any = record
     for part in path.split("."):
-        here = _step(here, part)
+        if isinstance(here, dict) and part in here:
+            here = here[part]
+        elif isinstance(here, list) and part.isdecimal() and int(part) < len(here) and here[int(part)] is not None:
+            here = here[int(part)]
+        else:
+            return otherwise
     return here
-
-
-def _step(holder: Any, part: str) -> Any:
-    if isinstance(holder, dict):
-        return holder.get(part)
-    return _item(holder, part) if isinstance(holder, list) else None
-
-
-def _item(values: list[Any], number: str) -> Any:
-    return values[int(number)] if number.isdecimal() and int(number) < len(values) else None

@@ -50,8 +50,8 @@ class ParquetSource:
         except UNREADABLE as error:
             raise self._explained(error) from error
 
-    def check_size(self, wanted: Mapping[Input, str], *, max_bytes: int = MAX_EXPANDED_BYTES) -> None:
-        """Refuse a file that would expand too much, by its footer: repeated values take hardly any space in the file.
+    def check_size(self, wanted: Mapping[Input, str], *, max_bytes: int = MAX_EXPANDED_BYTES) -> list[RowGroup]:
+        """Return the row groups of a file that does not expand too much: repeated values take hardly any space in it.
 
         Raises FileTooLargeError: a row group, a value, or the whole file is too large.
         """
@@ -74,15 +74,20 @@ class ParquetSource:
         if sum(group.size for group in groups) > max_bytes:
             detail = f"{self._path} expands to more than {max_bytes:,} bytes: write it as several files"
             raise FileTooLargeError(detail, extensions={"limit": max_bytes})
+        return groups
 
     def batches(self, wanted: Mapping[Input, str]) -> Iterator[RawBatch]:
-        """Yield the rows in order; numbers become text, and values of other types are refused one by one."""
+        """Yield the rows in order; numbers become text, and values of other types are refused one by one.
+
+        Raises FileTooLargeError: see `check_size`.
+        """
+        groups = self.check_size(wanted)
         found = {name: _reach(self._schema, column) for name, column in wanted.items()}
         nothing = pl.lit(None, pl.String)
         columns = [(nothing if value is None else value).alias(name) for name, value in found.items()]
         start = 0
         try:
-            for rows in _read_at_once(self._row_groups(wanted)):
+            for rows in _read_at_once(groups):
                 scan = pl.scan_parquet(self._path, glob=False).slice(start, rows)
                 for batch in scan.select(columns).collect_batches(chunk_size=ROWS_PER_BATCH):
                     yield frame_as_text(batch)

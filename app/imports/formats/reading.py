@@ -12,7 +12,6 @@ from app.errors import BadInputError, FieldError
 from app.imports.formats.checks import Checked, RecordFault, check_batch
 from app.imports.formats.csv import CsvSource
 from app.imports.formats.errors import NoVotesError, UnreadableFileError
-from app.imports.formats.expansion import check_expansion
 from app.imports.formats.grades import RankingsOfGrades, ZeroRank
 from app.imports.formats.jsonl import JsonlSource
 from app.imports.formats.langwatch import unfold_grades
@@ -102,8 +101,6 @@ class VoteReader:
         self.path = path
         self._opened_at = datetime.now(UTC)  # every reading refuses the same votes as cast in the future
         self._source = open_source(path, ending)
-        if not isinstance(self._source, ParquetSource | XlsxSource):
-            check_expansion(path, quoted=self._source.kind == "csv")
         check_columns(path, len(self._source.columns))  # which names the file itself where it cannot be read
         self._source = unfold_grades(self._source)
         columns = self._source.columns
@@ -139,8 +136,6 @@ class VoteReader:
             self._source.not_late = measured if said else measured | {"weight"}
         self._unknown = Counter[str]()
         self._order, self._notes = options.dates, list[str]()
-        if isinstance(self._source, ParquetSource):
-            self._source.check_size(self._form.columns)
 
     @property
     def form(self) -> Form:
@@ -153,16 +148,13 @@ class VoteReader:
         column = self._form.columns.get("vote_id")
         return column is not None and (isinstance(self._source, JsonlSource) or self._source.has(column))
 
-    def count(self) -> int:
-        """Return the approximate number of records, for progress."""
-        return self._source.count()
-
-    def batches(self, *, max_faults: int) -> Iterator[Checked]:
+    def batches(self, *, max_faults: int, progress: Callable[[float], None] | None = None) -> Iterator[Checked]:
         """Yield the records in order, checked; lists at most `max_faults` errors of the whole file.
 
+        `progress`: called with the share of the file that has been read, 0 to 1.
         Raises BadInputError: see the class; also for a file without a record.
         """
-        read = listed = 0
+        total, read, listed = self._source.count() if progress else 0, 0, 0
         self._unknown.clear()
         for raw in map(refuse_long_values, self._records.batches(self._form.columns)):
             left, order = max_faults - listed, self._day_order(raw)
@@ -174,6 +166,8 @@ class VoteReader:
             if len(self._unknown) < _MOST_WORDS:
                 self._unknown.update(checked.unknown)
             yield checked
+            if progress:
+                progress(min(1.0, read / max(1, total)))
         if not read:
             raise NoVotesError(f"{self.path} has no votes")
 

@@ -8,6 +8,7 @@ from typing import Protocol, cast
 import polars as pl
 
 from app.imports.formats.errors import FileTooLargeError, UnreadableFileError
+from app.imports.formats.expansion import open_content
 from app.imports.formats.schemas import Input
 
 LINES_PER_BATCH = 5_000
@@ -16,8 +17,6 @@ LINES_PER_BATCH = 5_000
 MAX_COLUMNS = 2_000
 MAX_VALUE_BYTES = 1024**2
 """Small compressed files can hold values of gigabytes."""
-
-_COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")  # gzip, zstd
 
 UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 """What polars raises for a file of another kind than its name says; panics do not derive from PolarsError."""
@@ -78,17 +77,21 @@ def not_utf8(path: Path) -> UnreadableFileError:
     return UnreadableFileError(f"{path} is not UTF-8 text{place}: save it as UTF-8, or convert it with iconv")
 
 
+def explain_text(path: Path, error: BaseException, kind: str) -> UnreadableFileError:
+    """Return the error for a text file that polars cannot read."""
+    if "utf-8" in str(error).lower() or "utf8" in str(error).lower():
+        return not_utf8(path)
+    return UnreadableFileError(f"{path} cannot be read as {kind}: {first_line(error)}")
+
+
 def first_line(error: BaseException) -> str:
     """Return the first line of polars' message; the rest is advice for programmers."""
     return str(error).strip().partition("\n")[0] or type(error).__name__
 
 
 def bad_utf8_line(path: Path) -> int | None:
-    """Return the number of the first line that is not UTF-8; None where all are, or the file is compressed."""
-    with path.open("rb") as lines:
-        if lines.read(4).startswith(_COMPRESSED):
-            return None
-        lines.seek(0)
+    """Return the number of the first line that is not UTF-8; None where all are."""
+    with open_content(path) as lines:
         for number, line in enumerate(lines, start=1):
             try:
                 line.decode()

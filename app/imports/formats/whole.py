@@ -9,7 +9,6 @@ from pathlib import Path
 import polars as pl
 
 from app.errors import BadInputError, FieldError
-from app.imports.formats.checks import Checked
 from app.imports.formats.errors import NoVotesError
 from app.imports.formats.reading import ReadOptions, VoteReader
 from app.votes.rules import OVERALL, WINNERS, pairs_of, stated_criterion
@@ -120,14 +119,7 @@ def read_vote_file(
     """
     options = options or ReadOptions()
     reader = VoteReader(path, options)
-    total = reader.count() if progress else 0
-    read = 0
-    batches: list[Checked] = []
-    for checked in reader.batches(max_faults=MAX_FAULTS):
-        batches.append(checked)
-        read += checked.records
-        if progress:
-            progress(min(1.0, read / max(1, total)))
+    batches = list(reader.batches(max_faults=MAX_FAULTS, progress=progress))
     votes = pl.concat([batch.votes for batch in batches])
     frame = _without_repeats(votes, judged=options.judged)
     duplicates = votes.height - frame.height
@@ -137,7 +129,7 @@ def read_vote_file(
         schema=reader.form.schema.name,
         annotator_column=reader.form.annotator,
         records=frame,
-        rows_read=read,
+        rows_read=sum(batch.records for batch in batches),
         skipped=sum(batch.skipped for batch in batches),
         rejected=sum(batch.rejected for batch in batches),
         duplicates=duplicates,

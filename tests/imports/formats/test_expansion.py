@@ -7,6 +7,7 @@ import pytest
 
 from app.imports.formats.errors import FileTooLargeError, UnreadableFileError
 from app.imports.formats.expansion import MAX_LINE_BYTES, check_expansion
+from app.imports.formats.expansion import zstd as zstandard
 from tests.fixtures.errors import limited_to
 from tests.imports.uploads import zstd_of_zeros
 
@@ -29,18 +30,25 @@ def test_gzip_counts_every_member(write: Write, copies: int) -> None:
         check_expansion(path, max_bytes=len(TEXT) * copies - 1)
 
 
-def test_zstd_is_bounded_without_unpacking(tmp_path: Path) -> None:
-    path = zstd(tmp_path, b"".join(b"%d,\n" % (i * 7919) for i in range(200_000)))
-    size = pl.read_csv(path, has_header=False).height * 8
-    check_expansion(path, max_bytes=2 * size)
-    with pytest.raises(FileTooLargeError, check=limited_to(size // 4)):
-        check_expansion(path, max_bytes=size // 4)
+@pytest.mark.parametrize("copies", [1, 3])
+def test_zstd_counts_every_frame(write: Write, copies: int) -> None:
+    skipped = b"\x50\x2a\x4d\x18\x04\0\0\0none"
+    path = write("x.csv.zst", (zstandard.compress(TEXT) + skipped) * copies)
+    check_expansion(path, max_bytes=len(TEXT) * copies)
+    with pytest.raises(FileTooLargeError, check=limited_to(len(TEXT) * copies - 1)):
+        check_expansion(path, max_bytes=len(TEXT) * copies - 1)
 
 
 def test_an_implausible_zstd_file_is_refused_if_it_is_large(write: Write) -> None:
-    check_expansion(write("x.csv.zst", zstd_of_zeros(250 << 20)))
+    frame = zstandard.compress(TEXT * 20)
+    check_expansion(write("x.csv.zst", frame * 26))
     with pytest.raises(UnreadableFileError):
-        check_expansion(write("x.csv.zst", zstd_of_zeros(260 << 20)))
+        check_expansion(write("x.csv.zst", frame * 27))
+
+
+def test_a_line_without_an_end_is_refused_in_zstd_too(write: Write) -> None:
+    with pytest.raises(FileTooLargeError, check=limited_to(MAX_LINE_BYTES)):
+        check_expansion(write("x.csv.zst", zstd_of_zeros(9 << 30)))
 
 
 @pytest.mark.parametrize("part", [5, 9, 20, -5, -1])

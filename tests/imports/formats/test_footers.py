@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.imports.formats import footers
 from app.imports.formats.footers import BYTES_PER_VALUE, MAX_FOOTER_BYTES, FooterError, read_row_groups
 
 Write = Callable[[str, str | bytes], Path]
@@ -59,6 +60,7 @@ def test_a_footer_has_a_limit(whole: bytes, write: Write) -> None:
         b"\x49\x15\x02\x00",  # row groups that are integers
         b"\x1d\x00",  # of no known type
         b"\x15\x02\x05\x02\x02\x00",  # a field twice
+        b"\x15\x02\x05\x80\x80\x04\x02\x00",  # a field beyond the last one
         b"\x49\x1c\x36\x01\x00\x00",  # a negative count
         b"\x15" + b"\xff" * 20,  # an integer without an end
         b"\x19\xf3" + b"\xff" * 8 + b"\x7f\x00",  # a list longer than anything
@@ -67,6 +69,15 @@ def test_a_footer_has_a_limit(whole: bytes, write: Write) -> None:
 def test_a_broken_footer_is_refused(write: Write, footer: bytes) -> None:
     with pytest.raises(FooterError):
         read_row_groups(write("v.parquet", with_footer(footer)), [])
+
+
+def test_a_footer_of_too_many_parts_is_refused(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write("v.parquet", with_footer(b"\x49\x3c\x00\x19\x2c\x00\x00\x00\x00\x00"))  # three, one of two columns
+    monkeypatch.setattr(footers, "MAX_PARTS", 5)
+    assert [group.columns for group in read_row_groups(path, [])] == [0, 2, 0]
+    monkeypatch.setattr(footers, "MAX_PARTS", 4)
+    with pytest.raises(FooterError):
+        read_row_groups(path, [])
 
 
 def test_maps_and_truths_are_passed_over(write: Write) -> None:

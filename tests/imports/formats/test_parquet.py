@@ -108,16 +108,16 @@ def test_a_row_group_of_too_many_rows_is_refused_before_it_is_decoded(tmp_path: 
     path = many(tmp_path, rows, group=rows, battle_id=pl.lit("1"))
     assert path.stat().st_size < 100_000
     with pytest.raises(FileTooLargeError, check=limited_to(parquet_source.MAX_GROUP_ROWS)):
-        VoteReader(path, ReadOptions())
+        read_vote_file(path)
 
 
 def test_a_row_group_that_becomes_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = many(tmp_path, 1_000, group=500, metadata=pl.lit("x" * 10_000), conversation=pl.lit("y" * 10**5))
     monkeypatch.setattr(parquet_source, "MAX_GROUP_BYTES", 500 * 6 * 16 + 40_000)  # the conversation is not read
-    assert VoteReader(path, ReadOptions()).count() == 1_000
+    assert read_vote_file(path).rows_read == 1_000
     monkeypatch.setattr(parquet_source, "MAX_GROUP_BYTES", 500 * 6 * 16)
     with pytest.raises(FileTooLargeError, check=limited_to(48_000)):
-        VoteReader(path, ReadOptions())
+        read_vote_file(path)
 
 
 def test_a_parquet_file_expands_no_further_than_others(tmp_path: Path) -> None:
