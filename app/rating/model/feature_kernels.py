@@ -62,7 +62,8 @@ class Told(NamedTuple):
 
     Attributes
     ----------
-    answers : E[φ b] of the two polynomials φ of `find_polynomials`, shape (n_annotators, n_features, 2)
+    moments : E[b], E[b²] less the variance at an ability, E[θ b], and E[φ b] of the two polynomials φ of
+        `find_polynomials`, shape (n_annotators, n_features, 5); without a follower's part
     variance : of b at an ability, on average, shape (n_annotators, n_features)
     factor : Cholesky factor of what `find_feature_contributions` takes for it, divided by E[θ²], shape (n_annotators,
         n_features, n_features)
@@ -70,7 +71,7 @@ class Told(NamedTuple):
     noise : of each cell, the variance of its part of u as an independent vote, shape (n_cells,)
     """
 
-    answers: Floats
+    moments: Floats
     variance: Floats
     factor: Floats
     of_law: Floats
@@ -246,7 +247,7 @@ def find_feature_contributions(  # noqa: C901, PLR0912, PLR0915  one pass over a
     """
     count, size, terms = z.shape[1], len(stretch), len(rows)
     models, half = size - count, OF_ABILITY + count
-    K, sums, totals = np.empty((SUMS, MOST_NODES)), np.empty(SUMS), np.empty(OF_MEAN)
+    K, totals = np.empty((SUMS, MOST_NODES)), np.empty(OF_MEAN)
     e, odds, one, two = np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty(MOST_NODES)
     mu, V, own, entry = np.empty(MOST_NODES), np.empty((count, count)), np.zeros((size, terms)), np.empty(terms)
     touched, mark = np.empty(size + 1, np.int64), np.zeros(size, np.int64)
@@ -276,11 +277,17 @@ def find_feature_contributions(  # noqa: C901, PLR0912, PLR0915  one pass over a
             for q in range(m):
                 totals[term] += K[term, q]
         for j in range(count):
-            told.answers[k, j, 0] = told.answers[k, j, 1] = 0.0
+            b1 = b2 = b3 = b4 = b5 = 0.0
             for q in range(m):
                 b = leaning.base[k, j] + leaning.slope[k, j] * (low + q * step) + leaning.move[j, at + q]
-                told.answers[k, j, 0] += mass[at + q] * one[q] * b
-                told.answers[k, j, 1] += mass[at + q] * two[q] * b
+                w = mass[at + q] * b
+                b1 += w
+                b2 += w * b
+                b3 += K[1, q] * b
+                b4 += w * one[q]
+                b5 += w * two[q]
+            told.moments[k, j, 0], told.moments[k, j, 1], told.moments[k, j, 2] = b1, b2, b3
+            told.moments[k, j, 3], told.moments[k, j, 4] = b4, b5
             for other in range(count):
                 V[j, other] = precision[j] if j == other else 0.0
         number = 0
@@ -292,8 +299,8 @@ def find_feature_contributions(  # noqa: C901, PLR0912, PLR0915  one pass over a
                 mark[model] = 1
             raise_powers(nodes.first[c], nodes.ratio[c], m, e)
             for q in range(m):
-                mu[q] = 0.0
-            for j in range(count):
+                mu[q] = z[c, 0] * leaning.move[0, at + q]
+            for j in range(1, count):
                 for q in range(m):
                     mu[q] += z[c, j] * leaning.move[j, at + q]
             votes, won, square = cells.n[c], cells.s[c], leaning.square[c]
@@ -335,7 +342,8 @@ def find_feature_contributions(  # noqa: C901, PLR0912, PLR0915  one pass over a
             for term in range(terms):
                 own[a, term] += entry[term]
                 own[b_, term] -= entry[term]
-                for j in range(count):
+            for j in range(count):
+                for term in range(terms):
                     own[models + j, term] += entry[term] * z[c, j]
             own[b_, terms - 1] += 2.0 * stiff
             information[max(a, b_), min(a, b_)] -= stiff

@@ -27,7 +27,7 @@ from app.rating.model.kernels import COIN, Nodes, fill_likelihoods
 
 from app.rating.model.law import TYPES, Law, Posterior
 from app.rating.model.score_kernels import ENOUGH_SHARE, LARGEST_SHARE
-from app.rating.model.scores import Crowds, Equations, MarginalFit, Point, Search, Start
+from app.rating.model.scores import Crowds, Equations, MarginalFit, Point, Search, Start, fit_scores
 from app.rating.model.start import balance, disperse, fit_bradley_terry
 from app.rating.threads import one_blas_thread
 from app.rating.votes.cells import Cells
@@ -40,7 +40,12 @@ ASSUMED_SPREAD = 0.7  # mode of the spread's prior, which has the density σ exp
 LEAST_SPREAD, MOST_SPREAD = 0.02, 3.0
 SPREAD_STEPS, SPREAD_CONVERGED = 50, 1e-9  # at most; change of a variance that ends them
 CLOSE = 1e-5  # squared standard errors from the solution, of which the last step leaves a hundredth
+NARROWEST = 0.8  # of the spread of abilities, in one search for the law
+MOST_OF_SPREAD = 0.6  # of a change of the spread that the next estimate of it follows, as far as that is extrapolated
 KNOWN = 1e-6  # information below which an annotator's votes say nothing of a lean
+
+
+COIN_TYPE, FOLLOWER_TYPE = TYPES.index("coin"), TYPES.index("follower")
 
 
 class Leans(NamedTuple):
@@ -94,7 +99,7 @@ def fit_features(cells: Cells, *, influence_limit: float | None = 1.25, start: S
     ----------
     cells : with features
     influence_limit : as for `fit_scores`
-    start : of a fit of the same votes without features
+    start : of a fit of the same votes without features; default such a fit
 
     Raises
     ------
@@ -104,7 +109,7 @@ def fit_features(cells: Cells, *, influence_limit: float | None = 1.25, start: S
     count, pairs = features_of(cells).shape[1], pool_annotators(trusted)
     ranking, dispersion = fit_bradley_terry(balance(trusted)), disperse(pairs, fit_bradley_terry(pairs))
     label = np.append(find_components(pairs).label, np.full(count, -1))
-    begin = Start(ranking, Law.assumed(), np.ones(cells.n_annotators)) if start is None else start
+    begin = fit_scores(cells, influence_limit=influence_limit).start if start is None else start
     with Crowds(cells, influence_limit, 1.0 / dispersion, ranking, begin.mode, kind=FeatureCrowd) as crowds:
         search = _FeatureSearch(crowds, label, dispersion, np.full(count, FIRST_SPREAD))
         fit = search.find(np.append(begin.R, np.zeros(count)), begin.law)
@@ -151,7 +156,7 @@ class FeatureCrowd(Crowd):
         variance, log_det, square = np.zeros((number, count, count)), np.zeros(number), np.zeros(len(cells.n))
         self.leaning = Leaning(base, slope, variance, log_det, square, np.zeros((count, 0)), np.zeros(0))
         self.told = Told(
-            np.zeros((number, count, OF_ABILITY)), np.zeros((number, count)), np.zeros((number, count, count)),
+            np.zeros((number, count, 3 + OF_ABILITY)), np.zeros((number, count)), np.zeros((number, count, count)),
             np.zeros((number, 2, 2)), np.zeros(len(cells.n)),
         )  # fmt: skip
 
@@ -188,18 +193,12 @@ class FeatureCrowd(Crowd):
 
         Of a follower's leans the votes say nothing.
         """
-        line, nodes, theta = self.leaning, self.nodes, self.thetas()
-        each = np.repeat(np.arange(len(self.mode)), np.diff(nodes.begin))
-        b = (line.base[each] + line.slope[each] * theta[:, None]).T + line.move
-        mass, follower = self.mass(), self.types[:, TYPES.index("follower"), None]
-        own, square, cross = (
-            np.add.reduceat(x, nodes.begin[:-1], axis=1).T for x in (mass * b, mass * b**2, nodes.posterior * theta * b)
-        )
+        follower, (own, square, cross) = self.types[:, FOLLOWER_TYPE, None], self.told.moments.T[:3].transpose(0, 2, 1)
         return own, square + (1.0 - follower) * self.told.variance + follower * self.spread**2, cross
 
     def mass(self) -> Floats:
         """Return the posterior of the nodes, with that of a coin on those next to 0."""
-        mass, nodes, coin = self.nodes.posterior.copy(), self.nodes, self.types[:, TYPES.index("coin")] / 2.0
+        mass, nodes, coin = self.nodes.posterior.copy(), self.nodes, self.types[:, COIN_TYPE] / 2.0
         place = np.floor(-nodes.low / nodes.step).astype(np.int64)
         for beside in (place, place + 1):
             mass[np.clip(nodes.begin[:-1] + beside, nodes.begin[:-1], nodes.begin[1:] - 1)] += coin
@@ -215,9 +214,9 @@ class FeatureCrowd(Crowd):
             weighted += rows[0].sum(axis=0)
             plain += rows[1].sum(axis=0)
             of_u, of_likelihood = rows[2 : 2 + half], rows[2 + half : -1]
-            for u, own in zip(of_u, of_likelihood, strict=True):
-                known += u.T @ own
-                known_stretched += own.T @ (own @ along) / self.temper
+            own = of_likelihood.reshape(-1, size)
+            known += of_u.reshape(-1, size).T @ own
+            known_stretched += own.T @ (own @ along) / self.temper
             of_law, types = self.told.of_law[first:last], self.types[first:last]
             for place, some, own in ((0, of_u, rows[0]), (1, of_likelihood, self.temper * rows[1])):
                 by_law[place][:, [0, 2]] -= own.T @ types[:, [1, 3]]
@@ -271,7 +270,7 @@ class FeatureCrowd(Crowd):
         own, second, cross = self.moments()
         for first, last, rows in self._rows(nowhere, 1.0, np.zeros((size, size)), np.zeros(size)):
             here, of_votes = slice(first, last), rows[2 + half : -1].transpose(1, 0, 2)
-            answers = np.concatenate([self.told.answers[here], -mean[here, None, None] * self.told.factor[here]], axis=2)
+            answers = np.concatenate([self.told.moments[here, :, 3:], -mean[here, None, None] * self.told.factor[here]], axis=2)
             moves = answers @ of_votes
             moved[0, here] = ((moves @ errors) * moves).sum(axis=2)
             moves += gamma[:, None] * (sd[here, None] * of_votes[:, 0])[:, None, :]
@@ -296,10 +295,11 @@ class FeatureCrowd(Crowd):
         """Yield what some annotators at a time say (`find_feature_contributions`), and keep what is known of γ."""
         size, count, models = len(self._R), len(self.spread), self.cells.n_models
         half, stretch = OF_ABILITY + count, directions.along[np.arange(size), directions.label]
-        mass = self.mass()
+        mass, room = self.mass(), np.empty((3 + 2 * half) * BLOCK * size)
         for first in range(0, self.cells.n_annotators, BLOCK):
             last = min(first + BLOCK, self.cells.n_annotators)
-            some = np.zeros((3 + 2 * half, last - first, size))
+            some = room[: (3 + 2 * half) * (last - first) * size].reshape(3 + 2 * half, last - first, size)
+            some[:] = 0.0
             find_feature_contributions(
                 first, last, self.cells.arrays, self._z, self.weight, self.temper, self.spread**-2, self.nodes, mass,
                 self.leaning, self._law.numbers(), strength, stretch, information, stretched, some, self.told,
@@ -328,19 +328,29 @@ def read_at_zero(nodes: Nodes) -> Floats:
 class _FeatureSearch(Search):
     """The search for scores and γ, with the spread of the leans."""
 
-    close = CLOSE
+    close, narrowest = CLOSE, NARROWEST
 
     def __init__(self, crowds: Crowds, label: Indices, dispersion: float, spread: Floats) -> None:
         super().__init__(crowds, label, dispersion)
-        self.spread = spread
+        self.spread, self._begun, self._last = spread, False, (spread, spread)
 
     def at(self, R: Floats, law: Law, strength: float, *, look: bool) -> Point:
-        """Set up the equations with the last spread of the leans, and estimate the next one."""
+        """Set up the equations with the last spread of the leans, and estimate the next one.
+
+        At the first point, where γ is 0, the law is that of the votes without features.
+        """
+        assuming, self.assuming = self.assuming, self.assuming or not self._begun
         point = super().at(R, law, strength, look=look)
+        self.assuming, self._begun = assuming, True
         mean, second, known = np.concatenate(self.crowds.each(FeatureCrowd.describe_leans), axis=1)
         self._known = known.sum(axis=0)
         share = np.clip(known / self._known, 0.0, LARGEST_SHARE)
-        self.spread = find_spread(mean, second, share, self.spread)
+        found = find_spread(mean, second, share, self.spread)
+        before, answer = self._last
+        away = self.spread - before
+        rate = np.clip(np.divide(found - answer, away, out=np.zeros_like(away), where=away != 0.0), 0.0, MOST_OF_SPREAD)
+        self._last = self.spread, found
+        self.spread = np.maximum(self.spread + (found - self.spread) / (1.0 - rate), LEAST_SPREAD)
         self.crowds.each(FeatureCrowd.take_spread, self.spread)
         return point
 
