@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.rating.arrays import Floats, Indices
+from app.rating.arrays import Floats
 from app.rating.compiled import compiled
 from app.rating.model.kernels import (
     ANY_ORDER,
@@ -172,7 +172,7 @@ def spread_lines(cells: CellArrays, z: Floats, R: Floats, leaning: Leaning, node
 
 
 @partial(compiled, fastmath=ANY_ORDER)
-def expand_leans(  # noqa: C901  loops over nodes
+def expand_leans(  # noqa: C901, PLR0912  loops over nodes
     cells: CellArrays, z: Floats, temper: float, precision: Floats, nodes: Nodes, won: Floats, leaning: Leaning
 ) -> None:  # fmt: skip
     """Set the leans' mean at each node, and the factor of their variance; integrate them out of `nodes.table`.

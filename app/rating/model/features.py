@@ -24,7 +24,6 @@ from app.rating.model.feature_kernels import (
     spread_lines,
 )
 from app.rating.model.kernels import COIN, Nodes, fill_likelihoods
-
 from app.rating.model.law import TYPES, Law, Posterior
 from app.rating.model.score_kernels import ENOUGH_SHARE, LARGEST_SHARE
 from app.rating.model.scores import Crowds, Equations, MarginalFit, Point, Search, Start, fit_scores
@@ -215,7 +214,7 @@ class FeatureCrowd(Crowd):
             plain += rows[1].sum(axis=0)
             of_u, of_likelihood = rows[2 : 2 + half], rows[2 + half : -1]
             own = of_likelihood.reshape(-1, size)
-            known += of_u.reshape(-1, size).T @ own
+            known += of_u.reshape(-1, size).T.astype(np.float32) @ own.astype(np.float32)
             known_stretched += own.T @ (own @ along) / self.temper
             of_law, types = self.told.of_law[first:last], self.types[first:last]
             for place, some, own in ((0, of_u, rows[0]), (1, of_likelihood, self.temper * rows[1])):
@@ -267,15 +266,17 @@ class FeatureCrowd(Crowd):
         gamma, found = self._R[models:], np.zeros((self.cells.n_annotators, 4, len(self.spread)))
         nowhere = Directions(np.zeros(size, dtype=np.int64), np.zeros((size, 1)), np.ones(1))
         moved, (mean, sd, _, _) = np.zeros((2, *self.known.shape)), self.abilities()
-        own, second, cross = self.moments()
         for first, last, rows in self._rows(nowhere, 1.0, np.zeros((size, size)), np.zeros(size)):
             here, of_votes = slice(first, last), rows[2 + half : -1].transpose(1, 0, 2)
-            answers = np.concatenate([self.told.moments[here, :, 3:], -mean[here, None, None] * self.told.factor[here]], axis=2)
+            answers = np.concatenate(
+                [self.told.moments[here, :, 3:], -mean[here, None, None] * self.told.factor[here]], axis=2
+            )
             moves = answers @ of_votes
             moved[0, here] = ((moves @ errors) * moves).sum(axis=2)
             moves += gamma[:, None] * (sd[here, None] * of_votes[:, 0])[:, None, :]
             moves[:, :, models:] += mean[here, None, None] * np.eye(len(gamma))
             moved[1, here] = ((moves @ errors) * moves).sum(axis=2)
+        own, second, cross = self.moments()
         ability, variance = mean[:, None], second - own**2
         of_both = variance + (gamma * sd[:, None]) ** 2 + 2.0 * gamma * (cross - ability * own)
         found[:, 0], found[:, 1] = own, np.sqrt(np.maximum(variance + moved[0], 0.0))
@@ -318,7 +319,12 @@ def read_at_zero(nodes: Nodes) -> Floats:
     place = -nodes.low / nodes.step
     first = np.clip(np.floor(place).astype(np.int64) - 1, 0, size - 4)
     x = place - first
-    cubics = -(x - 1) * (x - 2) * (x - 3) / 6, x * (x - 2) * (x - 3) / 2, -x * (x - 1) * (x - 3) / 2, x * (x - 1) * (x - 2) / 6
+    cubics = (
+        -(x - 1) * (x - 2) * (x - 3) / 6,
+        x * (x - 2) * (x - 3) / 2,
+        -x * (x - 1) * (x - 3) / 2,
+        x * (x - 1) * (x - 2) / 6,
+    )
     value = sum(cubic * nodes.table[begin + first + j] for j, cubic in enumerate(cubics))
     nearest = nodes.table[begin + np.clip(place, 0, size - 1).astype(np.int64)]
     found: Floats = np.where((place > 0) & (place < size - 1), value, np.minimum(value, nearest))

@@ -164,9 +164,7 @@ def _measure(law: Law, found: Posterior, least: float, bounds: tuple[float, floa
     missing = (turn @ found.missing @ turn.T)[1:, 1:]
     gradient = _gradient(Found(law, found, complete))
     free = np.ones(4, dtype=bool)
-    free[3] = not (
-        (law.spread <= bounds[0] and gradient[3] < 0.0) or (law.spread >= bounds[1] and gradient[3] > 0.0)
-    )
+    free[3] = not ((law.spread <= bounds[0] and gradient[3] < 0.0) or (law.spread >= bounds[1] and gradient[3] > 0.0))
     inverse, where = np.zeros((4, 4)), np.ix_(free, free)
     share, along = eigh((complete - missing)[where], complete[where])
     if share[0] <= FLAT:

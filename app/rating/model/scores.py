@@ -328,7 +328,11 @@ class Search:
         if look:
             crowds.each(Crowd.look, R, law.spread)
         crowds.each(Crowd.fill, R)
-        find = hold_law if self.assuming else partial(find_law, settled=ROUGH if look else SETTLED, narrowest=self.narrowest)
+        find = (
+            hold_law
+            if self.assuming
+            else partial(find_law, settled=ROUGH if look else SETTLED, narrowest=self.narrowest)
+        )
         found = find(law, crowds.weigh)
         value = self.dispersion * found.value - 0.5 * PRECISION * float(R @ R)
         sums = crowds.total(Crowd.contribute, directions, found.law, strength)
