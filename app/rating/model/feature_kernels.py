@@ -79,7 +79,7 @@ class Told(NamedTuple):
 
 
 @compiled
-def climb_abilities_and_leans(  # noqa: C901  loops over votes and features
+def climb_abilities_and_leans(  # noqa: C901, PLR0912  loops over votes and features
     cells: CellArrays, z: Floats, R: Floats, temper: float, precision: Floats, at: Floats, information: Floats,
     leaning: Leaning,
 ) -> None:  # fmt: skip
@@ -167,8 +167,8 @@ def spread_lines(cells: CellArrays, z: Floats, R: Floats, leaning: Leaning, node
             won[k, 1] += cells.s[c] * nodes.ratio[c]
     for start in range(0, len(nodes.first), CHUNK):
         end = min(start + CHUNK, len(nodes.first))
-        exponentiate(nodes.first[start:end], power)
-        exponentiate(nodes.ratio[start:end], power)
+        for values in (nodes.first, nodes.ratio):
+            exponentiate(values[start:end], power)
 
 
 @partial(compiled, fastmath=ANY_ORDER)
