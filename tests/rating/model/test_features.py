@@ -86,6 +86,12 @@ def test_the_likelihood_is_that_of_the_twin(tiny: Cells, at: Floats) -> None:
     assert value == pytest.approx(log_likelihood(tiny, at), abs=0.05)
 
 
+def test_the_likelihood_of_coins_is_that_of_the_twin(tiny: Cells, at: Floats) -> None:
+    law = Law(np.array([1e-12, 1.0, 1e-12, 1e-12]), 0.35)
+    value, _ = expand(look(tiny, at), at, 0.0, 4, law)
+    assert value == pytest.approx(log_likelihood(tiny, at, law), abs=0.1)
+
+
 def test_the_plain_equations_are_the_gradient_of_the_likelihood(tiny: Cells, at: Floats) -> None:
     law = Law(np.array([0.81, 0.12, 0.07, 1e-12]), 0.35)  # a follower's votes are said to tell nothing of the scores
     crowds = look(tiny, at)
