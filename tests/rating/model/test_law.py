@@ -1,4 +1,3 @@
-import numpy as np
 import pytest
 
 from app.rating.model.law import MOST_SPREAD, Law, Posterior, find_law
