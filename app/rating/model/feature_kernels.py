@@ -223,6 +223,36 @@ def expand_leans(  # noqa: C901, PLR0912  loops over nodes
                 leaning.move[j, at + q] = min(max(mode + mean, -LONGEST), LONGEST)
 
 
+@compiled
+def fill_factors(
+    posterior: Floats, mass: Floats, low: float, step: float, one: Floats, two: Floats, law: LawNumbers,
+    strength: float, odds: Floats, room: Floats, K: Floats, of_law: Floats,
+) -> tuple[float, float]:  # fmt: skip
+    """Set the factors K at an annotator's nodes, and `of_law`; return E[θ²] and the sum of `mass`.
+
+    Its sums are taken in order: in another, their last bits would hang on where the arrays lie.
+    """
+    m, length, known, logs = len(posterior), 0.0, 0.0, law.log_shares[2] - law.log_shares[0]
+    for q in range(m):
+        odds[q] = min(max(logs - 2.0 * (low + q * step) / law.spread**2, -LARGEST_ODDS), LARGEST_ODDS)
+    exponentiate(odds[:m], room)
+    c1 = c2 = a1 = a2 = 0.0
+    for q in range(m):
+        t, w, contrary = low + q * step, posterior[q], odds[q] / (1.0 + odds[q])
+        able, pull = ((t - 1.0) ** 2 + 4.0 * t * contrary) / law.spread**2 - 1.0, w * pull_of(t, strength)
+        c1 += w * contrary * one[q]
+        c2 += w * contrary * two[q]
+        a1 += w * able * one[q]
+        a2 += w * able * two[q]
+        length += w * t * t
+        known += mass[q]
+        K[0, q], K[1, q], K[2, q], K[3, q] = pull, w * t, pull * one[q], pull * two[q]
+        K[4, q], K[5, q], K[6, q], K[7, q] = w * t * one[q], w * t * two[q], pull * t, w * t * t
+        K[8, q], K[9, q] = pull * pull_of(t, strength), mass[q]
+    of_law[0, 0], of_law[0, 1], of_law[1, 0], of_law[1, 1] = c1, a1, c2, a2
+    return max(length, TINY), max(known, TINY)
+
+
 @partial(compiled, fastmath=ANY_ORDER)
 def find_feature_contributions(  # noqa: C901, PLR0912, PLR0915  one pass over an annotator's votes while they are at hand
     first: int, last: int, cells: CellArrays, z: Floats, weight: Floats, temper: float, precision: Floats,
@@ -251,27 +281,13 @@ def find_feature_contributions(  # noqa: C901, PLR0912, PLR0915  one pass over a
     e, odds, one, two = np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty(MOST_NODES)
     mu, V, own, entry = np.empty(MOST_NODES), np.empty((count, count)), np.zeros((size, terms)), np.empty(terms)
     touched, mark = np.empty(size + 1, np.int64), np.zeros(size, np.int64)
-    logs = law.log_shares[2] - law.log_shares[0]
     for k in range(first, last):
         at, m, low, step = nodes.begin[k], nodes.begin[k + 1] - nodes.begin[k], nodes.low[k], nodes.step[k]
         find_polynomials(nodes.posterior[at : at + m], low, step, m, one, two)
-        for q in range(m):
-            odds[q] = min(max(logs - 2.0 * (low + q * step) / law.spread**2, -LARGEST_ODDS), LARGEST_ODDS)
-        exponentiate(odds[:m], mu)
-        c1 = c2 = a1 = a2 = length = known = 0.0
-        for q in range(m):
-            t, w, contrary = low + q * step, nodes.posterior[at + q], odds[q] / (1.0 + odds[q])
-            able, pull = ((t - 1.0) ** 2 + 4.0 * t * contrary) / law.spread**2 - 1.0, pull_of(t, strength)
-            c1 += w * contrary * one[q]
-            c2 += w * contrary * two[q]
-            a1 += w * able * one[q]
-            a2 += w * able * two[q]
-            length += w * t * t
-            K[0, q], K[1, q], K[2, q], K[3, q] = w * pull, w * t, w * pull * one[q], w * pull * two[q]
-            K[4, q], K[5, q], K[6, q], K[7, q] = w * t * one[q], w * t * two[q], w * pull * t, w * t * t
-            K[8, q], K[9, q] = w * pull * pull, mass[at + q]
-            known += mass[at + q]
-        told.of_law[k, 0, 0], told.of_law[k, 0, 1], told.of_law[k, 1, 0], told.of_law[k, 1, 1] = c1, a1, c2, a2
+        posterior, own_mass = nodes.posterior[at : at + m], mass[at : at + m]
+        length, known = fill_factors(
+            posterior, own_mass, low, step, one, two, law, strength, odds, mu, K, told.of_law[k]
+        )
         for term in range(OF_MEAN):
             totals[term] = 0.0
             for q in range(m):
@@ -323,7 +339,7 @@ def find_feature_contributions(  # noqa: C901, PLR0912, PLR0915  one pass over a
                 s9 += K[9, q] * variance
             for j in range(count):
                 for other in range(count):
-                    V[j, other] += temper * votes * s9 / max(known, TINY) * z[c, j] * z[c, other]
+                    V[j, other] += temper * votes * s9 / known * z[c, j] * z[c, other]
             stiff, stiff1 = w * votes * s6, votes * s7
             told.noise[c] = w * w * votes * s8 / temper
             entry[0], entry[1] = w * (won * totals[0] - votes * s0), won * totals[1] - votes * s1
@@ -348,7 +364,6 @@ def find_feature_contributions(  # noqa: C901, PLR0912, PLR0915  one pass over a
             own[b_, terms - 1] += 2.0 * stiff
             information[max(a, b_), min(a, b_)] -= stiff
         invert(V)
-        length = max(length, TINY)
         for j in range(count):
             told.variance[k, j] = V[j, j]
         for j in range(count):

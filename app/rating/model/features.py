@@ -213,9 +213,9 @@ class FeatureCrowd(Crowd):
             weighted += rows[0].sum(axis=0)
             plain += rows[1].sum(axis=0)
             of_u, of_likelihood = rows[2 : 2 + half], rows[2 + half : -1]
-            own = of_likelihood.reshape(-1, size)
-            known += of_u.reshape(-1, size).T.astype(np.float32) @ own.astype(np.float32)
-            known_stretched += own.T @ (own @ along) / self.temper
+            for u, own in zip(of_u, of_likelihood, strict=True):
+                known += u.T @ own
+                known_stretched += own.T @ (own @ along) / self.temper
             of_law, types = self.told.of_law[first:last], self.types[first:last]
             for place, some, own in ((0, of_u, rows[0]), (1, of_likelihood, self.temper * rows[1])):
                 by_law[place][:, [0, 2]] -= own.T @ types[:, [1, 3]]
@@ -296,11 +296,10 @@ class FeatureCrowd(Crowd):
         """Yield what some annotators at a time say (`find_feature_contributions`), and keep what is known of γ."""
         size, count, models = len(self._R), len(self.spread), self.cells.n_models
         half, stretch = OF_ABILITY + count, directions.along[np.arange(size), directions.label]
-        mass, room = self.mass(), np.empty((3 + 2 * half) * BLOCK * size)
+        mass = self.mass()
         for first in range(0, self.cells.n_annotators, BLOCK):
             last = min(first + BLOCK, self.cells.n_annotators)
-            some = room[: (3 + 2 * half) * (last - first) * size].reshape(3 + 2 * half, last - first, size)
-            some[:] = 0.0
+            some = np.zeros((3 + 2 * half, last - first, size))
             find_feature_contributions(
                 first, last, self.cells.arrays, self._z, self.weight, self.temper, self.spread**-2, self.nodes, mass,
                 self.leaning, self._law.numbers(), strength, stretch, information, stretched, some, self.told,
