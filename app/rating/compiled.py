@@ -114,10 +114,13 @@ def compiled(function: F, *, fastmath: frozenset[str] = frozenset()) -> F:
     Where none can be written, every process compiles for itself. `NUMBA_DISABLE_JIT=1` turns compilation off.
     `fastmath` has LLVM's flags, such as those that let sums be taken in another order.
     """
+    make = partial(
+        numba.njit, nogil=True, error_model="numpy", no_cfunc_wrapper=True, fastmath=set(fastmath)
+    )  # fmt: skip
     try:
         with locating_kernels():
-            kernel = numba.njit(nogil=True, error_model="numpy", cache=True, fastmath=set(fastmath))(function)
+            kernel = make(cache=True)(function)
     except RuntimeError:  # "cannot cache function …: no locator available"
-        kernel = numba.njit(nogil=True, error_model="numpy", fastmath=set(fastmath))(function)
+        kernel = make()(function)
     KERNELS.append(kernel)
     return cast("F", kernel)

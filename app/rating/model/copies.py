@@ -124,7 +124,7 @@ def find_copies(answers: Answers) -> Copies:
     spread = 0.5 * np.maximum(items - TAKEN, 0.0) * (ratio - 1.0 - np.log(ratio))
     needed = math.log(len(chosen) * (len(chosen) - 1) / 2.0 / ERROR)
     alike = (ratio < ALIKE) & (np.minimum(rare, spread) > needed)
-    join(first[alike], second[alike], cluster)
+    join(first[alike].astype(np.int32), second[alike].astype(np.int32), cluster)
     return Copies.of(np.unique(cluster, return_inverse=True)[1].astype(np.int64))
 
 

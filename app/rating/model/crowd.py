@@ -207,7 +207,7 @@ class Crowd:
             np.zeros((size, components)), np.zeros((size, 4)), np.zeros((size, 4)),
         )  # fmt: skip
         for who, rows in self._blocks((2, 2 * BLOCK, size)):
-            some = rows[:, : 2 * len(who)] if rows.size else rows
+            some = rows.reshape(-1)[: 4 * len(who) * size].reshape(2, -1, size) if rows.size else rows  # contiguous
             find_contributions(
                 who, self.cells.arrays, self.weight, self.temper, self.nodes, self.types,
                 law.numbers(), strength, directions.sides, sums, some,

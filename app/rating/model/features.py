@@ -16,14 +16,17 @@ from app.rating.model.covariance import ScoreCovariance, find_covariance
 from app.rating.model.crowd import BLOCK, Clusters, Contributions, Crowd, Directions, laplacian
 from app.rating.model.feature_kernels import (
     OF_ABILITY,
+    Leaning,
     Told,
     climb_abilities_and_leans,
-    fill_feature_likelihoods,
+    expand_leans,
     find_feature_contributions,
+    spread_lines,
 )
-from app.rating.model.law import Law, Posterior
+from app.rating.model.kernels import COIN, Nodes, fill_likelihoods
+from app.rating.model.law import TYPES, Law, Posterior
 from app.rating.model.score_kernels import ENOUGH_SHARE, LARGEST_SHARE
-from app.rating.model.scores import Crowds, Equations, MarginalFit, Point, Search, Start
+from app.rating.model.scores import Crowds, Equations, MarginalFit, Point, Search, Start, fit_scores
 from app.rating.model.start import balance, disperse, fit_bradley_terry
 from app.rating.threads import one_blas_thread
 from app.rating.votes.cells import Cells
@@ -36,7 +39,12 @@ ASSUMED_SPREAD = 0.7  # mode of the spread's prior, which has the density σ exp
 LEAST_SPREAD, MOST_SPREAD = 0.02, 3.0
 SPREAD_STEPS, SPREAD_CONVERGED = 50, 1e-9  # at most; change of a variance that ends them
 CLOSE = 1e-5  # squared standard errors from the solution, of which the last step leaves a hundredth
+NARROWEST = 0.8  # of the spread of abilities, in one search for the law
+MOST_OF_SPREAD = 0.6  # of a change of the spread that the next estimate of it follows, as far as that is extrapolated
 KNOWN = 1e-6  # information below which an annotator's votes say nothing of a lean
+
+
+COIN_TYPE, FOLLOWER_TYPE = TYPES.index("coin"), TYPES.index("follower")
 
 
 class Leans(NamedTuple):
@@ -90,7 +98,7 @@ def fit_features(cells: Cells, *, influence_limit: float | None = 1.25, start: S
     ----------
     cells : with features
     influence_limit : as for `fit_scores`
-    start : of a fit of the same votes without features
+    start : of a fit of the same votes without features; default such a fit
 
     Raises
     ------
@@ -100,7 +108,7 @@ def fit_features(cells: Cells, *, influence_limit: float | None = 1.25, start: S
     count, pairs = features_of(cells).shape[1], pool_annotators(trusted)
     ranking, dispersion = fit_bradley_terry(balance(trusted)), disperse(pairs, fit_bradley_terry(pairs))
     label = np.append(find_components(pairs).label, np.full(count, -1))
-    begin = Start(ranking, Law.assumed(), np.ones(cells.n_annotators)) if start is None else start
+    begin = fit_scores(cells, influence_limit=influence_limit).start if start is None else start
     with Crowds(cells, influence_limit, 1.0 / dispersion, ranking, begin.mode, kind=FeatureCrowd) as crowds:
         search = _FeatureSearch(crowds, label, dispersion, np.full(count, FIRST_SPREAD))
         fit = search.find(np.append(begin.R, np.zeros(count)), begin.law)
@@ -130,6 +138,7 @@ class FeatureCrowd(Crowd):
     Attributes
     ----------
     spread : σ of the leans in force, shape (n_features,)
+    leaning : the leans at the nodes
     told : what `contribute` found last of each annotator
     known : information of each annotator's votes about γ, abilities and leans unknown, shape (n_annotators, n_features)
     """
@@ -138,14 +147,16 @@ class FeatureCrowd(Crowd):
         self, cells: Cells, weight: Floats, temper: float, ranking: Floats, mode: Floats | None = None
     ) -> None:
         super().__init__(cells, weight, temper, ranking, mode)
-        self._z = np.ascontiguousarray(features_of(cells).T)
-        number, count = cells.n_annotators, len(self._z)
+        self._z = np.ascontiguousarray(features_of(cells))
+        number, count = cells.n_annotators, self._z.shape[1]
         self._at = np.column_stack([self.mode, np.zeros((number, count))])
-        self._along, self._leans = np.zeros((number, count)), np.zeros((0, count))
         self.spread, self.known = np.full(count, FIRST_SPREAD), np.zeros((number, count))
+        base, slope = np.zeros((2, number, count))
+        variance, log_det, square = np.zeros((number, count, count)), np.zeros(number), np.zeros(len(cells.n))
+        self.leaning = Leaning(base, slope, variance, log_det, square, np.zeros((count, 0)), np.zeros(0))
         self.told = Told(
-            np.zeros((number, 3, count)), np.zeros((number, count, OF_ABILITY + count)), np.zeros((number, 2, 2)),
-            np.zeros(len(cells.n)),
+            np.zeros((number, count, 3 + OF_ABILITY)), np.zeros((number, count)), np.zeros((number, count, count)),
+            np.zeros((number, 2, 2)), np.zeros(len(cells.n)),
         )  # fmt: skip
 
     def take_spread(self, spread: Floats) -> None:
@@ -153,29 +164,44 @@ class FeatureCrowd(Crowd):
         self.spread = spread
 
     def look(self, R: Floats, spread: float) -> None:
-        """Set the nodes around the mode of each (θ, b), and the leans at them on the line of their modes."""
-        arrays = self.cells.arrays
+        """Set the nodes around the mode of each (θ, b), and the line of the leans' modes at them."""
         climb_abilities_and_leans(
-            arrays, self._z, R, self.temper, self.spread**-2, self._at, self._along, self._information
+            self.cells.arrays, self._z, R, self.temper, self.spread**-2, self._at, self._information, self.leaning
         )
         self.mode = self._at[:, 0].copy()
         self.set_nodes(spread)
-        coins, number = self.nodes.begin[:-1], len(self.mode)  # each annotator's coin comes before its nodes
-        k = np.insert(np.repeat(np.arange(number), np.diff(self.nodes.begin)), coins, np.arange(number))
-        away = np.insert(self.thetas(), coins, 0.0) - self.mode[k]
-        self._leans = self._at[k, 1:] + self._along[k] * away[:, None]
+        nodes = int(self.nodes.begin[-1])
+        self.leaning = self.leaning._replace(move=np.zeros((len(self.spread), nodes)), factor=np.zeros(nodes))
 
     def fill(self, R: Floats) -> None:
         """Compute the likelihoods at the nodes and of a coin, the leans integrated out."""
+        arrays, nodes, won = self.cells.arrays, self.nodes, np.empty((len(self.mode), 2))
         self._R = R
-        fill_feature_likelihoods(
-            self.cells.arrays, self._z, R, self.temper, self.spread**-2, self.nodes, self._leans, self._extra,
-        )  # fmt: skip
+        spread_lines(arrays, self._z, R, self.leaning, nodes, won)
+        fill_likelihoods(arrays, np.zeros(self.cells.n_models), self.temper, nodes)
+        expand_leans(arrays, self._z, self.temper, self.spread**-2, nodes, won, self.leaning)
+        self._extra[:, COIN] = read_at_zero(nodes)
 
     def weigh(self, law: Law) -> Posterior:
         """Set the posteriors under a law; return their sums."""
         self._law = law
         return super().weigh(law)
+
+    def moments(self) -> tuple[Floats, Floats, Floats]:
+        """Return E[b], E[b²] and E[θ b], shape (n_annotators, n_features) each.
+
+        Of a follower's leans the votes say nothing.
+        """
+        follower, (own, square, cross) = self.types[:, FOLLOWER_TYPE, None], self.told.moments.T[:3].transpose(0, 2, 1)
+        return own, square + (1.0 - follower) * self.told.variance + follower * self.spread**2, cross
+
+    def mass(self) -> Floats:
+        """Return the posterior of the nodes, with that of a coin on those next to 0."""
+        mass, nodes, coin = self.nodes.posterior.copy(), self.nodes, self.types[:, COIN_TYPE] / 2.0
+        place = np.floor(-nodes.low / nodes.step).astype(np.int64)
+        for beside in (place, place + 1):
+            mass[np.clip(nodes.begin[:-1] + beside, nodes.begin[:-1], nodes.begin[1:] - 1)] += coin
+        return mass
 
     def contribute(self, directions: Directions, law: Law, strength: float) -> Contributions:  # noqa: ARG002  the last law
         """Return what the annotators say of scores and γ."""
@@ -239,16 +265,18 @@ class FeatureCrowd(Crowd):
         size, models, half = len(self._R), self.cells.n_models, OF_ABILITY + len(self.spread)
         gamma, found = self._R[models:], np.zeros((self.cells.n_annotators, 4, len(self.spread)))
         nowhere = Directions(np.zeros(size, dtype=np.int64), np.zeros((size, 1)), np.ones(1))
-        moved = np.zeros((2, *self.told.moments[:, 0].shape))
-        mean, sd, _, _ = self.abilities()
+        moved, (mean, sd, _, _) = np.zeros((2, *self.known.shape)), self.abilities()
         for first, last, rows in self._rows(nowhere, 1.0, np.zeros((size, size)), np.zeros(size)):
             here, of_votes = slice(first, last), rows[2 + half : -1].transpose(1, 0, 2)
-            moves = self.told.answers[here] @ of_votes
+            answers = np.concatenate(
+                [self.told.moments[here, :, 3:], -mean[here, None, None] * self.told.factor[here]], axis=2
+            )
+            moves = answers @ of_votes
             moved[0, here] = ((moves @ errors) * moves).sum(axis=2)
             moves += gamma[:, None] * (sd[here, None] * of_votes[:, 0])[:, None, :]
             moves[:, :, models:] += mean[here, None, None] * np.eye(len(gamma))
             moved[1, here] = ((moves @ errors) * moves).sum(axis=2)
-        own, second, cross = self.told.moments.transpose(1, 0, 2)
+        own, second, cross = self.moments()
         ability, variance = mean[:, None], second - own**2
         of_both = variance + (gamma * sd[:, None]) ** 2 + 2.0 * gamma * (cross - ability * own)
         found[:, 0], found[:, 1] = own, np.sqrt(np.maximum(variance + moved[0], 0.0))
@@ -258,8 +286,9 @@ class FeatureCrowd(Crowd):
 
     def describe_leans(self) -> Floats:
         """Return E[b], E[b²] and `known` of annotators with votes, shape (3, n, n_features)."""
-        moments = self.told.moments[~self.silent]
-        return np.stack([moments[:, 0], moments[:, 1], self.known[~self.silent]])
+        mean, second, _ = self.moments()
+        found: Floats = np.stack([mean, second, self.known])[:, ~self.silent]
+        return found
 
     def _rows(
         self, directions: Directions, strength: float, information: Floats, stretched: Floats
@@ -267,35 +296,66 @@ class FeatureCrowd(Crowd):
         """Yield what some annotators at a time say (`find_feature_contributions`), and keep what is known of γ."""
         size, count, models = len(self._R), len(self.spread), self.cells.n_models
         half, stretch = OF_ABILITY + count, directions.along[np.arange(size), directions.label]
+        mass = self.mass()
         for first in range(0, self.cells.n_annotators, BLOCK):
             last = min(first + BLOCK, self.cells.n_annotators)
             some = np.zeros((3 + 2 * half, last - first, size))
             find_feature_contributions(
-                first, last, self.cells.arrays, self._z, self.weight, self._R, self.temper, self.spread**-2, self.nodes,
-                self.types, self._law.numbers(), self._leans, strength, stretch, information, stretched, some,
-                self.told,
+                first, last, self.cells.arrays, self._z, self.weight, self.temper, self.spread**-2, self.nodes, mass,
+                self.leaning, self._law.numbers(), strength, stretch, information, stretched, some, self.told,
             )  # fmt: skip
             taken = (some[2 : 2 + half, :, models:] * some[2 + half : -1, :, models:]).sum(axis=0)
             self.known[first:last] = some[-1, :, models:] - taken
             yield first, last, some
 
 
+def read_at_zero(nodes: Nodes) -> Floats:
+    """Return each annotator's log-likelihood of the ability 0, by the cubic through the four nearest nodes.
+
+    Where all nodes lie on one side of 0 it is at most that of the nearest.
+    """
+    size, begin = np.diff(nodes.begin), nodes.begin[:-1]
+    place = -nodes.low / nodes.step
+    first = np.clip(np.floor(place).astype(np.int64) - 1, 0, size - 4)
+    x = place - first
+    cubics = (
+        -(x - 1) * (x - 2) * (x - 3) / 6,
+        x * (x - 2) * (x - 3) / 2,
+        -x * (x - 1) * (x - 3) / 2,
+        x * (x - 1) * (x - 2) / 6,
+    )
+    value = sum(cubic * nodes.table[begin + first + j] for j, cubic in enumerate(cubics))
+    nearest = nodes.table[begin + np.clip(place, 0, size - 1).astype(np.int64)]
+    found: Floats = np.where((place > 0) & (place < size - 1), value, np.minimum(value, nearest))
+    return found
+
+
 class _FeatureSearch(Search):
     """The search for scores and γ, with the spread of the leans."""
 
-    close = CLOSE
+    close, narrowest = CLOSE, NARROWEST
 
     def __init__(self, crowds: Crowds, label: Indices, dispersion: float, spread: Floats) -> None:
         super().__init__(crowds, label, dispersion)
-        self.spread = spread
+        self.spread, self._begun, self._last = spread, False, (spread, spread)
 
     def at(self, R: Floats, law: Law, strength: float, *, look: bool) -> Point:
-        """Set up the equations with the last spread of the leans, and estimate the next one."""
+        """Set up the equations with the last spread of the leans, and estimate the next one.
+
+        At the first point, where γ is 0, the law is that of the votes without features.
+        """
+        assuming, self.assuming = self.assuming, self.assuming or not self._begun
         point = super().at(R, law, strength, look=look)
+        self.assuming, self._begun = assuming, True
         mean, second, known = np.concatenate(self.crowds.each(FeatureCrowd.describe_leans), axis=1)
         self._known = known.sum(axis=0)
         share = np.clip(known / self._known, 0.0, LARGEST_SHARE)
-        self.spread = find_spread(mean, second, share, self.spread)
+        found = find_spread(mean, second, share, self.spread)
+        before, answer = self._last
+        away = self.spread - before
+        rate = np.clip(np.divide(found - answer, away, out=np.zeros_like(away), where=away != 0.0), 0.0, MOST_OF_SPREAD)
+        self._last = self.spread, found
+        self.spread = np.maximum(self.spread + (found - self.spread) / (1.0 - rate), LEAST_SPREAD)
         self.crowds.each(FeatureCrowd.take_spread, self.spread)
         return point
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import eigh
 
 from app.rating.arrays import Floats
 from app.rating.model.kernels import LawNumbers
@@ -15,7 +16,7 @@ ASSUMED = np.array([20.0, 0.3, 0.15, 0.1])  # annotators of each type that count
 ASSUMED_SPREAD, SPREAD_VOTERS = 0.3, 4.0  # spread of honest abilities before, and how many annotators it counts as
 CYCLES, SETTLED = 60, 1e-6  # steps of the search for the law, and the change of a logarithm that ends it
 LONGEST, MOST_HALVINGS = 1.5, 12  # change of a logarithm in a step, and how often a step is halved
-FLAT = 1e-6  # information relative to that of complete data, below which it is not taken for positive
+FLAT, LEAST_SHARE = 1e-6, 0.05  # of complete data's information: not positive below; the least that is taken instead
 ROUNDING = 1e-12  # of a value, by which it may seem to fall
 
 
@@ -42,11 +43,11 @@ class Law:
         of_spread = np.log(self.spread) + (self.before / self.spread) ** 2 / 2.0
         return float(ASSUMED @ np.log(self.shares) - SPREAD_VOTERS * of_spread)
 
-    def moved(self, step: Floats) -> "Law":
+    def moved(self, step: Floats, bounds: tuple[float, float] = (LEAST_SPREAD, MOST_SPREAD)) -> "Law":
         """Return the law with log-shares, but that of the honest, and log τ changed by so much, within the bounds."""
         logs = np.log(self.shares) + np.append(0.0, step[:3])
         shares = np.exp(logs - logs.max())
-        inside = float(np.clip(self.spread * np.exp(step[3]), LEAST_SPREAD, MOST_SPREAD))
+        inside = float(np.clip(self.spread * np.exp(step[3]), *bounds))
         return Law(shares / float(shares.sum()), self.spread if step[3] == 0.0 else inside, self.before)
 
     def numbers(self) -> LawNumbers:
@@ -93,7 +94,9 @@ class Found:
         return self.posterior.value + self.law.log_prior
 
 
-def find_law(law: Law, weigh: Callable[[Law], Posterior], *, settled: float = SETTLED) -> Found:
+def find_law(
+    law: Law, weigh: Callable[[Law], Posterior], *, settled: float = SETTLED, narrowest: float = 0.0
+) -> Found:  # fmt: skip
     """Maximise Σ_k log ∫ L_k dG(law) plus the law's prior at fixed scores by Newton's method.
 
     Parameters
@@ -101,12 +104,19 @@ def find_law(law: Law, weigh: Callable[[Law], Posterior], *, settled: float = SE
     law : to begin from
     weigh : sums of the posteriors under a law
     settled : change of a logarithm that ends the search
+    narrowest : least spread, relative to that of `law`: nodes that are set for one spread are too few for a small part
+        of it
 
     References
     ----------
     Louis, JRSS B 1982: the information is that of complete data less what the posteriors leave open.
+
+    Notes
+    -----
+    Where that is not positive, a first step is that of expectation-maximisation; the steps after it are longer.
     """
-    at = _measure(law, weigh(law))
+    bounds = max(narrowest * law.spread, LEAST_SPREAD), MOST_SPREAD
+    at, least = _measure(law, weigh(law), 1.0, bounds), 1.0
     for _ in range(CYCLES):
         gradient = _gradient(at)
         if not at.inverse.any():
@@ -117,7 +127,7 @@ def find_law(law: Law, weigh: Callable[[Law], Posterior], *, settled: float = SE
             break
         step *= min(1.0, LONGEST / longest)
         for _ in range(MOST_HALVINGS):
-            new = at.law.moved(step)
+            new = at.law.moved(step, bounds)
             there = Found(new, weigh(new), at.inverse)
             if there.value >= at.value - ROUNDING * abs(at.value):
                 break
@@ -125,7 +135,8 @@ def find_law(law: Law, weigh: Callable[[Law], Posterior], *, settled: float = SE
         else:
             weigh(at.law)
             break
-        at = _measure(new, there.posterior)
+        least = max(least / 2.0, LEAST_SHARE)
+        at = _measure(new, there.posterior, least, bounds)
     return at
 
 
@@ -143,8 +154,8 @@ def _gradient(at: Found) -> Floats:
     return np.append((number - law.shares * number.sum())[1:], of_spread)
 
 
-def _measure(law: Law, found: Posterior) -> Found:
-    """Add the inverse of the information; where it is not positive, that of the information of complete data."""
+def _measure(law: Law, found: Posterior, least: float, bounds: tuple[float, float]) -> Found:
+    """Add the inverse of the information; where it is not positive, that of at least a share of complete data's."""
     number, shares, complete = found.number.sum() + ASSUMED.sum(), law.shares[1:], np.zeros((4, 4))
     complete[:3, :3] = number * (np.diag(shares) - np.outer(shares, shares))
     complete[3, 3] = 2.0 * (found.square + SPREAD_VOTERS * (law.before / law.spread) ** 2)
@@ -153,12 +164,10 @@ def _measure(law: Law, found: Posterior) -> Found:
     missing = (turn @ found.missing @ turn.T)[1:, 1:]
     gradient = _gradient(Found(law, found, complete))
     free = np.ones(4, dtype=bool)
-    free[3] = not (
-        (law.spread <= LEAST_SPREAD and gradient[3] < 0.0) or (law.spread >= MOST_SPREAD and gradient[3] > 0.0)
-    )
+    free[3] = not ((law.spread <= bounds[0] and gradient[3] < 0.0) or (law.spread >= bounds[1] and gradient[3] > 0.0))
     inverse, where = np.zeros((4, 4)), np.ix_(free, free)
-    information = (complete - missing)[where]
-    if np.linalg.eigvalsh(information).min() <= FLAT * np.linalg.eigvalsh(complete[where]).min():
-        information = complete[where]
-    inverse[where] = np.linalg.inv(information)
+    share, along = eigh((complete - missing)[where], complete[where])
+    if share[0] <= FLAT:
+        share = np.maximum(np.abs(share), least)
+    inverse[where] = (along / share) @ along.T
     return Found(law, found, inverse)

@@ -253,9 +253,10 @@ class Search:
     close : squared standard errors from the solution, below which a step is the last one
     stretching : whether the plain votes decide each component's stretch
     assuming : whether the law stays as it is
+    narrowest : of `find_law`
     """
 
-    close, stretching, assuming = 0.0, True, False
+    close, stretching, assuming, narrowest = 0.0, True, False, 0.0
 
     def __init__(self, crowds: Crowds, label: Indices, dispersion: float) -> None:
         self.crowds, self.label, self.dispersion, self.iterations = crowds, label, dispersion, 0
@@ -327,7 +328,11 @@ class Search:
         if look:
             crowds.each(Crowd.look, R, law.spread)
         crowds.each(Crowd.fill, R)
-        find = hold_law if self.assuming else partial(find_law, settled=ROUGH if look else SETTLED)
+        find = (
+            hold_law
+            if self.assuming
+            else partial(find_law, settled=ROUGH if look else SETTLED, narrowest=self.narrowest)
+        )
         found = find(law, crowds.weigh)
         value = self.dispersion * found.value - 0.5 * PRECISION * float(R @ R)
         sums = crowds.total(Crowd.contribute, directions, found.law, strength)

@@ -10,8 +10,6 @@ from app.rating.arrays import Floats, Indices
 from app.rating.errors import VotesError
 from app.rating.fitted import FitResult
 from app.rating.model.features import FeatureFit, Leans, find_shadows, fit_features
-from app.rating.model.law import Law
-from app.rating.model.scores import Start
 from app.rating.settings import LoopSettings, SettingError
 from app.rating.threads import one_blas_thread
 from app.rating.uncertainty.covariance import Covariance, critical_values
@@ -155,7 +153,7 @@ def control_style(rating: Rating, votes: IndexedVotes, features: Features) -> St
         raise VotesError("style control needs two annotators")
     cells = featured_cells(votes, features, small)
     refuse_constant(cells, features.names)
-    begin = Start(rating.natural_scores()[small.models], Law.assumed(), np.ones(len(small.annotators)))
+    begin = None if rating.marginal is None else rating.marginal.start
     found = fit_features(cells, influence_limit=settings.influence_limit, start=begin)
     told, outside = cells.votes_by_annotator() >= HISTORY, _votes_outside(votes, features, small)
     leaning = [(Leans(*(each[told] for each in found.leans)), small.annotators[told])]
