@@ -92,7 +92,8 @@ def find_polynomials(weight: Floats, low: float, step: float, m: int, one: Float
         two[q] = one[q] * one[q] - 1.0 - third * one[q]
         norm += weight[q] * two[q] ** 2
     size = np.sqrt(max(norm, 1e-12))
-    two[:m] /= size
+    for q in range(m):
+        two[q] /= size
     return away, (away * away - 1.0 - third * away) / size
 
 

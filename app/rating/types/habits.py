@@ -7,9 +7,9 @@ import numpy as np
 from scipy.special import betaln, expit
 
 from app.rating.arrays import Floats, Indices, Mask, sum_by
-from app.rating.model.kernels import FURTHEST, SLIP, STRICT
+from app.rating.model.kernels import SLIP, STRICT
 from app.rating.threads import map_parts
-from app.rating.types.kernels import MOST_NODES, add_tastes, climb, fill_nodes
+from app.rating.types.kernels import MOST_NODES, add_tastes, climb, fill_nodes, fill_ties
 from app.rating.types.law import (
     COIN,
     EQUAL,
@@ -235,13 +235,15 @@ class Typing:
 
     def _weigh_ties(self) -> Floats:
         """Return the log-likelihoods that votes are ties or not for each of `LOG_PROPENSITY`; 0 without any tie."""
-        cells, k = self.cells, self.cells.annotator
+        cells = self.cells
         tied = np.zeros((cells.n_annotators, len(LOG_PROPENSITY)))
         if cells.ties.any():
-            even = 2.0 * np.cosh(0.5 * np.clip(self.at[k, 0] * self.d + self.at[k, 1] * self.side, -FURTHEST, FURTHEST))
-            for place, log in enumerate(LOG_PROPENSITY):
-                each = cells.ties * (log - np.log(even)) - cells.n * np.log1p(np.exp(log) / even)
-                tied[:, place] = sum_by(k, each, cells.n_annotators)
+            map_parts(
+                lambda part: fill_ties(
+                    *part, cells.starts, self.d, self.side, cells.n, cells.ties, self.at, np.exp(LOG_PROPENSITY), tied,
+                ),
+                self.parts,
+            )  # fmt: skip
         return tied
 
     @cached_property

@@ -9,6 +9,7 @@ from app.rating.compiled import compiled
 from app.rating.model.kernels import FURTHEST
 
 MOST_NODES = 24
+LARGEST_PRODUCT = 1e250  # of the factors of one logarithm
 STEPS, NEAR = 12, 1e-6  # of the search for a mode, and its last squared length in standard deviations
 
 
@@ -88,6 +89,34 @@ def log_lean(lean: float, known: float, leans: Floats) -> float:
         away = -0.5 * lean * lean / (leans[part] + 1.0 / known)
         total += leans[2 + part] * math.exp(max(away, -300.0)) / math.sqrt(1.0 + leans[part] * known)
     return math.log(total)
+
+
+@compiled
+def fill_ties(
+    first: int, last: int, starts: Indices, d: Floats, side: Floats, n: Floats, ties: Floats, at: Floats,
+    propensity: Floats, tied: Floats,
+) -> None:  # fmt: skip
+    """Set tied[k, j] = log P(votes are ties or not | propensity j), the odds being those of the annotator's mode."""
+    product, log = np.ones(len(propensity)), np.log(propensity)
+    for k in range(first, last):
+        called, away = 0.0, 0.0
+        for c in range(starts[k], starts[k + 1]):
+            y = 0.5 * min(max(at[k, 0] * d[c] + at[k, 1] * side[c], -FURTHEST), FURTHEST)
+            even = math.exp(y) + math.exp(-y)
+            called += ties[c]
+            away += ties[c] * math.log(even)
+            for j in range(len(propensity)):
+                if n[c] == 1.0:
+                    product[j] *= 1.0 + propensity[j] / even
+                else:
+                    tied[k, j] -= n[c] * math.log(1.0 + propensity[j] / even)
+            if product[-1] > LARGEST_PRODUCT:
+                for j in range(len(propensity)):
+                    tied[k, j] -= math.log(product[j])
+                    product[j] = 1.0
+        for j in range(len(propensity)):
+            tied[k, j] += called * log[j] - away - math.log(product[j])
+            product[j] = 1.0
 
 
 @compiled
