@@ -8,7 +8,6 @@ from scipy.special import expit
 from app.rating.arrays import Floats, Indices
 from app.rating.settings import LoopSettings
 from app.rating.uncertainty.bounds import bound_differences
-from app.rating.uncertainty.ranks import win_probabilities
 from app.rating.uncertainty.results import Estimate
 from app.rating.units import ELO_PER_NATURAL
 
@@ -64,8 +63,8 @@ def predict_matchups(
     spread = rating.covariance
     if spread is not None:
         half = spread.contrast_half_widths(settings.confidence, row[model_a], row[model_b])
-    predicted = win_probabilities(np.where(scored, difference, np.nan), half)
-    found = Matchups(model_a, model_b, predicted.probability, predicted.lower, predicted.upper)
+    difference[~scored] = np.nan
+    found = Matchups(model_a, model_b, *(expit(difference + end) for end in (0.0, -half, half)))
     label = rating.components.label
     rest = np.flatnonzero(~scored & (label[model_a] == label[model_b]) & (label[model_a] >= 0))
     if len(rest):

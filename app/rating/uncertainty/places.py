@@ -8,17 +8,15 @@ from scipy.special import ndtr, ndtri
 from app.rating.arrays import Floats, Indices, Mask
 from app.rating.model.start import fit_bradley_terry
 from app.rating.uncertainty.bounds import bound_differences
-from app.rating.uncertainty.covariance import Covariance
+from app.rating.uncertainty.covariance import Covariance, contrast_errors, widenings
 from app.rating.uncertainty.ranks import (
     bonferroni_multiple,
     class_ranks,
-    contrast_errors,
     order_together,
     rank_by,
     rank_range,
 )
 from app.rating.uncertainty.results import Estimate
-from app.rating.uncertainty.student import widenings
 from app.rating.units import ELO_PER_NATURAL
 from app.rating.votes.graph import follow_wins, orient
 

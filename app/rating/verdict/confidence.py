@@ -10,7 +10,7 @@ from app.rating.compiled import compiled
 from app.rating.settings import VerdictRule
 from app.rating.threads import one_blas_thread
 from app.rating.uncertainty.bounds import unscored_bounds
-from app.rating.uncertainty.student import widenings
+from app.rating.uncertainty.covariance import widenings
 from app.rating.verdict.joint import (
     SEED,
     Growth,

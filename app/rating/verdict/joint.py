@@ -9,9 +9,7 @@ from scipy.special import expit
 
 from app.rating.arrays import Floats, Indices, Mask
 from app.rating.uncertainty.centre import centred_scores, weigh_models
-from app.rating.uncertainty.covariance import NORMAL
-from app.rating.uncertainty.ranks import contrast_errors
-from app.rating.uncertainty.student import widen
+from app.rating.uncertainty.covariance import contrast_errors, contrast_freedom, widen
 from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.rating import Rating
 
@@ -58,12 +56,9 @@ class JointScores:
 
     @cached_property
     def contrast_freedom(self) -> Floats:
-        """Degrees of freedom of S_i − S_j: the mean of 1/freedom, weighted by the variances, shape (n, n)."""
-        variance = np.maximum(np.diag(self.covariance), np.finfo(float).tiny)
-        share = variance / self.freedom
-        inverse = (share[:, None] + share) / (variance[:, None] + variance)
-        freedom: Floats = 1.0 / np.maximum(inverse, 1.0 / NORMAL)
-        return freedom
+        """Degrees of freedom of S_i − S_j, shape (n, n)."""
+        every = np.arange(len(self.score))
+        return contrast_freedom(np.diag(self.covariance), self.freedom, every[:, None], every)
 
     @property
     def gaps(self) -> Floats:

@@ -7,7 +7,7 @@ from scipy.special import expit
 
 from app.rating.settings import LoopSettings, VerdictRule
 from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
-from app.rating.uncertainty.ranks import contrast_errors
+from app.rating.uncertainty.covariance import contrast_errors
 from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.confidence import (
     FEWEST,
