@@ -125,5 +125,8 @@ class _Profile:
         right = point.gradient_scores - likelihood.by_model(point.cross * moved[likelihood.cells.annotator])
         fixed = np.array([np.ones(size), np.eye(size)[model]])
         bordered = np.block([[found.S, fixed.T], [fixed, np.zeros((2, 2))]])
-        of_scores = np.linalg.solve(bordered, np.concatenate([-right, np.zeros(2)]))[:size]
+        try:
+            of_scores = np.linalg.solve(bordered, np.concatenate([-right, np.zeros(2)]))[:size]
+        except np.linalg.LinAlgError:
+            raise NotConvergedError(NO_END, point.R, point.theta) from None
         return of_scores, -found.project(point.gradient_abilities + likelihood.times(point.cross, of_scores))

@@ -8,7 +8,7 @@ from scipy.linalg import eigh
 from scipy.special import expit
 
 from app.rating.arrays import Floats, Indices, Mask
-from app.rating.uncertainty.centre import centred_scores, weigh_models
+from app.rating.uncertainty.centre import centred_scores
 from app.rating.uncertainty.covariance import contrast_errors, contrast_freedom, widen
 from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.rating import Rating
@@ -78,7 +78,7 @@ def join_scores(rating: Rating, component: int = 0) -> JointScores | None:
     here = np.flatnonzero(kept[models])
     if len(here) < 2:  # noqa: PLR2004  one score has no difference
         return None
-    score = centred_scores(rating, weigh_models(rating))[models[here]]
+    score = centred_scores(rating)[models[here]]
     here, score = here[np.argsort(-score, kind="stable")], -np.sort(-score, kind="stable")
     errors = ELO_PER_NATURAL * contrast_errors(rating.covariance.order, here[:, None], here)
     return JointScores(models[here], score, errors, rating.covariance.freedom[here])
