@@ -45,20 +45,6 @@ MOST_MODELS = 500
 MOST_RANKS = 50
 
 
-@dataclass(frozen=True)
-class PairForecast:
-    """More votes until each of some pairs is certainly in order or certainly within the margin, shape (pairs,).
-
-    Attributes
-    ----------
-    low, median, high : the forecast's 10 %, 50 % and 90 % points; ∞ beyond 50 times the votes so far
-    """
-
-    low: Floats
-    median: Floats
-    high: Floats
-
-
 def more_votes(votes: float) -> Floats:
     """Return the numbers of more votes that a forecast looks at, shape (STEPS,)."""
     return np.geomspace(FEWEST * votes, MOST * votes, STEPS)
@@ -116,7 +102,7 @@ def forecast_verdicts(
 def forecast_pairs(
     gap: Floats, errors: Floats, doubled: Floats, freedom: Floats, *,
     votes: float, costs: tuple[float, float], margin: float, paths: int = PATHS,
-) -> PairForecast:  # fmt: skip
+) -> Floats:  # fmt: skip
     """Forecast how many more votes settle each pair by itself.
 
     Parameters
@@ -126,6 +112,10 @@ def forecast_pairs(
     votes : so far
     costs : of the two statements, order and equality (`app.rating.verdict.order`)
     margin : Elo points
+
+    Returns
+    -------
+    As of `forecast_verdicts`, until each pair is certainly in order or certainly within the margin, shape (pairs, 3).
 
     Notes
     -----
@@ -146,7 +136,7 @@ def forecast_pairs(
         equal = size + error * sequential_multiples(error, costs[1]) <= margin
         settled = ((size > half) | equal) & (error > 0)
         first = np.minimum(first, np.where(settled, step, STEPS).T)
-    return PairForecast(*_quantiles(first, ahead).T)
+    return _quantiles(first, ahead)
 
 
 def _quantiles(first: Indices, ahead: Floats) -> Floats:
