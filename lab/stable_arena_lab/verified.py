@@ -9,7 +9,7 @@ from app.rating.arrays import Floats, Indices
 from app.rating.errors import RatingError
 from app.rating.fitted import Start
 from app.rating.settings import LoopSettings
-from app.rating.uncertainty.estimate import fit_with_errors
+from app.rating.uncertainty.estimate import fit_without_errors
 from app.rating.uncertainty.influence import (
     VERDICTS,
     Influence,
@@ -121,7 +121,7 @@ def smallest(swapped: Callable[[int], bool], guess: int, most: int) -> int:
 
 def _swapped(result: Rating, settings: LoopSettings, cells: Cells, i: int, j: int) -> bool:
     begin = Start(ELO_PER_NATURAL * result.fit.R)
-    R = fit_with_errors(cells, replace(settings, interval="none"), begin).natural_scores()
+    R = fit_without_errors(cells, settings, begin).natural_scores()
     return bool(R[i] < R[j])  # false where one has no score any more
 
 

@@ -37,11 +37,6 @@ class Covariance:
     judges: Indices
     profile: tuple[Floats, Floats] | None = None
 
-    def contrast_half_widths(self, confidence: float, i: Indices, j: Indices, *, order: bool = False) -> Floats:
-        """Return half the width of the interval of R_i − R_j, or of its test against 0; i and j broadcast."""
-        errors = contrast_errors(self.order if order else self.scores, i, j)
-        return critical_values(self.contrast_freedom(i, j, order=order), confidence) * errors
-
     def contrast_freedom(self, i: Indices, j: Indices, *, order: bool = False) -> Floats:
         """Return the degrees of freedom of R_i − R_j."""
         return contrast_freedom(np.diag(self.order if order else self.scores), self.freedom, i, j)

@@ -8,9 +8,10 @@ from typing import Literal
 import numpy as np
 from scipy.special import expit
 
-from app.rating.arrays import Floats, Indices, sum_by
+from app.rating.arrays import Floats, Indices
 from app.rating.model.expansion import Expansion, curve_cells
 from app.rating.model.scores import MarginalFit
+from app.rating.plain.m_elo import shift_projector
 from app.rating.threads import map_parts, one_blas_thread
 from app.rating.uncertainty.plain import find_information
 from app.rating.uncertainty.results import Estimate
@@ -62,7 +63,8 @@ class Influence(ABC):
     def __init__(self, rating: Estimate) -> None:
         self.rating, cells, R = rating, rating.small.cells, rating.fit.R
         self._d = R[cells.model_a] - R[cells.model_b]
-        self._groups: dict[VoteChange, VoteGroups] = {}
+        self.component = rating.components.label[rating.small.models]
+        self._across = np.eye(len(R)) - shift_projector(self.component)
 
     @abstractmethod
     def solve(self, contrasts: Floats) -> Floats:
@@ -76,22 +78,15 @@ class Influence(ABC):
     def without(self, left_out: slice) -> Floats:
         """Return the change of the scores without each of these annotators, natural units."""
 
-    @property
-    def component(self) -> Indices:
-        """Component of each model, shape (n_models,)."""
-        return self.rating.components.label[self.rating.small.models]
-
     def vote_groups(self, change: VoteChange = "dropped") -> VoteGroups:
         """Return the changes of one way that the votes behind the scores allow."""
-        if change not in self._groups:
-            cells, none = self.rating.small.cells, np.zeros(len(self._d))
-            kinds = [cells.n, none, cells.n] if change == "added" else [cells.wins_a, cells.ties, cells.wins_b]
-            size = np.stack(kinds, axis=1)
-            cell, kind = np.nonzero(size > 0)
-            W, p = VERDICTS[kind], expit(self.rating.fit.theta[cells.annotator] * self._d)[cell]
-            residual = {"dropped": W - p, "flipped": 2.0 * W - 1.0, "added": p - W}[change]
-            self._groups[change] = VoteGroups(cell, kind, size[cell, kind], residual)
-        return self._groups[change]
+        cells, none = self.rating.small.cells, np.zeros(len(self._d))
+        kinds = [cells.n, none, cells.n] if change == "added" else [cells.wins_a, cells.ties, cells.wins_b]
+        size = np.stack(kinds, axis=1)
+        cell, kind = np.nonzero(size > 0)
+        W, p = VERDICTS[kind], expit(self.rating.fit.theta[cells.annotator] * self._d)[cell]
+        residual = {"dropped": W - p, "flipped": 2.0 * W - 1.0, "added": p - W}[change]
+        return VoteGroups(cell, kind, size[cell, kind], residual)
 
     def of_votes(self, contrast: Floats, change: VoteChange = "dropped") -> Floats:
         """Return the influence of one vote of each group on contrast·R: how far contrast·R falls once it is changed.
@@ -144,7 +139,7 @@ class MarginalInfluence(Influence):
             step: Floats = (self.expansion.curve(left_out.start, left_out.stop, own, X) - own.u) @ bread
             return step
 
-        return _centred(_iterate(again, -own.u @ bread), self.component)
+        return _iterate(again, -own.u @ bread) @ self._across
 
 
 class PlainInfluence(Influence):
@@ -188,9 +183,9 @@ class PlainInfluence(Influence):
             curve_cells(left_out.start, left_out.stop, *cells.arrays[:1], *cells.arrays[2:4], curvature, X, own)
             for row, scale in ((B, -inverse_D), (along, 1.0 / whole), (others, -1.0 / size)):
                 own += row * (scale * np.einsum("ki,ki->k", row, X))[:, None]
-            return _centred(right + own, self.component) @ found.inverse
+            return (right + own) @ self._across @ found.inverse
 
-        return _iterate(again, _centred(right, self.component) @ found.inverse)
+        return _iterate(again, right @ self._across @ found.inverse)
 
 
 @one_blas_thread()
@@ -251,12 +246,3 @@ def _iterate(again: Callable[[Floats], Floats], X: Floats) -> Floats:
             break
     X[moved > DIVERGED * (1.0 + np.abs(X).max(axis=1, initial=0.0))] = np.nan
     return X
-
-
-def _centred(rows: Floats, component: Indices) -> Floats:
-    """Subtract the mean of every component from each row."""
-    members = np.maximum(1, np.bincount(component))  # a component without an identified model is empty
-    sums = np.stack([sum_by(component, row, len(members)) for row in rows]) if len(members) > 1 else None
-    means = rows.mean(axis=1, keepdims=True) if sums is None else (sums / members)[:, component]
-    centred: Floats = rows - means
-    return centred

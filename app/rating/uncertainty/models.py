@@ -23,7 +23,12 @@ def make_model_estimates(rating: Estimate) -> ModelEstimates:
     """
     settings, identified, label = rating.settings, rating.identified, rating.components.label
     centred = centred_scores(rating)
-    centre = _place_centres(rating, centred)
+    centre = np.full(len(centred), settings.base)
+    if settings.anchor is not None:
+        model, points = settings.anchor
+        if not identified[model]:
+            raise VotesError("the anchor model has no score: it has no counted votes, or only won, or only lost")
+        centre[label == label[model]] = points - centred[model]
     score = centre + centred
     se, half = centred_errors(rating, settings.confidence)
     lower, upper = score - half, score + half
@@ -63,18 +68,6 @@ def _count_annotators(cells: Cells) -> Indices:
     size = cells.n_models
     pair = np.concatenate([cells.annotator.astype(np.int64) * size + model for model in (cells.model_a, cells.model_b)])
     return np.bincount(distinct(pair, cells.n_annotators * size) % size, minlength=size)
-
-
-def _place_centres(rating: Estimate, centred: Floats) -> Floats:
-    """Return the Elo points of each model's centre: the base, or the shift that gives the anchor its points."""
-    centre = np.full(len(centred), rating.settings.base)
-    if rating.settings.anchor is not None:
-        model, points = rating.settings.anchor
-        if not rating.identified[model]:
-            raise VotesError("the anchor model has no score: it has no counted votes, or only won, or only lost")
-        label = rating.components.label
-        centre[label == label[model]] = points - centred[model]
-    return centre
 
 
 def _counts(cells: Cells) -> dict[str, Floats]:

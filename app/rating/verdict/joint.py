@@ -107,12 +107,8 @@ class Growth:
     def errors(self, more_votes: float, models: Mask | None = None) -> Floats:
         """Return the standard errors of S_i − S_j after so many more votes, shape (n, n), or of these models alone."""
         root = (self.basis if models is None else self.basis[models]) * np.sqrt(self.left(more_votes))
-        covariance = root @ root.T
-        variance = np.diag(covariance)
-        square = variance[:, None] + variance - 2.0 * covariance
-        errors: Floats = np.sqrt(np.maximum(square, 0.0))
-        np.fill_diagonal(errors, 0.0)
-        return errors
+        every = np.arange(len(root))
+        return contrast_errors(root @ root.T, every[:, None], every)
 
 
 def find_growth(

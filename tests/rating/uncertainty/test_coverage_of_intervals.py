@@ -89,7 +89,7 @@ def coverage(
     for seed in range(arenas):
         arena = simulate(seed, annotators, votes_each, taste, votes_sd, policy, **world)
         fitted = estimate(arena.cells, SETTINGS)
-        board, pairs = fitted.models, predict_matchups(fitted, SETTINGS)
+        board, pairs = fitted.models, predict_matchups(fitted)
         truth = ELO_PER_NATURAL * (arena.truth - arena.truth[board.identified].mean()) + SETTINGS.base
         inside = (board.lower <= truth) & (truth <= board.upper)
         order = np.argsort(truth)
