@@ -123,3 +123,12 @@ def test_an_ability_that_may_grow_without_end_leaves_no_interval() -> None:
     with pytest.raises(NotConvergedError, match="has no end"):
         run_round(cells, replace(PLAIN, min_ability=-9.0))
     assert np.isfinite(run_round(cells, M_ELO).models.upper).all()
+
+
+@pytest.mark.parametrize("weight", [1e-6, 1e-12, 1e-100])
+def test_votes_of_nearly_no_weight_have_no_end(weight: float) -> None:
+    """The likelihood falls by less than the quantile however far a score moves."""
+    cells = cells_of(simulate_votes(1, n_models=4, roles={"honest": 8}))
+    light = replace(cells, n=weight * cells.n, s=weight * cells.s, ties=weight * cells.ties)
+    with pytest.raises(NotConvergedError, match="has no end"):
+        run_round(light, M_ELO)
