@@ -15,8 +15,7 @@ from app.rating.verdict.joint import (
     SEED,
     Growth,
     JointScores,
-    count_pairs_of,
-    count_votes_on,
+    count_votes,
     find_growth,
     join_scores,
     rank_probabilities,
@@ -239,11 +238,11 @@ def measure_confidence(
     if joint is None or len(joint.score) > MOST_MODELS:
         return None
     n = len(joint.score)
-    votes = count_pairs_of(rating, joint)
+    votes, total = count_votes(rating, joint)
     here = None if design is None else design[np.ix_(joint.models, joint.models)]
     with one_blas_thread():
         design = here if here is not None and here.any() else None
-        growth = find_growth(joint, votes, design, total=count_votes_on(rating, joint))
+        growth = find_growth(joint, votes, design, total=total)
         most = min(MOST_RANKS, n)
         within = rank_probabilities(joint, most)
         contenders = (within[:, -1] > 0.0) | (np.arange(n) <= most)

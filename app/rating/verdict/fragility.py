@@ -146,12 +146,8 @@ def fewest_votes(influence: Influence, upper: Indices, lower: Indices, gap: Floa
 
     def count(pair: tuple[Floats, Floats, float]) -> list[int]:
         y, q, distance = pair
-        moved, counts = influence.moved(y, q), []
-        for votes in ways:
-            influences = votes.residual * moved[votes.cell]
-            top = strongest(influences, votes.size, distance)
-            counts.append(enough(influences[top], votes.size[top], distance))
-        return counts
+        moved = influence.moved(y, q)
+        return [_fewest(votes.residual * moved[votes.cell], votes.size, distance) for votes in ways]
 
     found = np.empty((len(gap), len(ways)), dtype=np.int64)
     for first in range(0, len(gap), PAIRS_AT_ONCE):
@@ -194,15 +190,14 @@ def fewest_annotators(change: Floats, upper: Indices, lower: Indices, gap: Float
 
     Parameters
     ----------
-    change : from `leave_annotators_out`
+    change : from `leave_annotators_out`; NaN, where the influence is unknown, is left out
     upper, lower, gap : as for `fewest_votes`
     """
-    found = np.full(len(gap), -1)
-    by_model = np.ascontiguousarray(change.T)
-    for pair, (i, j) in enumerate(zip(upper, lower, strict=True)):
-        influence = (by_model[j] - by_model[i]) / ELO_PER_NATURAL
-        total = np.cumsum(-np.sort(-influence[influence > 0]))  # leaves out NaN, where the influence is unknown
-        at = int(np.searchsorted(total, gap[pair], side="right"))
-        if at < len(total):
-            found[pair] = at + 1
-    return found
+    by_model, alone = np.ascontiguousarray(np.nan_to_num(change).T) / ELO_PER_NATURAL, np.ones(len(change))
+    pairs = zip(upper, lower, gap.tolist(), strict=True)
+    return np.array([_fewest(by_model[j] - by_model[i], alone, far) for i, j, far in pairs], dtype=np.int64)
+
+
+def _fewest(influences: Floats, size: Floats, gap: float) -> int:
+    top = strongest(influences, size, gap)
+    return enough(influences[top], size[top], gap)

@@ -147,28 +147,17 @@ def find_growth(
     return Growth(across @ root @ vectors, np.maximum(rate, 0.0), total)
 
 
-def count_pairs_of(rating: Rating, joint: JointScores) -> Floats:
-    """Return the counted votes between the models of `joint`, symmetric, shape (n, n)."""
-    place = _places(rating, joint)
-    a, b = place[rating.pairs.model_a], place[rating.pairs.model_b]
-    both = (a >= 0) & (b >= 0)
-    votes = np.zeros((len(joint.models),) * 2)
-    np.add.at(votes, (a[both], b[both]), rating.pairs.n[both])
-    symmetric: Floats = votes + votes.T
-    return symmetric
+def count_votes(rating: Rating, joint: JointScores) -> tuple[Floats, float]:
+    """Return the counted votes between the models of `joint`, symmetric, shape (n, n), and the number of all on them.
 
-
-def count_votes_on(rating: Rating, joint: JointScores) -> float:
-    """Return the counted votes on the models of `joint`, those against other models too."""
-    place = _places(rating, joint)
-    return float(rating.pairs.n[(place[rating.pairs.model_a] >= 0) | (place[rating.pairs.model_b] >= 0)].sum())
-
-
-def _places(rating: Rating, joint: JointScores) -> Indices:
-    """Return the place of each model in `joint`, −1 for none, shape (n_models,)."""
+    The latter has those against other models too.
+    """
     place = np.full(rating.cells.n_models, -1)
     place[joint.models] = np.arange(len(joint.models))
-    return place
+    a, b, n = place[rating.pairs.model_a], place[rating.pairs.model_b], rating.pairs.n
+    both, votes = (a >= 0) & (b >= 0), np.zeros((len(joint.models),) * 2)
+    np.add.at(votes, (a[both], b[both]), n[both])
+    return votes + votes.T, float(n[(a >= 0) | (b >= 0)].sum())
 
 
 def _information(weight: Floats, across: Floats) -> Floats:
