@@ -31,13 +31,12 @@ class Matchups:
     upper: Floats
 
 
-def predict_matchups(rating: Estimate, pairs: tuple[Indices, Indices] | None = None) -> Matchups:
+def predict_matchups(rating: Estimate, model_a: Indices, model_b: Indices) -> Matchups:
     """Predict P(a beats b) = σ(R_a − R_b), R in units of the mean ability, with intervals made on the log-odds.
 
     Parameters
     ----------
-    pairs : model_a and model_b, shape (n_pairs,) each; default every pair a < b of a component in which both have a
-        score, in ascending order
+    model_a, model_b : shape (n_pairs,) each
 
     Notes
     -----
@@ -45,13 +44,6 @@ def predict_matchups(rating: Estimate, pairs: tuple[Indices, Indices] | None = N
     without a score, one that won all of n votes beats the other with at least (1 − confidence)^(1/n). O(n_pairs).
     """
     component = np.where(rating.identified, rating.components.label, -1)
-    if pairs is None:
-        first, second = np.triu_indices(len(rating.small.models), 1)
-        model_a, model_b = rating.small.models[first], rating.small.models[second]
-        same = (component[model_a] == component[model_b]) & (component[model_a] >= 0)
-        model_a, model_b = model_a[same], model_b[same]
-    else:
-        model_a, model_b = pairs
     scored = (component[model_a] == component[model_b]) & (component[model_a] >= 0)
     row = np.zeros(len(component), dtype=np.int64)
     row[rating.small.models] = np.arange(len(rating.small.models))

@@ -142,7 +142,7 @@ def tabulate_matchups(fitted: Rating) -> MatchupTable:
         first, second = placed[np.stack(np.triu_indices(len(placed), 1))]
         linked = label[first] == label[second]
         pair = np.union1d(voted, first[linked] * size + second[linked])
-    found = predict_matchups(fitted, (pair // size, pair % size))
+    found = predict_matchups(fitted, pair // size, pair % size)
     scored = fitted.identified[found.model_a] & fitted.identified[found.model_b]
     shown = np.where(scored, found.probability, np.nan), found.lower, found.upper
     n, s, ties = np.zeros((3, len(pair)))
