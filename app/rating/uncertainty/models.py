@@ -2,7 +2,7 @@ from typing import Any
 
 import numpy as np
 
-from app.rating.arrays import Floats, Indices, Mask, distinct, sum_by
+from app.rating.arrays import Floats, Indices, Mask, sum_by, sum_by_key
 from app.rating.errors import VotesError
 from app.rating.settings import LoopSettings
 from app.rating.uncertainty.bounds import unscored_bounds
@@ -67,7 +67,7 @@ def _count_annotators(cells: Cells) -> Indices:
     """Return how many annotators have a counted vote on each model."""
     size = cells.n_models
     pair = np.concatenate([cells.annotator.astype(np.int64) * size + model for model in (cells.model_a, cells.model_b)])
-    return np.bincount(distinct(pair, cells.n_annotators * size) % size, minlength=size)
+    return np.bincount(sum_by_key(pair, cells.n_annotators * size)[0] % size, minlength=size)
 
 
 def _counts(cells: Cells) -> dict[str, Floats]:
