@@ -25,7 +25,6 @@ class Covariance:
     clusters : annotators with a counted vote
     freedom : degrees of freedom of each model's variance, shape (n_models,); ∞ unless clustered
     judges : annotators who inform about each model, shape (n_models,); counted where clustered, else `clusters`
-    profile : how far the profile intervals reach down and up, natural units; None for the other kinds
     """
 
     scores: Floats
@@ -35,7 +34,6 @@ class Covariance:
     clusters: int
     freedom: Floats
     judges: Indices
-    profile: tuple[Floats, Floats] | None = None
 
     def contrast_freedom(self, i: Indices, j: Indices, *, order: bool = False) -> Floats:
         """Return the degrees of freedom of R_i − R_j."""

@@ -23,7 +23,6 @@ from app.rating.threads import one_blas_thread
 from app.rating.uncertainty.covariance import Covariance
 from app.rating.uncertainty.marginal import marginal_covariance
 from app.rating.uncertainty.plain import plain_covariance
-from app.rating.uncertainty.profile import profile_scores
 from app.rating.uncertainty.results import AnnotatorEstimates, Estimate
 from app.rating.votes.cells import Cells
 from app.rating.votes.compact import Compact, compact, pool_annotators
@@ -168,8 +167,4 @@ def _covariance(found: Estimate) -> Covariance:
         return marginal_covariance(small.cells, found.marginal, settings.interval, settings.influence_limit)
     component = found.components.label[small.models]
     counts = found.counts[small.annotators] if found.has_abilities else None
-    spread = plain_covariance(small.cells, fit, component, settings.interval, counts)
-    if spread.kind != "profile":
-        return spread
-    profile = profile_scores(small.cells, fit, component, counts, spread, settings.confidence)
-    return replace(spread, profile=profile)
+    return plain_covariance(small.cells, fit, component, settings.interval, counts)

@@ -9,7 +9,6 @@ from app.rating.uncertainty.bounds import unscored_bounds
 from app.rating.uncertainty.centre import centred_errors, centred_scores
 from app.rating.uncertainty.places import find_places
 from app.rating.uncertainty.results import Estimate, ModelEstimates
-from app.rating.units import ELO_PER_NATURAL
 from app.rating.votes.cells import Cells
 
 
@@ -32,10 +31,6 @@ def make_model_estimates(rating: Estimate) -> ModelEstimates:
     score = centre + centred
     se, half = centred_errors(rating, settings.confidence)
     lower, upper = score - half, score + half
-    if rating.covariance is not None and rating.covariance.profile is not None:
-        models, (below, above) = rating.small.models, rating.covariance.profile
-        lower[models] = score[models] - ELO_PER_NATURAL * below
-        upper[models] = score[models] + ELO_PER_NATURAL * above
     low, high = unscored_bounds(rating, settings.confidence)
     rest = ~identified & (label >= 0)
     lower[rest], upper[rest] = (centre + low)[rest], (centre + high)[rest]

@@ -43,8 +43,7 @@ def plain_covariance(
     ----------
     component, counts : as for `find_information`
     kind : "clustered" (annotators are a sample: clusters, and the unit is theirs), "sandwich" (the same annotators vote
-        again: votes are independent), "information" (the same, if the model is right) or "profile" (the covariance is
-        that of "information")
+        again: votes are independent) or "information" (the same, if the model is right)
 
     Raises
     ------

@@ -73,7 +73,7 @@ class Categories:
             scores, order = (
                 across @ (errors + _positive_part(each - self.known)) @ across for each in (spread.scores, spread.order)
             )
-            spread = replace(spread, scores=scores, order=order, profile=None)
+            spread = replace(spread, scores=scores, order=order)
         pairs = pool_annotators(cells)
         found = replace(
             whole, cells=cells, pairs=pairs, fit=fit, covariance=spread, components=_with_votes(whole.components, pairs)
