@@ -200,7 +200,6 @@ def _undecided(leaderboard: _Leaderboard, verdict: LeadersVerdict) -> list[Undec
         votes=known.votes, costs=costs,
         margin=known.rule.margin,
     )  # fmt: skip
-    points = np.stack([ahead.low, ahead.median, ahead.high], axis=1)
     return [
         UndecidedPair(
             above=leaderboard.places[above]["model"],
@@ -210,7 +209,7 @@ def _undecided(leaderboard: _Leaderboard, verdict: LeadersVerdict) -> list[Undec
             equal=verdict.equal[above, below],
             more_votes=_more_votes(votes),
         )
-        for above, below, votes in zip(i.tolist(), j.tolist(), points, strict=True)
+        for above, below, votes in zip(i.tolist(), j.tolist(), ahead, strict=True)
     ]
 
 

@@ -35,7 +35,7 @@ from app.snapshots.service import find_snapshot
 
 FRAGILITY_LEASE = "fragility"
 MOST_LOOKS = 1_000_000_000
-"""Every cell is looked at once per model and way of changing votes. This many take about ten seconds."""
+"""Every cell is looked at once per model and way of changing votes. This many take up to a minute."""
 
 Rows = list[dict[str, Any]]
 

@@ -20,10 +20,10 @@ from app.rating.settings import (
     DEFINITIONS,
     EVIDENCE_TESTS,
     FlagRule,
+    Interval,
     LoopSettings,
     Method,
     PairPolicy,
-    PolicyInterval,
     SamplingSettings,
     VerdictRule,
 )
@@ -80,7 +80,7 @@ class Policy(BaseModel):
     max_excluded_share: _Number = Field(
         0.1, ge=0, le=1, description="A refit that would newly exclude a larger share of the votes waits for an admin."
     )
-    interval: PolicyInterval = of_fit("interval")
+    interval: Interval = of_fit("interval")
     decision_confidence: _Number = Field(
         VerdictRule.confidence,
         ge=0.5,

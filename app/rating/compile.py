@@ -10,7 +10,6 @@ from app.rating.model.copies import ALL_PAIRS, FEWEST, Answers, find_copies
 from app.rating.plain.elo import fit_elo
 from app.rating.settings import LoopSettings, VerdictRule
 from app.rating.types.evidence import weigh
-from app.rating.uncertainty.influence import find_influence
 from app.rating.verdict.categories import pool_categories
 from app.rating.verdict.confidence import measure_confidence
 from app.rating.verdict.fragility import find_fragility
@@ -65,7 +64,6 @@ def _steps() -> Iterator[str]:
     measure_confidence(result, VerdictRule())
     yield "fragility"
     find_fragility(result)
-    find_influence(result).of_votes(np.zeros(8))
     yield "Elo"
     fit_elo(*_draw_votes(30, 8, 20)[1:], n_models=8, shuffles=2)
 

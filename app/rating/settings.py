@@ -8,9 +8,7 @@ from numbers import Real
 from typing import Any, Literal, get_args
 
 Method = Literal["am-elo", "m-elo"]
-PolicyInterval = Literal["clustered", "sandwich", "information", "none"]
-Interval = Literal[PolicyInterval, "profile"]
-"""A policy has no profile: an end takes several refits, for every model at every refit of the leaderboard."""
+Interval = Literal["clustered", "sandwich", "information", "none"]
 Standing = Literal["pending", "active", "flagged", "excluded", "trusted"]
 FlagRule = Literal["threshold", "evidence"]
 PairPolicy = Literal["uniform", "balanced", "lmarena", "information", "top_k", "mixed"]
@@ -238,8 +236,6 @@ def check_settings(settings: LoopSettings, n_models: int | None = None) -> None:
         raise SettingError("evidence_tests", f"{', '.join(sorted(unknown))} is unknown; known are {tests}")
     for name in NUMBERS:
         _check_number(name, getattr(settings, name))
-    if settings.interval == "profile" and settings.prior_sd is not None and settings.method != "m-elo":
-        raise SettingError("interval", "profile needs maximum likelihood: m-elo, or no prior")
     if settings.anchor is not None and n_models is not None:
         model, points = settings.anchor
         if not 0 <= model < n_models:

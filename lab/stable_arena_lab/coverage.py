@@ -200,7 +200,9 @@ def _rate(cells: Cells, settings: LoopSettings) -> _Board:
     if not rating.identified.all():
         raise NotConvergedError("a model has no score", board.score, rating.annotators.ability)
     half = (board.upper - board.lower) / 2.0
-    return _Board(board.score - settings.base, half, centre, predict_matchups(rating, settings))
+    return _Board(
+        board.score - settings.base, half, centre, predict_matchups(rating, *np.triu_indices(cells.n_models, 1))
+    )
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,16 @@ from app.rating.arrays import Floats, Indices
 from app.rating.errors import RatingError
 from app.rating.fitted import Start
 from app.rating.settings import LoopSettings
-from app.rating.uncertainty.estimate import fit_with_errors
-from app.rating.uncertainty.influence import Influence, find_influence, leave_annotators_out
-from app.rating.uncertainty.vote_changes import DROPPED, VoteChange
+from app.rating.uncertainty.estimate import fit_without_errors
+from app.rating.uncertainty.influence import (
+    VERDICTS,
+    Influence,
+    VoteChange,
+    find_influence,
+    leave_annotators_out,
+)
 from app.rating.units import ELO_PER_NATURAL
-from app.rating.verdict.fewest import enough, strongest_votes
+from app.rating.verdict.fragility import enough, strongest
 from app.rating.verdict.rating import Rating
 from app.rating.votes.cells import Cells
 
@@ -26,7 +31,7 @@ def verify_votes(
     upper: int,
     lower: int,
     influence: Influence | None = None,
-    change: VoteChange = DROPPED,
+    change: VoteChange = "dropped",
 ) -> int:
     """Find by fitting again how many votes, in the order of their influence, must be changed to swap two models.
 
@@ -45,15 +50,17 @@ def verify_votes(
     """
     influence = influence or find_influence(result)
     i, j = _places(result, upper, lower)
-    influences, group = strongest_votes(influence, i, j, np.inf, change)
-    votes = influence.vote_groups(change)
+    contrast, votes = np.zeros(result.small.cells.n_models), influence.vote_groups(change)
+    contrast[[i, j]] = 1.0, -1.0
+    influences = influence.of_votes(contrast, change)
+    group = strongest(influences, votes.size, np.inf)
     size = votes.size[group]
-    guess = enough(influences, size, float(result.fit.R[i] - result.fit.R[j]))
+    guess = enough(influences[group], size, float(result.fit.R[i] - result.fit.R[j]))
     each = np.repeat(group, size.astype(np.int64))
     cell, kind = votes.cell[each], votes.kind[each]
 
     def swapped(number: int) -> bool:
-        return _swapped(result, settings, change.apply(result.small.cells, cell[:number], kind[:number]), i, j)
+        return _swapped(result, settings, change_votes(result.small.cells, change, cell[:number], kind[:number]), i, j)
 
     return smallest(swapped, guess, len(each))
 
@@ -77,6 +84,17 @@ def verify_annotators(
         return _swapped(result, settings, cells.where(~gone[cells.annotator]), i, j)
 
     return smallest(swapped, guess, len(annotator))
+
+
+def change_votes(cells: Cells, change: VoteChange, cell: Indices, kind: Indices) -> Cells:
+    """Return the votes after one change for each entry of `cell`, of a vote of the kind in `kind`."""
+    changes = np.zeros((len(cells.n), 3))
+    np.add.at(changes, (cell, kind), 1.0)
+    number = {"dropped": -1.0, "flipped": 0.0, "added": 1.0}[change]
+    won = number * VERDICTS if number else 1.0 - 2.0 * VERDICTS
+    n = cells.n + number * changes.sum(axis=1)
+    ties = cells.ties + number * changes[:, 1]
+    return replace(cells, n=n, s=cells.s + changes @ won, ties=ties).where(n > 0)
 
 
 def smallest(swapped: Callable[[int], bool], guess: int, most: int) -> int:
@@ -103,7 +121,7 @@ def smallest(swapped: Callable[[int], bool], guess: int, most: int) -> int:
 
 def _swapped(result: Rating, settings: LoopSettings, cells: Cells, i: int, j: int) -> bool:
     begin = Start(ELO_PER_NATURAL * result.fit.R)
-    R = fit_with_errors(cells, replace(settings, interval="none"), begin).natural_scores()
+    R = fit_without_errors(cells, settings, begin).natural_scores()
     return bool(R[i] < R[j])  # false where one has no score any more
 
 

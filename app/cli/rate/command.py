@@ -72,7 +72,7 @@ def rate(
     influence_limit: Annotated[float | None, of_fit("influence_limit", none="inf")] = None,
     interval: Annotated[
         Interval,
-        typer.Option(help=f"{DEFINITIONS['interval'].text} profile: of the likelihood, for m-elo and --plain; slow."),
+        typer.Option(help=DEFINITIONS["interval"].text),
     ] = DEFAULTS.interval,
     confidence: Annotated[float, of_fit("confidence")] = DEFAULTS.confidence,
     base: Annotated[float, of_fit("base")] = DEFAULTS.base,

@@ -58,8 +58,6 @@ class OfflineSettings:
         method, interval = self.method, self.loop.interval
         if self.scheduler is not None and method != "am-elo":
             raise BadInputError(f"--scheduler is for am-elo; {method} needs one machine whatever the number of votes")
-        if self.scheduler is not None and interval == "profile":
-            raise BadInputError("--scheduler has no --interval profile, whose hundreds of refits are of one machine")
         if self.by and (method == "elo" or self.inverse_propensity):
             raise BadInputError("--by is for am-elo and m-elo, without --inverse-propensity")
         if self.inverse_propensity and method == "elo":

@@ -121,7 +121,7 @@ class JointEstimator(Estimator):
         """
         self._check_fitted()
         i, j = np.broadcast_arrays(*(find_models(names, self.votes_.models) for names in (a, b)))
-        found = predict_matchups(self.result_, self.result_.settings, (i.ravel(), j.ravel()))
+        found = predict_matchups(self.result_, i.ravel(), j.ravel())
         figures = tuple(as_shape(x, i.shape) for x in (found.probability, found.lower, found.upper))
         return figures if return_interval else figures[0]
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from app.rating.arrays import Floats, Mask
+from app.rating.arrays import Floats
 from app.rating.errors import NoCommonRankingError
 from app.rating.fitted import FitResult
 from app.rating.plain.information import Groups
@@ -27,13 +27,6 @@ def in_unit(fit: FitResult, groups: Groups) -> FitResult:
         )
     R, theta = fit.R * unit[groups.models], fit.theta / unit[groups.annotators]
     return FitResult(R, theta, fit.log_likelihood, fit.iterations)
-
-
-def unit_weights(groups: Groups, counts: Mask) -> Floats:
-    """Return 1 for annotators whose mean is the unit of their group, 0 for the others, shape (n_annotators,)."""
-    alone = groups.sum(counts.astype(np.float64)) == 0.0
-    weights: Floats = (counts | alone[groups.annotators]).astype(np.float64)
-    return weights
 
 
 def typical_sizes(theta: Floats, groups: Groups) -> Floats:

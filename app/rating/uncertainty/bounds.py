@@ -5,7 +5,7 @@ import numpy as np
 from scipy.special import expit
 
 from app.rating.arrays import Floats, Indices, Mask, sum_by
-from app.rating.uncertainty.centre import centred_errors, centred_scores, recentre, weigh_models
+from app.rating.uncertainty.centre import centred_covariance, centred_errors, centred_scores
 from app.rating.uncertainty.results import Estimate
 from app.rating.units import ELO_PER_NATURAL
 from app.rating.votes.cells import Cells
@@ -27,13 +27,10 @@ def unscored_bounds(rating: Estimate, confidence: float) -> tuple[Floats, Floats
     -------
     lower, upper : shape (n_models,); −∞ and ∞ where there is no bound, NaN for identified models
     """
-    label, models, identified = rating.components.label, rating.small.models, rating.identified
-    weight = weigh_models(rating)
-    R = np.nan_to_num(centred_scores(rating, weight)) / ELO_PER_NATURAL
-    errors = None
-    if rating.covariance is not None and not identified[label >= 0].all():
-        errors = np.zeros((len(label),) * 2)
-        errors[np.ix_(models, models)] = recentre(rating.covariance.scores, label[models], weight[models])
+    identified, errors = rating.identified, None
+    if rating.covariance is not None and not identified[rating.components.label >= 0].all():
+        errors = centred_covariance(rating, rating.covariance)
+    R = np.nan_to_num(centred_scores(rating)) / ELO_PER_NATURAL
     lower, upper = outside_bounds(rating.cells, identified, R, rating.bounding, confidence, errors)
     return ELO_PER_NATURAL * lower, ELO_PER_NATURAL * upper
 
@@ -50,14 +47,14 @@ def bound_differences(rating: Estimate, alpha: float, model_a: Indices, model_b:
     alpha : probability with which a bound is wrong
     """
     low, high = unscored_bounds(rating, 1.0 - alpha / 2.0)
-    scored, weight = rating.identified, weigh_models(rating)
-    score, half = centred_scores(rating, weight), np.nan_to_num(centred_errors(rating, weight, 1.0 - alpha)[1])
+    scored, score = rating.identified, centred_scores(rating)
+    half = np.nan_to_num(centred_errors(rating, 1.0 - alpha)[1])
     low, high = np.where(scored, score - half, low), np.where(scored, score + half, high)
     mixed = scored[model_a] != scored[model_b]
     least = np.where(mixed, low[model_a] - high[model_b], -np.inf)
     most = np.where(mixed, high[model_a] - low[model_b], np.inf)
-    pair, below, above = _bound_pairs(rating, 1.0 - alpha)
     first, last = np.minimum(model_a, model_b), np.maximum(model_a, model_b)
+    pair, below, above = _bound_pairs(rating, 1.0 - alpha)
     key = first * rating.cells.n_models + last
     voted = np.isin(key, pair)
     at = np.searchsorted(pair, key[voted])
@@ -68,7 +65,7 @@ def bound_differences(rating: Estimate, alpha: float, model_a: Indices, model_b:
 
 
 def _bound_pairs(rating: Estimate, confidence: float) -> tuple[Indices, Floats, Floats]:
-    """Bound the difference of each pair of models without a score by the votes on it, Elo points.
+    """Bound S_a − S_b of models without a score by the votes on the two, Elo points.
 
     Returns
     -------
@@ -80,9 +77,9 @@ def _bound_pairs(rating: Estimate, confidence: float) -> tuple[Indices, Floats, 
     pair, row = np.unique(mine.model_a.astype(np.int64) * size + mine.model_b, return_inverse=True)
     against = replace(mine, model_a=row + 1, model_b=np.zeros_like(row), n_models=len(pair) + 1)
     known = np.arange(len(pair) + 1) == 0
-    lower, upper = outside_bounds(against, known, np.zeros(len(known)), rating.bounding, confidence)
-    scale = ELO_PER_NATURAL
-    return pair, scale * lower[1:], scale * upper[1:]
+    ends = outside_bounds(against, known, np.zeros(len(known)), rating.bounding, confidence)
+    lower, upper = (ELO_PER_NATURAL * end[1:] for end in ends)
+    return pair, lower, upper
 
 
 def outside_bounds(

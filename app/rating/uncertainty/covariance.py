@@ -1,11 +1,12 @@
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
+from scipy.special import expit, ndtr, ndtri, stdtrit
 
 from app.rating.arrays import Floats, Indices
 from app.rating.settings import Interval
-from app.rating.uncertainty.ranks import contrast_errors
+from app.rating.votes.cells import Cells
 
 NORMAL = 1e9  # degrees of freedom from which t is the normal distribution
 TINY = 1e-150  # its square is not 0
@@ -24,7 +25,6 @@ class Covariance:
     clusters : annotators with a counted vote
     freedom : degrees of freedom of each model's variance, shape (n_models,); ∞ unless clustered
     judges : annotators who inform about each model, shape (n_models,); counted where clustered, else `clusters`
-    profile : how far the profile intervals reach down and up, natural units; None for the other kinds
     """
 
     scores: Floats
@@ -34,25 +34,26 @@ class Covariance:
     clusters: int
     freedom: Floats
     judges: Indices
-    profile: tuple[Floats, Floats] | None = None
-
-    @property
-    def variance(self) -> Floats:
-        """Variance of each score, shape (n_models,)."""
-        return np.maximum(np.diag(self.scores), 0.0)
-
-    def contrast_half_widths(self, confidence: float, i: Indices, j: Indices, *, order: bool = False) -> Floats:
-        """Return half the width of the interval of R_i − R_j, or of its test against 0; i and j broadcast."""
-        errors = contrast_errors(self.order if order else self.scores, i, j)
-        return critical_values(self.contrast_freedom(i, j, order=order), confidence) * errors
 
     def contrast_freedom(self, i: Indices, j: Indices, *, order: bool = False) -> Floats:
-        """Return the degrees of freedom of R_i − R_j: the mean of 1/freedom, weighted by the variances."""
-        variance = np.maximum(np.diag(self.order if order else self.scores), np.finfo(float).tiny)
-        share = variance / self.freedom
-        inverse = (share[i] + share[j]) / (variance[i] + variance[j])
-        freedom: Floats = 1.0 / np.maximum(inverse, 1.0 / NORMAL)
-        return freedom
+        """Return the degrees of freedom of R_i − R_j."""
+        return contrast_freedom(np.diag(self.order if order else self.scores), self.freedom, i, j)
+
+
+def contrast_errors(covariance: Floats, i: Indices, j: Indices) -> Floats:
+    """Return the standard errors of R_i − R_j, in the broadcast shape of i and j."""
+    variance = np.diag(covariance)
+    errors: Floats = np.sqrt(np.maximum(variance[i] + variance[j] - 2.0 * covariance[i, j], 0.0))
+    return errors
+
+
+def contrast_freedom(variance: Floats, freedom: Floats, i: Indices, j: Indices) -> Floats:
+    """Return the degrees of freedom of R_i − R_j: the mean of 1/freedom, weighted by the variances."""
+    variance = np.maximum(variance, np.finfo(float).tiny)
+    share = variance / freedom
+    inverse = (share[i] + share[j]) / (variance[i] + variance[j])
+    found: Floats = 1.0 / np.maximum(inverse, 1.0 / NORMAL)
+    return found
 
 
 def critical_values(freedom: Floats, confidence: float) -> Floats:
@@ -60,3 +61,60 @@ def critical_values(freedom: Floats, confidence: float) -> Floats:
     tail = 0.5 + confidence / 2.0
     quantile: Floats = np.where(freedom < NORMAL, stdtrit(np.minimum(freedom, NORMAL), tail), ndtri(tail))
     return quantile
+
+
+def widen(multiple: Floats, freedom: Floats) -> Floats:
+    """Return the multiple of t's standard error that is as improbable as this multiple of the normal's.
+
+    Parameters
+    ----------
+    multiple : standard errors, at least 0; taken as at most 30
+    freedom : degrees of freedom, in a shape that broadcasts; from 1e9 the normal distribution's
+    """
+    tail = ndtr(-np.minimum(multiple, 30.0))
+    widened: Floats = np.where(freedom < NORMAL, -stdtrit(np.minimum(freedom, NORMAL), tail), multiple)
+    return widened
+
+
+def widenings(multiple: float, freedom: Floats) -> Floats:
+    """Return `widen(multiple, freedom)` over the multiple, interpolated to .1 %: quick for many degrees of freedom."""
+    grid = np.geomspace(1.0, NORMAL, 400)
+    ratio = np.log(widen(np.full(grid.shape, multiple), grid) / multiple)
+    wide: Floats = np.exp(np.interp(np.log(freedom), np.log(grid), ratio))
+    return wide
+
+
+def squared_residuals(cells: Cells, x: Floats) -> Floats:
+    """Return Σ (W − p)² over the votes of each cell, p = σ(x), x of shape (n_cells,)."""
+    p = expit(x)
+    squared: Floats = cells.wins_a * (1.0 - p) ** 2 + cells.ties * (0.5 - p) ** 2 + cells.wins_b * p**2
+    return squared
+
+
+def sum_by_vote(
+    cells: Cells, R: Floats, squares: Floats, pull: Floats, each_moved: Iterable[tuple[int, int, Floats]]
+) -> Floats:
+    """Return Σ r² v v′ over the votes, v = pull (e_a − e_b) + d c_k what a unit of a vote's residual r adds.
+
+    Parameters
+    ----------
+    squares : Σ r² of each cell, shape (n_cells,)
+    pull : shape (n_cells,)
+    each_moved : first, last + 1, and rows c_k of some annotators: what a unit of dℓ_k/dθ adds, as the ability moves
+    """
+    d, size = R[cells.model_a] - R[cells.model_b], len(R)
+    meat = np.zeros((size, size))
+    for first, last, moved in each_moved:
+        here = slice(*cells.starts[[first, last]])
+        own = cells.annotator[here] - first
+        along, square = np.zeros((last - first, size)), np.bincount(own, squares[here] * d[here] ** 2, last - first)
+        amount = squares[here] * pull[here] * d[here]
+        np.add.at(along, (own, cells.model_a[here]), amount)
+        np.add.at(along, (own, cells.model_b[here]), -amount)
+        crossed = along.T @ moved
+        meat += crossed + crossed.T + (moved * square[:, None]).T @ moved
+    amount = squares * pull**2
+    for i, j, sign in ((0, 0, 1.0), (1, 1, 1.0), (0, 1, -1.0), (1, 0, -1.0)):
+        ends = cells.model_a, cells.model_b
+        np.add.at(meat, (ends[i], ends[j]), sign * amount)
+    return meat

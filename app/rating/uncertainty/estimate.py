@@ -21,7 +21,6 @@ from app.rating.threads import one_blas_thread
 from app.rating.uncertainty.covariance import Covariance
 from app.rating.uncertainty.marginal import marginal_covariance
 from app.rating.uncertainty.plain import plain_covariance
-from app.rating.uncertainty.profile import profile_scores
 from app.rating.uncertainty.results import AnnotatorEstimates, Estimate
 from app.rating.votes.cells import Cells
 from app.rating.votes.compact import Compact, compact, pool_annotators
@@ -32,8 +31,9 @@ LEAST_HONEST = 0.25  # share of the annotators; with fewer no common ranking is 
 ROUNDS = 6  # in which the signs of abilities, and the models that they give a score, agree
 
 
-def fit_with_errors(cells: Cells, settings: LoopSettings, start: Start | None = None) -> Estimate:
-    """Fit the settings' method to the models whose scores the votes identify, with its covariance.
+@one_blas_thread()
+def fit_without_errors(cells: Cells, settings: LoopSettings, start: Start | None = None) -> Estimate:
+    """Fit the settings' method to the models whose scores the votes identify; the mean ability of all annotators is 1.
 
     Parameters
     ----------
@@ -45,12 +45,6 @@ def fit_with_errors(cells: Cells, settings: LoopSettings, start: Start | None = 
         No votes, or votes on more than 4,096 models.
     NoFiniteMaximumError, NotConvergedError, NoCommonRankingError
     """
-    return add_errors(fit_without_errors(cells, settings, start))
-
-
-@one_blas_thread()
-def fit_without_errors(cells: Cells, settings: LoopSettings, start: Start | None = None) -> Estimate:
-    """Fit as `fit_with_errors` without errors; the mean ability of all annotators is 1."""
     if len(cells.n) == 0:
         raise VotesError("no votes to fit", "no-votes")
     began = time.perf_counter()
@@ -88,11 +82,10 @@ def fit_without_errors(cells: Cells, settings: LoopSettings, start: Start | None
     )  # fmt: skip
 
 
-def _held_by_prior(marginal: MarginalFit | None, small: Compact, n_models: int) -> Mask:
+def _held_by_prior(marginal: MarginalFit, small: Compact, n_models: int) -> Mask:
     """Mark models of whose scores the votes say less than their weak prior: only annotators not believed stop them."""
     held = np.zeros(n_models, dtype=bool)
-    if marginal is not None:
-        held[small.models] = np.diag(marginal.equations.information) < 2.0 * PRECISION
+    held[small.models] = np.diag(marginal.equations.information) < 2.0 * PRECISION
     return held
 
 
@@ -120,18 +113,12 @@ def _fit(small: Compact, settings: LoopSettings, start: Start | None) -> tuple[F
                 found = fit_scores(cells, influence_limit=settings.influence_limit, start=begin, spread=spread)
     if found is None:
         found = fit_scores(cells, influence_limit=settings.influence_limit, spread=spread)
-    _refuse_few_honest(found.law)
-    value = Likelihood(cells).value(found.R, found.ability)
-    return FitResult(found.R, found.ability, -value, found.iterations), found
-
-
-def _refuse_few_honest(law: Law) -> None:
-    """Raise NoCommonRankingError where too few annotators follow a common ranking to say which one it is."""
-    honest = float(law.shares[TYPES.index("honest")])
-    if honest <= LEAST_HONEST:
+    if (honest := float(found.law.shares[TYPES.index("honest")])) <= LEAST_HONEST:
         raise NoCommonRankingError(
             f"{honest:.0%} of the annotators follow a common ranking, at most {LEAST_HONEST:.0%}: there is none"
         )
+    value = Likelihood(cells).value(found.R, found.ability)
+    return FitResult(found.R, found.ability, -value, found.iterations), found
 
 
 @one_blas_thread()
@@ -158,9 +145,4 @@ def _covariance(found: Estimate) -> Covariance:
     if found.marginal is not None:
         return marginal_covariance(small.cells, found.marginal, settings.interval, settings.influence_limit)
     component = found.components.label[small.models]
-    counts = np.ones(small.cells.n_annotators, dtype=bool) if found.has_abilities else None
-    spread = plain_covariance(small.cells, fit, component, settings.interval, counts)
-    if spread.kind != "profile":
-        return spread
-    profile = profile_scores(small.cells, fit, component, counts, spread, settings.confidence)
-    return replace(spread, profile=profile)
+    return plain_covariance(small.cells, fit, component, settings.interval, has_abilities=found.has_abilities)

@@ -2,24 +2,48 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
+from scipy.special import expit
 
-from app.rating.arrays import Floats, Indices, sum_by
-from app.rating.compiled import compiled
+from app.rating.arrays import Floats, Indices
 from app.rating.model.expansion import Expansion, curve_cells
-from app.rating.threads import WORTH_A_THREAD, map_parts, one_blas_thread, split
+from app.rating.model.scores import MarginalFit
+from app.rating.plain.m_elo import shift_projector
+from app.rating.threads import map_parts, one_blas_thread
 from app.rating.uncertainty.plain import find_information
 from app.rating.uncertainty.results import Estimate
-from app.rating.uncertainty.vote_changes import DROPPED, VoteChange, VoteGroups, group_changes
 from app.rating.units import ELO_PER_NATURAL
-from app.rating.votes.cells import CellArrays
 
+VoteChange = Literal["dropped", "flipped", "added"]
+"""Of one vote: taken away, its verdict turned round (a tie stays one), or a new one by an annotator on a known pair."""
+
+VERDICTS = np.array([1.0, 0.5, 0.0])  # W of each kind of vote: for model_a, a tie, for model_b
 MAX_ROUNDS = 200
 CONVERGED = 1e-8  # of the largest change, at which rounds stop
 DIVERGED = 1e-4  # of the largest change, above which the result is not used
 TINY = 1e-12
 CHUNK = 512  # annotators whose removals are computed together
+
+
+@dataclass(frozen=True)
+class VoteGroups:
+    """Changes of votes, equal ones of a cell as one group: arrays of shape (n_groups,).
+
+    Attributes
+    ----------
+    cell : index of the cell
+    kind : of the vote: 0 for model_a, 1 a tie, 2 for model_b
+    size : number of such changes in the cell, > 0; as many votes can be added as the annotator cast on the pair
+    residual : what one takes from W − p, p the probability of a win for model_a
+    """
+
+    cell: Indices
+    kind: Indices
+    size: Floats
+    residual: Floats
 
 
 class Influence(ABC):
@@ -37,8 +61,10 @@ class Influence(ABC):
     along: Floats
 
     def __init__(self, rating: Estimate) -> None:
-        self.rating = rating
-        self._groups: dict[VoteChange, VoteGroups] = {}
+        self.rating, cells, R = rating, rating.small.cells, rating.fit.R
+        self._d = R[cells.model_a] - R[cells.model_b]
+        self.component = rating.components.label[rating.small.models]
+        self._across = np.eye(len(R)) - shift_projector(self.component)
 
     @abstractmethod
     def solve(self, contrasts: Floats) -> Floats:
@@ -52,18 +78,17 @@ class Influence(ABC):
     def without(self, left_out: slice) -> Floats:
         """Return the change of the scores without each of these annotators, natural units."""
 
-    @property
-    def component(self) -> Indices:
-        """Component of each model, shape (n_models,)."""
-        return self.rating.components.label[self.rating.small.models]
-
-    def vote_groups(self, change: VoteChange = DROPPED) -> VoteGroups:
+    def vote_groups(self, change: VoteChange = "dropped") -> VoteGroups:
         """Return the changes of one way that the votes behind the scores allow."""
-        if change not in self._groups:
-            self._groups[change] = group_changes(self.rating.small.cells, self.rating.fit, change)
-        return self._groups[change]
+        cells, none = self.rating.small.cells, np.zeros(len(self._d))
+        kinds = [cells.n, none, cells.n] if change == "added" else [cells.wins_a, cells.ties, cells.wins_b]
+        size = np.stack(kinds, axis=1)
+        cell, kind = np.nonzero(size > 0)
+        W, p = VERDICTS[kind], expit(self.rating.fit.theta[cells.annotator] * self._d)[cell]
+        residual = {"dropped": W - p, "flipped": 2.0 * W - 1.0, "added": p - W}[change]
+        return VoteGroups(cell, kind, size[cell, kind], residual)
 
-    def of_votes(self, contrast: Floats, change: VoteChange = DROPPED) -> Floats:
+    def of_votes(self, contrast: Floats, change: VoteChange = "dropped") -> Floats:
         """Return the influence of one vote of each group on contrast·R: how far contrast·R falls once it is changed.
 
         Parameters
@@ -75,28 +100,24 @@ class Influence(ABC):
         -------
         float array, shape (n_groups,), natural units, in the order of `vote_groups`
         """
-        cells, votes = self.rating.small.cells, self.vote_groups(change)
-        y = np.ascontiguousarray(self.solve(contrast))
-        q = np.ascontiguousarray(self.shares(y[:, None])[:, 0])
-        out = np.empty(len(votes.cell))
-        map_parts(
-            lambda part: influence_by_vote(
-                *part, votes.cell, cells.arrays, votes.residual, self.pull, self.along, self.rating.fit.R, y, q, out
-            ),
-            split(len(out), WORTH_A_THREAD),
-        )  # fmt: skip
-        return out
+        y, votes = self.solve(contrast), self.vote_groups(change)
+        influences: Floats = votes.residual * self.moved(y, self.shares(y[:, None])[:, 0])[votes.cell]
+        return influences
+
+    def moved(self, y: Floats, q: Floats) -> Floats:
+        """Return what a unit of residual that is taken from each cell moves contrast·R by, shape (n_cells,)."""
+        cells = self.rating.small.cells
+        moved: Floats = self.pull * (y[cells.model_a] - y[cells.model_b]) - self.along * self._d * q[cells.annotator]
+        return moved
 
 
 class MarginalInfluence(Influence):
     """Of a fit in which abilities are integrated out; the crowd's law stays as it is."""
 
-    def __init__(self, rating: Estimate) -> None:
+    def __init__(self, rating: Estimate, marginal: MarginalFit) -> None:
         super().__init__(rating)
-        if rating.marginal is None:
-            raise ValueError("the fit does not integrate abilities out")
         cells = rating.small.cells
-        self.expansion = Expansion(cells, rating.marginal, rating.settings.influence_limit)
+        self.expansion = Expansion(cells, marginal, rating.settings.influence_limit)
         self.along = np.ones(len(cells.n)) if cells.trust is None else cells.trust
         self.pull = self.along * self.expansion.weight * self.expansion.pull[cells.annotator]
 
@@ -118,7 +139,7 @@ class MarginalInfluence(Influence):
             step: Floats = (self.expansion.curve(left_out.start, left_out.stop, own, X) - own.u) @ bread
             return step
 
-        return _centred(_iterate(again, -own.u @ bread), self.component)
+        return _iterate(again, -own.u @ bread) @ self._across
 
 
 class PlainInfluence(Influence):
@@ -128,8 +149,7 @@ class PlainInfluence(Influence):
         super().__init__(rating)
         cells, fit = rating.small.cells, rating.fit
         self.pull, self.along = fit.theta[cells.annotator], np.ones(len(cells.n))
-        counts = np.ones(cells.n_annotators, dtype=bool) if rating.has_abilities else None
-        self.found = find_information(cells, fit, self.component, counts)
+        self.found = find_information(cells, fit, self.component, has_abilities=rating.has_abilities)
         self.gradient = self.found.likelihood.contributions(fit.R, fit.theta)
 
     def solve(self, contrasts: Floats) -> Floats:
@@ -162,9 +182,9 @@ class PlainInfluence(Influence):
             curve_cells(left_out.start, left_out.stop, *cells.arrays[:1], *cells.arrays[2:4], curvature, X, own)
             for row, scale in ((B, -inverse_D), (along, 1.0 / whole), (others, -1.0 / size)):
                 own += row * (scale * np.einsum("ki,ki->k", row, X))[:, None]
-            return _centred(right + own, self.component) @ found.inverse
+            return (right + own) @ self._across @ found.inverse
 
-        return _iterate(again, _centred(right, self.component) @ found.inverse)
+        return _iterate(again, right @ self._across @ found.inverse)
 
 
 @one_blas_thread()
@@ -176,7 +196,7 @@ def find_influence(rating: Estimate) -> Influence:
     NotConvergedError
         The fit is at a saddle point.
     """
-    return PlainInfluence(rating) if rating.marginal is None else MarginalInfluence(rating)
+    return PlainInfluence(rating) if rating.marginal is None else MarginalInfluence(rating, rating.marginal)
 
 
 def leave_annotators_out(influence: Influence) -> Floats:
@@ -203,34 +223,15 @@ def leave_annotators_out(influence: Influence) -> Floats:
     cells = influence.rating.small.cells
     if cells.n_annotators == 1:
         return np.full((1, cells.n_models), np.nan)  # no vote would remain
-    with one_blas_thread():
-        return ELO_PER_NATURAL * _change(influence)
-
-
-def leave_annotator_out(influence: Influence, annotator: int) -> Floats:
-    """Return one annotator's row of `leave_annotators_out`, shape (n_models,), without computing the others.
-
-    Costs O(n_cells + n_models²).
-    """
-    rating = influence.rating
-    if rating.small.cells.n_annotators == 1:
-        return np.full(rating.small.cells.n_models, np.nan)
-    with one_blas_thread():
-        change: Floats = influence.without(slice(annotator, annotator + 1))[0]
-    return ELO_PER_NATURAL * change
-
-
-def _change(influence: Influence) -> Floats:
-    """Return the change of the published scores, natural units, shape (n_annotators, n_models)."""
-    cells = influence.rating.small.cells
     change = np.empty((cells.n_annotators, cells.n_models))
 
     def fill(first: int) -> None:
         left_out = slice(first, min(first + CHUNK, cells.n_annotators))
         change[left_out] = influence.without(left_out)
 
-    map_parts(fill, range(0, cells.n_annotators, CHUNK))
-    return change
+    with one_blas_thread():
+        map_parts(fill, range(0, cells.n_annotators, CHUNK))
+    return ELO_PER_NATURAL * change
 
 
 def _iterate(again: Callable[[Floats], Floats], X: Floats) -> Floats:
@@ -244,25 +245,3 @@ def _iterate(again: Callable[[Floats], Floats], X: Floats) -> Floats:
             break
     X[moved > DIVERGED * (1.0 + np.abs(X).max(axis=1, initial=0.0))] = np.nan
     return X
-
-
-def _centred(rows: Floats, component: Indices) -> Floats:
-    """Subtract the mean of every component from each row."""
-    members = np.maximum(1, np.bincount(component))  # a component without an identified model is empty
-    sums = np.stack([sum_by(component, row, len(members)) for row in rows]) if len(members) > 1 else None
-    means = rows.mean(axis=1, keepdims=True) if sums is None else (sums / members)[:, component]
-    centred: Floats = rows - means
-    return centred
-
-
-@compiled
-def influence_by_vote(
-    first: int, last: int, cell: Indices, cells: CellArrays, residual: Floats, pull: Floats, along: Floats, R: Floats,
-    y: Floats, q: Floats, out: Floats,
-) -> None:  # fmt: skip
-    """Set entries first … last−1 of `out` to residual·(pull (y_a − y_b) − along d q_k), by the entry's cell."""
-    annotator, model_a, model_b = cells.annotator, cells.model_a, cells.model_b
-    for entry in range(first, last):
-        at = cell[entry]
-        k, a, b = annotator[at], model_a[at], model_b[at]
-        out[entry] = residual[entry] * (pull[at] * (y[a] - y[b]) - along[at] * (R[a] - R[b]) * q[k])

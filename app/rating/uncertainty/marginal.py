@@ -14,8 +14,7 @@ from app.rating.model.score_kernels import LARGEST_SHARE
 from app.rating.model.scores import MarginalFit
 from app.rating.model.start import PRECISION
 from app.rating.settings import Interval
-from app.rating.uncertainty.by_vote import squared_residuals, sum_by_vote
-from app.rating.uncertainty.covariance import Covariance
+from app.rating.uncertainty.covariance import Covariance, squared_residuals, sum_by_vote
 from app.rating.votes.cells import Cells
 
 TINY = 1e-300

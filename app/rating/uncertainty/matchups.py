@@ -6,9 +6,8 @@ import numpy as np
 from scipy.special import expit
 
 from app.rating.arrays import Floats, Indices
-from app.rating.settings import LoopSettings
 from app.rating.uncertainty.bounds import bound_differences
-from app.rating.uncertainty.ranks import win_probabilities
+from app.rating.uncertainty.covariance import contrast_errors, critical_values
 from app.rating.uncertainty.results import Estimate
 from app.rating.units import ELO_PER_NATURAL
 
@@ -32,16 +31,12 @@ class Matchups:
     upper: Floats
 
 
-def predict_matchups(
-    rating: Estimate, settings: LoopSettings, pairs: tuple[Indices, Indices] | None = None
-) -> Matchups:
+def predict_matchups(rating: Estimate, model_a: Indices, model_b: Indices) -> Matchups:
     """Predict P(a beats b) = σ(R_a − R_b), R in units of the mean ability, with intervals made on the log-odds.
 
     Parameters
     ----------
-    settings : of the rating; the intervals have its confidence
-    pairs : model_a and model_b, shape (n_pairs,) each; default every pair a < b of a component in which both have a
-        score, in ascending order
+    model_a, model_b : shape (n_pairs,) each
 
     Notes
     -----
@@ -49,13 +44,6 @@ def predict_matchups(
     without a score, one that won all of n votes beats the other with at least (1 − confidence)^(1/n). O(n_pairs).
     """
     component = np.where(rating.identified, rating.components.label, -1)
-    if pairs is None:
-        first, second = np.triu_indices(len(rating.small.models), 1)
-        model_a, model_b = rating.small.models[first], rating.small.models[second]
-        same = (component[model_a] == component[model_b]) & (component[model_a] >= 0)
-        model_a, model_b = model_a[same], model_b[same]
-    else:
-        model_a, model_b = pairs
     scored = (component[model_a] == component[model_b]) & (component[model_a] >= 0)
     row = np.zeros(len(component), dtype=np.int64)
     row[rating.small.models] = np.arange(len(rating.small.models))
@@ -63,13 +51,15 @@ def predict_matchups(
     difference, half = R[model_a] - R[model_b], np.full(len(model_a), np.nan)
     spread = rating.covariance
     if spread is not None:
-        half = spread.contrast_half_widths(settings.confidence, row[model_a], row[model_b])
-    predicted = win_probabilities(np.where(scored, difference, np.nan), half)
-    found = Matchups(model_a, model_b, predicted.probability, predicted.lower, predicted.upper)
+        i, j = row[model_a], row[model_b]
+        quantile = critical_values(spread.contrast_freedom(i, j), rating.settings.confidence)
+        half = quantile * contrast_errors(spread.scores, i, j)
+    difference[~scored] = np.nan
+    found = Matchups(model_a, model_b, *(expit(difference + end) for end in (0.0, -half, half)))
     label = rating.components.label
     rest = np.flatnonzero(~scored & (label[model_a] == label[model_b]) & (label[model_a] >= 0))
     if len(rest):
-        bounds = bound_differences(rating, 1.0 - settings.confidence, model_a[rest], model_b[rest])
+        bounds = bound_differences(rating, 1.0 - rating.settings.confidence, model_a[rest], model_b[rest])
         found.lower[rest], found.upper[rest] = (expit(bound / ELO_PER_NATURAL) for bound in bounds)
         found.probability[rest] = np.clip(0.5, found.lower[rest], found.upper[rest])
     return found

@@ -1,16 +1,15 @@
+from typing import Any
+
 import numpy as np
 
-from app.rating.arrays import Floats, Indices, Mask, sum_by
+from app.rating.arrays import Floats, Indices, Mask, sum_by, sum_by_key
 from app.rating.errors import VotesError
 from app.rating.settings import LoopSettings
 from app.rating.uncertainty.bounds import unscored_bounds
-from app.rating.uncertainty.centre import centred_errors, centred_scores, weigh_models
+from app.rating.uncertainty.centre import centred_errors, centred_scores
 from app.rating.uncertainty.places import find_places
 from app.rating.uncertainty.results import Estimate, ModelEstimates
-from app.rating.units import ELO_PER_NATURAL
 from app.rating.votes.cells import Cells
-
-SMALL_TABLE = 1 << 26  # bytes: a table of annotators and models that fits into memory beside the fit
 
 
 def make_model_estimates(rating: Estimate) -> ModelEstimates:
@@ -22,24 +21,24 @@ def make_model_estimates(rating: Estimate) -> ModelEstimates:
         The anchor model has no score.
     """
     settings, identified, label = rating.settings, rating.identified, rating.components.label
-    weight = weigh_models(rating)
-    centred = centred_scores(rating, weight)
-    centre = _place_centres(rating, centred)
+    centred = centred_scores(rating)
+    centre = np.full(len(centred), settings.base)
+    if settings.anchor is not None:
+        model, points = settings.anchor
+        if not identified[model]:
+            raise VotesError("the anchor model has no score: it has no counted votes, or only won, or only lost")
+        centre[label == label[model]] = points - centred[model]
     score = centre + centred
-    se, half = centred_errors(rating, weight, settings.confidence)
+    se, half = centred_errors(rating, settings.confidence)
     lower, upper = score - half, score + half
-    if rating.covariance is not None and rating.covariance.profile is not None:
-        models, (below, above) = rating.small.models, rating.covariance.profile
-        lower[models] = score[models] - ELO_PER_NATURAL * below
-        upper[models] = score[models] + ELO_PER_NATURAL * above
     low, high = unscored_bounds(rating, settings.confidence)
     rest = ~identified & (label >= 0)
     lower[rest], upper[rest] = (centre + low)[rest], (centre + high)[rest]
-    counts = _counts(rating.pairs)
-    provisional = find_provisional(rating.cells, settings, votes=counts[0], width=upper - lower)
-    places = find_places(rating, (label >= 0) & ~provisional)
+    columns: dict[str, Any] = _counts(rating.pairs)
+    provisional = find_provisional(rating.cells, settings, votes=columns["votes"], width=upper - lower)
+    columns |= find_places(rating, (label >= 0) & ~provisional)
     return ModelEstimates(
-        score, se, lower, upper, *places, *counts, component=label, identified=identified, provisional=provisional
+        score, se, lower, upper, **columns, component=label, identified=identified, provisional=provisional
     )
 
 
@@ -63,47 +62,11 @@ def _count_annotators(cells: Cells) -> Indices:
     """Return how many annotators have a counted vote on each model."""
     size = cells.n_models
     pair = np.concatenate([cells.annotator.astype(np.int64) * size + model for model in (cells.model_a, cells.model_b)])
-    if cells.n_annotators * size <= SMALL_TABLE:  # several times faster than to sort the pairs
-        seen = np.zeros(cells.n_annotators * size, dtype=np.bool_)
-        seen[pair] = True
-        counts: Indices = np.count_nonzero(seen.reshape(cells.n_annotators, size), axis=0)
-        return counts
-    return np.bincount(np.unique(pair) % size, minlength=size).astype(np.int64)
+    return np.bincount(sum_by_key(pair, cells.n_annotators * size)[0] % size, minlength=size)
 
 
-def check_anchor(settings: LoopSettings, identified: Mask) -> None:
-    """Raise where the anchor model has no score.
-
-    Raises
-    ------
-    VotesError
-    """
-    if settings.anchor is not None and not identified[settings.anchor[0]]:
-        raise VotesError("the anchor model has no score: it has no counted votes, or only won, or only lost")
-
-
-def _place_centres(rating: Estimate, centred: Floats) -> Floats:
-    """Return the Elo points of each model's centre: the base, or the shift that gives the anchor its points."""
-    centre = np.full(len(centred), rating.settings.base)
-    if rating.settings.anchor is not None:
-        model, points = rating.settings.anchor
-        check_anchor(rating.settings, rating.identified)
-        label = rating.components.label
-        centre[label == label[model]] = points - centred[model]
-    return centre
-
-
-def _counts(cells: Cells) -> tuple[Floats, Floats, Floats, Floats]:
+def _counts(cells: Cells) -> dict[str, Floats]:
     """Return votes, wins, ties and losses of each model, shape (n_models,) each."""
-    size = cells.n_models
-    won_a, lost_a = cells.wins_a, cells.wins_b
-
-    def total(of_a: Floats, of_b: Floats) -> Floats:
-        return sum_by(cells.model_a, of_a, size) + sum_by(cells.model_b, of_b, size)
-
-    return (
-        total(cells.n, cells.n),
-        total(won_a, lost_a),
-        total(cells.ties, cells.ties),
-        total(lost_a, won_a),
-    )
+    size, won, lost = cells.n_models, cells.wins_a, cells.wins_b
+    sides = {"votes": (cells.n, cells.n), "wins": (won, lost), "ties": (cells.ties, cells.ties), "losses": (lost, won)}
+    return {name: sum_by(cells.model_a, a, size) + sum_by(cells.model_b, b, size) for name, (a, b) in sides.items()}

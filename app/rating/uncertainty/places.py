@@ -1,42 +1,29 @@
 """The places of models: by their scores, and where a score is missing by the wins of the models over each other."""
 
-from typing import NamedTuple
-
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from app.rating.arrays import Floats, Indices, Mask
 from app.rating.model.start import fit_bradley_terry
 from app.rating.uncertainty.bounds import bound_differences
-from app.rating.uncertainty.covariance import Covariance
+from app.rating.uncertainty.covariance import Covariance, contrast_errors, widenings
 from app.rating.uncertainty.ranks import (
     bonferroni_multiple,
     class_ranks,
-    contrast_errors,
     order_together,
     rank_by,
     rank_range,
 )
 from app.rating.uncertainty.results import Estimate
-from app.rating.uncertainty.student import widenings
 from app.rating.units import ELO_PER_NATURAL
 from app.rating.votes.graph import follow_wins, orient
 
+RANKS = ("rank", "best_rank", "worst_rank", "rank_set_best", "rank_set_worst", "class_rank")
 DECIMALS = 6  # of Elo points; scores that agree to them share a rank
 
 
-class Places(NamedTuple):
-    """Ranks of the models, as in `ModelEstimates`, shape (n_models,) each."""
-
-    rank: Indices
-    best_rank: Indices
-    worst_rank: Indices
-    rank_set_best: Indices
-    rank_set_worst: Indices
-    class_rank: Indices
-
-
-def find_places(rating: Estimate, ranked: Mask) -> Places:
+def find_places(rating: Estimate, ranked: Mask) -> dict[str, Indices]:
     """Return the place of each model within its component; those that are not ranked follow, for order alone.
 
     Ranks and classes are of the differences of two scores, and so no other model moves them. A model without a score
@@ -45,21 +32,26 @@ def find_places(rating: Estimate, ranked: Mask) -> Places:
     Parameters
     ----------
     ranked : models that get a place, shape (n_models,)
+
+    Returns
+    -------
+    The ranks of `ModelEstimates` by their names.
     """
-    found = Places(*np.zeros((6, len(ranked)), dtype=np.int64))
+    found = {name: np.zeros(len(ranked), dtype=np.int64) for name in RANKS}
     position = np.round(_positions(rating), DECIMALS)  # equal but for rounding: one rank
     for component in range(rating.components.number):
         here = rating.components.label == component
         members, others = np.flatnonzero(here & ranked), np.flatnonzero(here & ~ranked)
-        rank = found.rank[members] = rank_by(position[members])
-        found.rank[others] = rank_by(position[others]) + len(members)
-        if rating.settings.interval == "none":
-            found.best_rank[members] = found.worst_rank[members] = rank  # without intervals there is no spread
-        elif len(members):
-            orders = _order(rating, members)
-            found.best_rank[members], found.worst_rank[members] = rank_range(orders.of_model)
-            found.rank_set_best[members], found.rank_set_worst[members] = rank_range(orders.together)
-            found.class_rank[members] = class_ranks(rank, orders.of_pair)
+        rank = rank_by(position[members])
+        places = {"rank": rank, "best_rank": rank, "worst_rank": rank}  # without intervals there is no spread
+        if rating.settings.interval != "none" and len(members):
+            of_pair, of_model, together = _order(rating, members)
+            best, worst = rank_range(of_model)
+            set_best, set_worst = rank_range(together)
+            places = dict(zip(RANKS, (rank, best, worst, set_best, set_worst, class_ranks(rank, of_pair)), strict=True))
+        for name, place in places.items():
+            found[name][members] = place
+        found["rank"][others] = rank_by(position[others]) + len(members)
     return found
 
 
@@ -78,51 +70,34 @@ def _positions(rating: Estimate) -> Floats:
     return follow_wins(pairs, ELO_PER_NATURAL * fit_bradley_terry(pairs, R))
 
 
-class Orders(NamedTuple):
-    """Which models are certainly above which, shape (n, n) each.
+def _order(rating: Estimate, members: Indices) -> NDArray[np.bool_]:
+    """Return which members are certainly above which, in three ways, shape (3, n, n).
 
-    Attributes
-    ----------
-    of_pair : wrong with probability α for one pair
-    of_model : as clear as two intervals at α that do not overlap: by an interval √2 times as wide
-    together : wrong with probability α for any pair at all
+    Wrong with probability α for one pair; as clear as two intervals at α that do not overlap, by an interval √2 times
+    as wide; wrong with probability α for any pair at all.
     """
-
-    of_pair: Mask
-    of_model: Mask
-    together: Mask
-
-
-def _order(rating: Estimate, members: Indices) -> Orders:
-    """Return which members are certainly above which."""
     alpha, n = 1.0 - rating.settings.confidence, len(members)
     scored = np.flatnonzero(rating.identified[members])
-    row = np.searchsorted(rating.small.models, members[scored])
     i, j = np.nonzero(np.triu(~(rating.identified[members][:, None] & rating.identified[members]), 1))
     pairs = n * (n - 1) / 2
     known = 1.0 - len(i) / max(pairs, 1.0)  # share of the pairs with two scores, and of the error probability
-    found = Orders(*np.zeros((3, n, n), dtype=np.bool_))
-    each = float(2.0 * ndtr(np.sqrt(2.0) * ndtri(alpha / 2.0)))
+    found = np.zeros((3, n, n), dtype=np.bool_)
+    alphas = alpha, float(2.0 * ndtr(np.sqrt(2.0) * ndtri(alpha / 2.0)))
     if rating.covariance is not None and len(scored):
-        inside = np.ix_(scored, scored)
-        orders = _order_scores(rating, rating.covariance, row, (alpha, each), known * alpha)
-        for order, of_scores in zip(found, orders, strict=True):
-            order[inside] = of_scores
+        row = np.searchsorted(rating.small.models, members[scored])
+        found[:, scored[:, None], scored] = _order_scores(rating.fit.R, rating.covariance, row, alphas, known * alpha)
     if len(i):
-        for order, level in zip(found, (alpha, each, alpha / pairs), strict=True):
+        for order, level in zip(found, (*alphas, alpha / pairs), strict=True):
             least, most = bound_differences(rating, level, members[i], members[j])
             order[i, j], order[j, i] = least > 0.0, most < 0.0
     return found
 
 
 def _order_scores(
-    rating: Estimate, spread: Covariance, row: Indices, alphas: tuple[float, float], alpha_together: float
-) -> Orders:
+    R: Floats, spread: Covariance, row: Indices, alphas: tuple[float, float], alpha_together: float
+) -> list[Mask]:
     """Return which scores are certainly above which: each pair at one α and at another, and all together at a third."""
-    R = rating.fit.R[row]
-    every = np.ix_(row, row)
-    covariance = spread.order[every]
-    index = np.arange(len(row))
+    R, index, covariance = R[row], np.arange(len(row)), spread.order[np.ix_(row, row)]
     errors = contrast_errors(covariance, index[:, None], index)
     errors[errors <= 1e-9 * errors.max()] = 0.0  # of a model with itself, and rounding
     freedom = spread.contrast_freedom(row[:, None], row, order=True)
@@ -136,5 +111,4 @@ def _order_scores(
     if alpha_together > 0.0:
         z = standardise(bonferroni_multiple(alpha_together, len(row)))
         together = order_together(z, errors, covariance, alpha_together)
-    of_pair, of_model = (standardise(at) > at for at in (float(-ndtri(alpha / 2.0)) for alpha in alphas))
-    return Orders(of_pair, of_model, together)
+    return [*(standardise(at) > at for at in (float(-ndtri(alpha / 2.0)) for alpha in alphas)), together]

@@ -1,36 +1,32 @@
 """The errors of m-ELO, and of scores and abilities by joint maximum likelihood, as they are published."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from app.rating.arrays import Floats, Indices, Mask
+from app.rating.arrays import Floats, Indices
 from app.rating.fitted import FitResult
 from app.rating.plain.information import ENOUGH, LARGEST, TINY, Information, link_groups, scaled_contributions
 from app.rating.plain.likelihood import Likelihood
 from app.rating.plain.m_elo import shift_projector
-from app.rating.plain.unit import unit_weights
 from app.rating.settings import Interval
-from app.rating.uncertainty.by_vote import squared_residuals, sum_by_vote
-from app.rating.uncertainty.covariance import NORMAL, Covariance
+from app.rating.uncertainty.covariance import NORMAL, Covariance, squared_residuals, sum_by_vote
 from app.rating.votes.cells import Cells
 from app.rating.votes.compact import pool_annotators
 
 
-def find_information(cells: Cells, fit: FitResult, component: Indices, counts: Mask | None) -> Information:
+def find_information(cells: Cells, fit: FitResult, component: Indices, *, has_abilities: bool) -> Information:
     """Return what the votes say of the scores at a fit.
 
     Parameters
     ----------
     component : of each model
-    counts : annotators whose mean ability is 1, shape (n_annotators,); None where abilities are known
+    has_abilities : whether abilities are found with the scores, in units of their mean; else all are 1
 
     Raises
     ------
     SaddlePointError
     """
     groups, likelihood = link_groups(cells, component), Likelihood(cells)
-    weight = None if counts is None else unit_weights(groups, counts)
+    weight = np.ones(cells.n_annotators) if has_abilities else None
     point = likelihood.expand(fit.R, fit.theta)
     found = Information.at(likelihood, point, groups, shift_projector(component), weight)
     _ = found.inverse
@@ -38,16 +34,15 @@ def find_information(cells: Cells, fit: FitResult, component: Indices, counts: M
 
 
 def plain_covariance(
-    cells: Cells, fit: FitResult, component: Indices, kind: Interval, counts: Mask | None
+    cells: Cells, fit: FitResult, component: Indices, kind: Interval, *, has_abilities: bool
 ) -> Covariance:
     """Return the covariance of the scores with abilities profiled out, and the abilities' standard errors.
 
     Parameters
     ----------
-    component, counts : as for `find_information`
+    component, has_abilities : as for `find_information`
     kind : "clustered" (annotators are a sample: clusters, and the unit is theirs), "sandwich" (the same annotators vote
-        again: votes are independent), "information" (the same, if the model is right) or "profile" (the covariance is
-        that of "information")
+        again: votes are independent) or "information" (the same, if the model is right)
 
     Raises
     ------
@@ -64,40 +59,32 @@ def plain_covariance(
     White (1982); Bell and McCaffrey (2002), on leverage; Carter, Schnepel and Steigerwald (2017), on the effective
     number of clusters.
     """
-    clusters = int(np.count_nonzero(np.diff(cells.starts)))
+    clusters, annotators = int(np.count_nonzero(np.diff(cells.starts))), cells.n_annotators
     if kind == "clustered" and clusters == 1:
         kind = "sandwich"  # nothing says how annotators differ
-    se = np.full(cells.n_annotators, np.nan)
-    if counts is None and kind != "clustered":
+    if not has_abilities and kind != "clustered":
         cells, fit = pool_annotators(cells), FitResult(fit.R, np.ones(1), fit.log_likelihood, fit.iterations)
-    found = find_information(cells, fit, component, counts)
-    spread = _by_annotator(found) if kind == "clustered" else _by_vote(found, kind, clusters)
-    if counts is not None:
-        se = _ability_se(found, spread)
-    return Covariance(spread.scores, spread.order, se, kind, clusters, spread.freedom, spread.judges)
+    found, unknown = find_information(cells, fit, component, has_abilities=has_abilities), np.full(annotators, np.nan)
+    if kind == "clustered":
+        scores, order, freedom, judges, *pulls = _by_annotator(found)
+    else:
+        size = len(fit.R)
+        scores = order = _by_vote(found, kind)
+        freedom, judges = np.full(size, np.inf), np.full(size, clusters)
+        pulls = [np.zeros(size), np.zeros(found.groups.number)]
+    se = _ability_se(found, scores, *pulls) if has_abilities else unknown
+    return Covariance(scores, order, se, kind, clusters, freedom, judges)
 
 
-@dataclass(frozen=True)
-class _Spread:
-    """Covariance of the scores, and of the scores with what each annotator adds to the unit's equation, the pulls.
+def _by_annotator(found: Information) -> tuple[Floats, Floats, Floats, Indices, Floats, Floats]:
+    """Take every annotator as a cluster: its gradient by the scores, and its pull on the unit.
 
-    Attributes
-    ----------
-    order : covariance of the scores without pulls
+    Returns
+    -------
+    scores, order, freedom, judges : of `Covariance`
     with_pull : Σ_k c_k pull_k over each model's group, c_k annotator k's part in the scores, shape (n_models,)
     pull : Σ_k pull_k² of each group
     """
-
-    scores: Floats
-    order: Floats
-    with_pull: Floats
-    pull: Floats
-    freedom: Floats
-    judges: Indices
-
-
-def _by_annotator(found: Information) -> _Spread:
-    """Take every annotator as a cluster: its gradient by the scores, and its pull on the unit."""
     point, groups, cells, size = found.point, found.groups, found.likelihood.cells, len(found.point.R)
     members = groups.sum(np.ones(len(point.theta)))
     pull = found.share * point.D * (point.theta - 1.0)  # of the unit's equation Σ w (θ − 1) = 0
@@ -125,11 +112,11 @@ def _by_annotator(found: Information) -> _Spread:
         np.diag(scores), between, of_unit**2 * square[groups.models], 1.0 / np.maximum(squares, TINY),
         members[groups.models],
     )  # fmt: skip
-    return _Spread(scores, order, with_pull, square, freedom, judges.astype(np.int64))
+    return scores, order, freedom, judges.astype(np.int64), with_pull, square
 
 
-def _by_vote(found: Information, kind: Interval, clusters: int) -> _Spread:
-    """Take the annotators as given: every vote is a cluster, or the model is right."""
+def _by_vote(found: Information, kind: Interval) -> Floats:
+    """Return the covariance of the scores for given annotators: every vote is a cluster, or the model is right."""
     point, cells, inner = found.point, found.likelihood.cells, found.inverse
     if kind == "sandwich":
         ability = point.theta[cells.annotator]
@@ -139,9 +126,7 @@ def _by_vote(found: Information, kind: Interval, clusters: int) -> _Spread:
         share = point.variance / cells.n * ability**2 / least  # of one vote
         squares += point.variance * np.clip((share - ENOUGH) / (LARGEST - ENOUGH), 0.0, 1.0)
         inner = inner @ _sum(found, squares) @ inner
-    size, known = len(point.R), np.full(len(point.R), np.inf)
-    none = np.zeros(found.groups.number)
-    return _Spread(inner, inner, np.zeros(size), none, known, np.full(size, clusters))
+    return inner
 
 
 def _sum(found: Information, squares: Floats) -> Floats:
@@ -152,7 +137,7 @@ def _sum(found: Information, squares: Floats) -> Floats:
     return sum_by_vote(cells, found.point.R, squares, found.point.theta[cells.annotator], none)
 
 
-def _ability_se(found: Information, spread: _Spread) -> Floats:
+def _ability_se(found: Information, scores: Floats, with_pull: Floats, pull: Floats) -> Floats:
     """Return the standard error of θ_k relative to the mean ability.
 
     θ_k changes by r_k·c + τ_k·pull where the scores change by c, r_k = −(BᵀQ)_k, τ_k = −w_k/(D_k wᵀD⁻¹w).
@@ -161,8 +146,8 @@ def _ability_se(found: Information, spread: _Spread) -> Floats:
     tau = -found.share / found.size[group]
     for some, _, _ in found.likelihood.rows():
         rows = -found.moved_rows(some)
-        variance[some] = np.einsum("ij,ij->i", rows @ spread.scores, rows) + 2.0 * tau[some] * (rows @ spread.with_pull)
-    variance += tau**2 * spread.pull[group] + found.inverse_D + found.share * tau
+        variance[some] = np.einsum("ij,ij->i", rows @ scores, rows) + 2.0 * tau[some] * (rows @ with_pull)
+    variance += tau**2 * pull[group] + found.inverse_D + found.share * tau
     se: Floats = np.sqrt(np.maximum(variance, 0.0))
     return se
 

@@ -1,9 +1,7 @@
 """Ranks from differences of scores: which models are certainly above which, one by one or all at once."""
 
-from dataclasses import dataclass
-
 import numpy as np
-from scipy.special import expit, ndtr, ndtri
+from scipy.special import ndtr, ndtri
 
 from app.rating.arrays import Floats, Indices, Mask
 from app.rating.compiled import compiled
@@ -64,38 +62,6 @@ def class_ranks(rank: Indices, above: Mask) -> Indices:
         classes[rest[joins]] = number
         rest = rest[~joins]
     return classes
-
-
-@dataclass(frozen=True)
-class WinProbabilities:
-    """P(one model beats another) for the mean annotator, with its interval; arrays of one shape."""
-
-    probability: Floats
-    lower: Floats
-    upper: Floats
-
-
-def win_probabilities(difference: Floats, half: Floats) -> WinProbabilities:
-    """Return the probability that one model beats another, σ(R_i − R_j), with intervals made on the log-odds.
-
-    Parameters
-    ----------
-    difference : R_i − R_j in natural units of the mean annotator, any shape
-    half : half the width of its interval, same shape
-
-    Returns
-    -------
-    WinProbabilities
-        A tie counts as half a win for each.
-    """
-    return WinProbabilities(expit(difference), expit(difference - half), expit(difference + half))
-
-
-def contrast_errors(covariance: Floats, i: Indices, j: Indices) -> Floats:
-    """Return the standard errors of R_i − R_j, in the broadcast shape of i and j."""
-    variance = np.diag(covariance)
-    errors: Floats = np.sqrt(np.maximum(variance[i] + variance[j] - 2.0 * covariance[i, j], 0.0))
-    return errors
 
 
 def bonferroni_multiple(alpha: float, n: int) -> float:

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import stdtrit
 
 from app.rating.arrays import Floats, Indices
+from app.rating.uncertainty.covariance import critical_values
 from app.rating.verdict.joint import JointScores
 
 
@@ -60,5 +60,5 @@ def compare_orders(a: Sequence[JointScores], b: Sequence[JointScores], confidenc
 def _orders(joint: JointScores, models: Indices, confidence: float) -> tuple[Floats, np.ndarray]:
     first, second = (models[side] for side in np.triu_indices(len(models), 1))
     gap = joint.gaps[first, second]
-    half = stdtrit(joint.contrast_freedom[first, second], 0.5 + confidence / 2.0) * joint.errors[first, second]
+    half = critical_values(joint.contrast_freedom[first, second], confidence) * joint.errors[first, second]
     return np.sign(gap), np.abs(gap) > half

@@ -73,7 +73,7 @@ class Categories:
             scores, order = (
                 across @ (errors + _positive_part(each - self.known)) @ across for each in (spread.scores, spread.order)
             )
-            spread = replace(spread, scores=scores, order=order, profile=None)
+            spread = replace(spread, scores=scores, order=order)
         pairs = pool_annotators(cells)
         found = replace(
             whole, cells=cells, pairs=pairs, fit=fit, covariance=spread, components=_with_votes(whole.components, pairs)
@@ -142,7 +142,7 @@ def pool_categories(whole: Rating, categories: Sequence[Cells]) -> Categories:
         raise VotesError(f"{size} model(s) with a score are too many or too few for {len(categories)} categories")
     theta, component = fit.theta, whole.components.label[small.models]
     weight = _weigh(whole)
-    everything, parts = _times(small.cells, weight), [_weighed(whole, cells, weight) for cells in categories]
+    everything, parts = replace(small.cells, trust=weight).trusted(), [_weighed(whole, x, weight) for x in categories]
     precision = 0.0 if whole.marginal is None else whole.marginal.law.spread**-2
     likelihood, whole_likelihood = PooledLikelihood(parts, theta, component, precision), Likelihood(everything)
     pilot = maximise_scores(whole_likelihood, theta, component, fit.R)[0]
@@ -172,10 +172,6 @@ def _weigh(whole: Rating) -> Floats:
     return weight
 
 
-def _times(cells: Cells, weight: Floats) -> Cells:
-    return replace(cells, n=weight * cells.n, s=weight * cells.s, ties=weight * cells.ties)
-
-
 def _weighed(whole: Rating, cells: Cells, weight: Floats) -> Cells:
     """Return the votes between models with a score, with the indices and the weights of the rating's fit."""
     small, counts = whole.small, np.zeros(cells.n_annotators, dtype=bool)
@@ -186,9 +182,9 @@ def _weighed(whole: Rating, cells: Cells, weight: Floats) -> Cells:
     here = cells.where(counts[cells.annotator] & identified[cells.model_a] & identified[cells.model_b])
     here = replace(
         here, annotator=annotator[here.annotator], model_a=model[here.model_a], model_b=model[here.model_b],
-        n_annotators=len(small.annotators), n_models=len(small.models), trust=None,
+        n_annotators=len(small.annotators), n_models=len(small.models),
     )  # fmt: skip
-    return _times(here, weight[np.searchsorted(_keys(small.cells), _keys(here))])
+    return replace(here, trust=weight[np.searchsorted(_keys(small.cells), _keys(here))]).trusted()
 
 
 def _follow(whole: Rating, parts: Sequence[Cells]) -> Callable[[Floats, Floats], Floats]:

@@ -10,13 +10,12 @@ from app.rating.compiled import compiled
 from app.rating.settings import VerdictRule
 from app.rating.threads import one_blas_thread
 from app.rating.uncertainty.bounds import unscored_bounds
-from app.rating.uncertainty.student import widenings
+from app.rating.uncertainty.covariance import widenings
 from app.rating.verdict.joint import (
     SEED,
     Growth,
     JointScores,
-    count_pairs_of,
-    count_votes_on,
+    count_votes,
     find_growth,
     join_scores,
     rank_probabilities,
@@ -43,20 +42,6 @@ DEEP = 4.5  # standard errors of a usual verdict, at which the degrees of freedo
 
 MOST_MODELS = 500
 MOST_RANKS = 50
-
-
-@dataclass(frozen=True)
-class PairForecast:
-    """More votes until each of some pairs is certainly in order or certainly within the margin, shape (pairs,).
-
-    Attributes
-    ----------
-    low, median, high : the forecast's 10 %, 50 % and 90 % points; ∞ beyond 50 times the votes so far
-    """
-
-    low: Floats
-    median: Floats
-    high: Floats
 
 
 def more_votes(votes: float) -> Floats:
@@ -116,7 +101,7 @@ def forecast_verdicts(
 def forecast_pairs(
     gap: Floats, errors: Floats, doubled: Floats, freedom: Floats, *,
     votes: float, costs: tuple[float, float], margin: float, paths: int = PATHS,
-) -> PairForecast:  # fmt: skip
+) -> Floats:  # fmt: skip
     """Forecast how many more votes settle each pair by itself.
 
     Parameters
@@ -126,6 +111,10 @@ def forecast_pairs(
     votes : so far
     costs : of the two statements, order and equality (`app.rating.verdict.order`)
     margin : Elo points
+
+    Returns
+    -------
+    As of `forecast_verdicts`, until each pair is certainly in order or certainly within the margin, shape (pairs, 3).
 
     Notes
     -----
@@ -146,7 +135,7 @@ def forecast_pairs(
         equal = size + error * sequential_multiples(error, costs[1]) <= margin
         settled = ((size > half) | equal) & (error > 0)
         first = np.minimum(first, np.where(settled, step, STEPS).T)
-    return PairForecast(*_quantiles(first, ahead).T)
+    return _quantiles(first, ahead)
 
 
 def _quantiles(first: Indices, ahead: Floats) -> Floats:
@@ -249,11 +238,11 @@ def measure_confidence(
     if joint is None or len(joint.score) > MOST_MODELS:
         return None
     n = len(joint.score)
-    votes = count_pairs_of(rating, joint)
+    votes, total = count_votes(rating, joint)
     here = None if design is None else design[np.ix_(joint.models, joint.models)]
     with one_blas_thread():
         design = here if here is not None and here.any() else None
-        growth = find_growth(joint, votes, design, total=count_votes_on(rating, joint))
+        growth = find_growth(joint, votes, design, total=total)
         most = min(MOST_RANKS, n)
         within = rank_probabilities(joint, most)
         contenders = (within[:, -1] > 0.0) | (np.arange(n) <= most)

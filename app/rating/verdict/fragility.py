@@ -5,13 +5,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.rating.arrays import Floats, Indices, Mask
-from app.rating.threads import one_blas_thread
-from app.rating.uncertainty.influence import Influence, find_influence, leave_annotators_out
-from app.rating.uncertainty.vote_changes import ADDED, DROPPED, FLIPPED
+from app.rating.threads import map_parts, one_blas_thread
+from app.rating.uncertainty.influence import Influence, VoteChange, find_influence, leave_annotators_out
 from app.rating.units import ELO_PER_NATURAL
-from app.rating.verdict.fewest import fewest_annotators, fewest_votes
 from app.rating.verdict.rating import Rating
 
+PAIRS_AT_ONCE = 128
+LOOKS = (0.5, 0.1, 0.02, 0.0)  # shares of the largest influence above which votes are sorted, until they are enough
+
+CHANGES: tuple[VoteChange, ...] = ("dropped", "flipped", "added")
 HANDFUL = 5  # votes: a pair that so few votes decide counts as tied
 MOST_BEST = 10  # for the best 1 to 10 models it is found how few changes put another among them
 NEAREST = 3  # models on either side of the line between the best k and the others that are looked at
@@ -74,7 +76,7 @@ def find_fragility(result: Rating, influence: Influence | None = None, *, ranked
     Notes
     -----
     Exact for small changes. Influences of large sets do not quite add up, and another set may be smaller:
-    `verify_votes` and `verify_annotators` fit again. Costs three `fewest_votes` and a `leave_annotators_out`.
+    `verify_votes` and `verify_annotators` fit again. Costs a `fewest_votes` and a `leave_annotators_out`.
 
     References
     ----------
@@ -90,7 +92,7 @@ def find_fragility(result: Rating, influence: Influence | None = None, *, ranked
     upper, lower = (np.concatenate([near, *(pairs[side] for pairs in best)]) for side, near in enumerate(neighbours))
     gap = result.fit.R[upper] - result.fit.R[lower]
     with one_blas_thread():
-        votes = [fewest_votes(influence, upper, lower, gap, change) for change in (DROPPED, FLIPPED, ADDED)]
+        votes = fewest_votes(influence, upper, lower, gap)
         annotators = fewest_annotators(leave_annotators_out(influence), upper, lower, gap)
     found, ends = [*votes, annotators], np.cumsum([len(neighbours[0]), *(len(pairs[0]) for pairs in best)])
     upper, lower = upper[: ends[0]], lower[: ends[0]]
@@ -122,3 +124,80 @@ def _least(parts: list[Indices]) -> Indices:
     """Return the smallest known number of each part, −1 where none is."""
     known = [part[part >= 0] for part in parts]
     return np.array([part.min() if len(part) else -1 for part in known], dtype=np.int64)
+
+
+def fewest_votes(influence: Influence, upper: Indices, lower: Indices, gap: Floats) -> Indices:
+    """Find for every pair the smallest number of changed votes whose influences on R_upper − R_lower exceed its gap.
+
+    Parameters
+    ----------
+    upper, lower : of models, indices as in `influence.rating.small`, shape (n_pairs,)
+    gap : R_upper − R_lower, shape (n_pairs,)
+
+    Returns
+    -------
+    int array, shape (3, n_pairs), by `CHANGES`; −1 where the influences of all votes do not exceed it
+
+    Notes
+    -----
+    O(n_cells × n_pairs), memory O(n_annotators × 128).
+    """
+    ways = [influence.vote_groups(change) for change in CHANGES]
+
+    def count(pair: tuple[Floats, Floats, float]) -> list[int]:
+        y, q, distance = pair
+        moved = influence.moved(y, q)
+        return [_fewest(votes.residual * moved[votes.cell], votes.size, distance) for votes in ways]
+
+    found = np.empty((len(gap), len(ways)), dtype=np.int64)
+    for first in range(0, len(gap), PAIRS_AT_ONCE):
+        here = slice(first, first + PAIRS_AT_ONCE)
+        contrasts, pairs = np.zeros((influence.rating.small.cells.n_models, len(gap[here]))), np.arange(len(gap[here]))
+        contrasts[upper[here], pairs], contrasts[lower[here], pairs] = 1.0, -1.0
+        Y = influence.solve(contrasts)
+        columns = (np.ascontiguousarray(each.T) for each in (Y, influence.shares(Y)))
+        found[here] = map_parts(count, zip(*columns, gap[here].tolist(), strict=True))
+    return found.T
+
+
+def strongest(influences: Floats, size: Floats, gap: float) -> Indices:
+    """Return the places of the positive influences, the largest first, at least until they add up to more than the gap.
+
+    Parameters
+    ----------
+    size : number of votes of each, same shape
+    """
+    most = influences.max(initial=0.0)
+    for share in LOOKS:
+        top = np.flatnonzero(influences > share * most)
+        if float(influences[top] @ size[top]) > gap:
+            break
+    return top[np.argsort(-influences[top], kind="stable")]
+
+
+def enough(influences: Floats, size: Floats, gap: float) -> int:
+    """Return how many votes, taken in order, exceed the gap; −1 if all together do not."""
+    total = np.cumsum(influences * size)
+    at = int(np.searchsorted(total, gap, side="right"))
+    if at >= len(influences):
+        return -1
+    before = float(total[at - 1]) if at else 0.0
+    return int(size[:at].sum()) + max(1, int(np.ceil((gap - before) / influences[at])))
+
+
+def fewest_annotators(change: Floats, upper: Indices, lower: Indices, gap: Floats) -> Indices:
+    """Find for every pair the smallest number of annotators whose influences on it exceed its gap.
+
+    Parameters
+    ----------
+    change : from `leave_annotators_out`; NaN, where the influence is unknown, is left out
+    upper, lower, gap : as for `fewest_votes`
+    """
+    by_model, alone = np.ascontiguousarray(np.nan_to_num(change).T) / ELO_PER_NATURAL, np.ones(len(change))
+    pairs = zip(upper, lower, gap.tolist(), strict=True)
+    return np.array([_fewest(by_model[j] - by_model[i], alone, far) for i, j, far in pairs], dtype=np.int64)
+
+
+def _fewest(influences: Floats, size: Floats, gap: float) -> int:
+    top = strongest(influences, size, gap)
+    return enough(influences[top], size[top], gap)

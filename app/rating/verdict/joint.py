@@ -8,10 +8,8 @@ from scipy.linalg import eigh
 from scipy.special import expit
 
 from app.rating.arrays import Floats, Indices, Mask
-from app.rating.uncertainty.centre import centred_scores, weigh_models
-from app.rating.uncertainty.covariance import NORMAL
-from app.rating.uncertainty.ranks import contrast_errors
-from app.rating.uncertainty.student import widen
+from app.rating.uncertainty.centre import centred_scores
+from app.rating.uncertainty.covariance import contrast_errors, contrast_freedom, widen
 from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.rating import Rating
 
@@ -58,12 +56,9 @@ class JointScores:
 
     @cached_property
     def contrast_freedom(self) -> Floats:
-        """Degrees of freedom of S_i − S_j: the mean of 1/freedom, weighted by the variances, shape (n, n)."""
-        variance = np.maximum(np.diag(self.covariance), np.finfo(float).tiny)
-        share = variance / self.freedom
-        inverse = (share[:, None] + share) / (variance[:, None] + variance)
-        freedom: Floats = 1.0 / np.maximum(inverse, 1.0 / NORMAL)
-        return freedom
+        """Degrees of freedom of S_i − S_j, shape (n, n)."""
+        every = np.arange(len(self.score))
+        return contrast_freedom(np.diag(self.covariance), self.freedom, every[:, None], every)
 
     @property
     def gaps(self) -> Floats:
@@ -83,7 +78,7 @@ def join_scores(rating: Rating, component: int = 0) -> JointScores | None:
     here = np.flatnonzero(kept[models])
     if len(here) < 2:  # noqa: PLR2004  one score has no difference
         return None
-    score = centred_scores(rating, weigh_models(rating))[models[here]]
+    score = centred_scores(rating)[models[here]]
     here, score = here[np.argsort(-score, kind="stable")], -np.sort(-score, kind="stable")
     errors = ELO_PER_NATURAL * contrast_errors(rating.covariance.order, here[:, None], here)
     return JointScores(models[here], score, errors, rating.covariance.freedom[here])
@@ -112,12 +107,8 @@ class Growth:
     def errors(self, more_votes: float, models: Mask | None = None) -> Floats:
         """Return the standard errors of S_i − S_j after so many more votes, shape (n, n), or of these models alone."""
         root = (self.basis if models is None else self.basis[models]) * np.sqrt(self.left(more_votes))
-        covariance = root @ root.T
-        variance = np.diag(covariance)
-        square = variance[:, None] + variance - 2.0 * covariance
-        errors: Floats = np.sqrt(np.maximum(square, 0.0))
-        np.fill_diagonal(errors, 0.0)
-        return errors
+        every = np.arange(len(root))
+        return contrast_errors(root @ root.T, every[:, None], every)
 
 
 def find_growth(
@@ -156,28 +147,17 @@ def find_growth(
     return Growth(across @ root @ vectors, np.maximum(rate, 0.0), total)
 
 
-def count_pairs_of(rating: Rating, joint: JointScores) -> Floats:
-    """Return the counted votes between the models of `joint`, symmetric, shape (n, n)."""
-    place = _places(rating, joint)
-    a, b = place[rating.pairs.model_a], place[rating.pairs.model_b]
-    both = (a >= 0) & (b >= 0)
-    votes = np.zeros((len(joint.models),) * 2)
-    np.add.at(votes, (a[both], b[both]), rating.pairs.n[both])
-    symmetric: Floats = votes + votes.T
-    return symmetric
+def count_votes(rating: Rating, joint: JointScores) -> tuple[Floats, float]:
+    """Return the counted votes between the models of `joint`, symmetric, shape (n, n), and the number of all on them.
 
-
-def count_votes_on(rating: Rating, joint: JointScores) -> float:
-    """Return the counted votes on the models of `joint`, those against other models too."""
-    place = _places(rating, joint)
-    return float(rating.pairs.n[(place[rating.pairs.model_a] >= 0) | (place[rating.pairs.model_b] >= 0)].sum())
-
-
-def _places(rating: Rating, joint: JointScores) -> Indices:
-    """Return the place of each model in `joint`, −1 for none, shape (n_models,)."""
+    The latter has those against other models too.
+    """
     place = np.full(rating.cells.n_models, -1)
     place[joint.models] = np.arange(len(joint.models))
-    return place
+    a, b, n = place[rating.pairs.model_a], place[rating.pairs.model_b], rating.pairs.n
+    both, votes = (a >= 0) & (b >= 0), np.zeros((len(joint.models),) * 2)
+    np.add.at(votes, (a[both], b[both]), n[both])
+    return votes + votes.T, float(n[(a >= 0) | (b >= 0)].sum())
 
 
 def _information(weight: Floats, across: Floats) -> Floats:

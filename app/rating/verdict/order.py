@@ -7,7 +7,7 @@ from scipy.special import ndtr
 
 from app.rating.arrays import Floats, Mask
 from app.rating.settings import SettingError, VerdictRule
-from app.rating.uncertainty.student import widen
+from app.rating.uncertainty.covariance import widen
 from app.rating.verdict.joint import JointScores
 
 Verdict = Literal["decided", "not-yet", "equal"]

@@ -6,7 +6,7 @@ from typing import Any
 from app.rating.fitted import Start
 from app.rating.settings import LoopSettings
 from app.rating.types.evidence import Evidence
-from app.rating.uncertainty.estimate import fit_with_errors
+from app.rating.uncertainty.estimate import add_errors, fit_without_errors
 from app.rating.uncertainty.models import make_model_estimates
 from app.rating.uncertainty.notices import find_notices
 from app.rating.uncertainty.results import Diagnostics, Estimate, ModelEstimates, RatingNotice
@@ -40,10 +40,10 @@ def estimate(cells: Cells, settings: LoopSettings, start: Start | None = None) -
     Raises
     ------
     VotesError
-        As `fit_with_errors`, or the anchor model has no score.
+        As `fit_without_errors`, or the anchor model has no score.
     NoFiniteMaximumError, NotConvergedError, NoCommonRankingError
     """
-    return publish(fit_with_errors(cells, settings, start))
+    return publish(add_errors(fit_without_errors(cells, settings, start)))
 
 
 def publish(found: Estimate, evidence: Evidence | None = None, excluded_share: float = 0.0, **changed: Any) -> Rating:

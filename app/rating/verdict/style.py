@@ -80,37 +80,28 @@ class LeanRow(TypedDict):
 
 def style_rows(style: StyleEstimates) -> list[StyleRow]:
     """Return the features in their order."""
-    return [
-        StyleRow(
-            feature=name,
-            points=float(style.gamma[j]),
-            se=finite(style.gamma_se[j]),
-            lower=finite(style.lower[j]),
-            upper=finite(style.upper[j]),
-            spread=float(style.spread[j]),
-        )
-        for j, name in enumerate(style.names)
-    ]
+    figures = np.stack([style.gamma, style.gamma_se, style.lower, style.upper, style.spread], axis=-1)
+    return [StyleRow(feature=name, **_named(StyleRow, row)) for name, row in zip(style.names, figures, strict=True)]  # type: ignore[typeddict-item]  # its keys
 
 
 def lean_rows(style: StyleEstimates, names: list[str], confidence: float) -> list[LeanRow]:
     """Return the features of the annotators in the fit."""
     quantile = float(ndtri(0.5 + confidence / 2.0))
-    half, own_half = quantile * style.lean_se, quantile * style.own_se
+    ends = (
+        (x, x - quantile * se, x + quantile * se) for x, se in ((style.lean, style.lean_se), (style.own, style.own_se))
+    )
+    figures = np.stack([end for three in ends for end in three], axis=-1)
     return [
-        LeanRow(
-            annotator=names[k],
-            feature=feature,
-            lean=float(style.lean[k, j]),
-            lower=finite(style.lean[k, j] - half[k, j]),
-            upper=finite(style.lean[k, j] + half[k, j]),
-            own=float(style.own[k, j]),
-            own_lower=finite(style.own[k, j] - own_half[k, j]),
-            own_upper=finite(style.own[k, j] + own_half[k, j]),
-        )
+        LeanRow(annotator=names[k], feature=feature, **_named(LeanRow, figures[k, j]))  # type: ignore[typeddict-item]  # its keys
         for k in np.flatnonzero(np.isfinite(style.own[:, 0]))
         for j, feature in enumerate(style.names)
     ]
+
+
+def _named(row: type, figures: Floats) -> dict[str, float | None]:
+    """Return the figures by the last names of a row."""
+    names = list(row.__annotations__)[-len(figures) :]
+    return dict(zip(names, map(finite, figures.tolist()), strict=True))
 
 
 @dataclass(frozen=True)

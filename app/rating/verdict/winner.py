@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import log_ndtr, ndtr
+from scipy.special import ndtr
 
 from app.rating.arrays import Floats
 from app.rating.verdict.joint import SEED, square_root
@@ -102,16 +102,7 @@ def _solve(y: float, error: float, low: float, high: float, around: float, share
 
 
 def _upper_share(y: float, low: float, high: float) -> float:
-    """Return P(Z ≥ y | low ≤ Z ≤ high) for standard normal Z, exact far in the tails."""
-    if y <= low:
-        return 1.0
-    if y >= high:
-        return 0.0
-    if low > 0.0:  # by logarithms of upper tails
-        whole = _log_difference(log_ndtr(-low), log_ndtr(-high))
-        return float(np.exp(_log_difference(log_ndtr(-y), log_ndtr(-high)) - whole))
-    return float((ndtr(high) - ndtr(y)) / (ndtr(high) - ndtr(low)))
-
-
-def _log_difference(larger: float, smaller: float) -> float:
-    return float(larger + np.log1p(-np.exp(smaller - larger)))
+    """Return P(Z ≥ y | low ≤ Z ≤ high) for standard normal Z, none of them far in the tails."""
+    if not low < y < high:
+        return float(y <= low)
+    return float((ndtr(-y) - ndtr(-high)) / (ndtr(-low) - ndtr(-high)))

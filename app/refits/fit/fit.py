@@ -12,7 +12,6 @@ from app.rating.arrays import Floats
 from app.rating.compiled import timing_compilation
 from app.rating.sampling.pair_weights import PairWeights, pair_positions, weigh_pairs
 from app.rating.sampling.scored_models import scored_models
-from app.rating.settings import LoopSettings
 from app.rating.uncertainty.matchups import predict_matchups
 from app.rating.uncertainty.results import ModelEstimates
 from app.rating.verdict.confidence import Confidence, measure_confidence
@@ -77,7 +76,7 @@ def fit_snapshot(fit_input: FitInput, *, comparisons: bool = True) -> FitOutput:
         parts = Parts()
         beside = _fit_beside(fit_input, cells, fitted, parts) if comparisons else _Beside()
         ratings = {"": fitted} | beside.ratings
-        matchups = parts.compute("matchups", lambda: tabulate_matchups(fitted, settings))
+        matchups = parts.compute("matchups", lambda: tabulate_matchups(fitted))
         stages.end("other_boards")
         tables = parts.compute("pair weights", lambda: tabulate_pairs(fit_input, ratings, parts)) or {}
         stages.end("pair_weights")
@@ -130,7 +129,7 @@ def hash_cells(cells: Cells, annotator_ids: Ids, model_ids: Ids) -> str:
     return digest.hexdigest()
 
 
-def tabulate_matchups(fitted: Rating, settings: LoopSettings) -> MatchupTable:
+def tabulate_matchups(fitted: Rating) -> MatchupTable:
     """Count the votes that count by pair of models, and predict every pair's win rate.
 
     Of a pair with a model without a score there are bounds, but no prediction that the votes could be held against.
@@ -143,7 +142,7 @@ def tabulate_matchups(fitted: Rating, settings: LoopSettings) -> MatchupTable:
         first, second = placed[np.stack(np.triu_indices(len(placed), 1))]
         linked = label[first] == label[second]
         pair = np.union1d(voted, first[linked] * size + second[linked])
-    found = predict_matchups(fitted, settings, (pair // size, pair % size))
+    found = predict_matchups(fitted, pair // size, pair % size)
     scored = fitted.identified[found.model_a] & fitted.identified[found.model_b]
     shown = np.where(scored, found.probability, np.nan), found.lower, found.upper
     n, s, ties = np.zeros((3, len(pair)))

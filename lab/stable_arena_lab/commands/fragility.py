@@ -8,8 +8,8 @@ import typer
 from app.cli.progress import showing_stages
 from app.rating.settings import LoopSettings, Method
 from app.rating.uncertainty.influence import Influence, find_influence, leave_annotators_out
-from app.rating.uncertainty.vote_changes import ADDED, DROPPED, FLIPPED
 from app.rating.verdict.fragility import (
+    CHANGES,
     HANDFUL,
     Fewest,
     Fragility,
@@ -70,7 +70,7 @@ def _verify(result: Rating, settings: LoopSettings, found: Fragility, influence:
     both = list(zip(found.upper.tolist(), found.lower.tolist(), strict=True))
     dropped, flipped, added = (
         np.array([verify_votes(result, settings, *pair, influence, change) for pair in both], dtype=np.int64)
-        for change in (DROPPED, FLIPPED, ADDED)
+        for change in CHANGES
     )
     annotators = [verify_annotators(result, settings, *pair, influence) for pair in both]
     return Fewest(dropped, flipped, added, np.array(annotators, dtype=np.int64))

@@ -46,7 +46,7 @@ def assert_refused(run_cli: RunCli, *arguments: object, message: str) -> None:
         (["--shuffles", 10**9], "'--shuffles': Input should be less than or equal to 1000000"),
         (["--seed", -1], "'--seed': Input should be greater than or equal to 0"),
         (["--plain", "--prior-sd", 0.3], "--plain means no prior and no limit"),
-        (["--interval", "profile"], "--interval profile needs maximum likelihood"),
+        (["--interval", "profile"], "--interval"),
         (["--confidence", 1], "--confidence must be less than 1, is 1.0"),
         (["--confidence", "nan"], "--confidence must be a finite number, is nan"),
         (["--flag-rule", "a feeling"], "--flag-rule"),

@@ -158,15 +158,6 @@ def test_plain_abilities_are_given_in_the_paper_s_gauge_too(rate_json: Any, run_
     assert ["Σ = 1" in text for text in shown] == [False, True]
 
 
-def test_profile_intervals_are_near_the_usual_ones(rate_json: Any, vote_file: Path) -> None:
-    for options in (["--plain"], ["--method", "m-elo"]):
-        ours, usual = (rate_json(vote_file, *options, "--interval", kind) for kind in ("profile", "information"))
-        assert ours["settings"]["interval"] == "profile"
-        for one, other in zip(ours["models"], usual["models"], strict=True):
-            assert one["lower"] != other["lower"]
-            assert [one["lower"], one["upper"]] == pytest.approx([other["lower"], other["upper"]], abs=2.0)
-
-
 def test_plain_is_no_prior_and_no_limit(rate_json: Any, vote_file: Path) -> None:
     plain = rate_json(vote_file, "--plain")
     assert (plain["settings"]["prior_sd"], plain["settings"]["influence_limit"]) == (None, None)

@@ -12,6 +12,7 @@ from scipy.special import expit, ndtr
 
 from app.rating.errors import VotesError
 from app.rating.settings import SettingError, VerdictRule
+from app.rating.uncertainty.covariance import contrast_errors, critical_values
 from app.rating.uncertainty.ranks import rank_range
 from stable_arena import AmElo, BradleyTerry, Elo, read_votes
 from tests.fixtures.errors import having, naming
@@ -117,7 +118,9 @@ def test_rank_sets_are_those_of_the_published_scores(votes: pl.DataFrame, estima
     gap, sets = score[:, None] - score, fitted.rank_sets().sort("model")
     sizes = []
     for level in (1 - 0.05 / (n * (n - 1) / 2), 0.95, 1.0 - 2.0 * float(ndtr(-np.sqrt(2.0) * 1.959964))):
-        half = fitted.result_.covariance.contrast_half_widths(level, every[:, None], every, order=True)
+        spread = fitted.result_.covariance
+        freedom = spread.contrast_freedom(every[:, None], every, order=True)
+        half = critical_values(freedom, level) * contrast_errors(spread.order, every[:, None], every)
         best, worst = rank_range((gap > half) & (half > 0))
         sizes.append((worst - best).sum())
     size = (sets["rank_set_worst"] - sets["rank_set_best"]).sum()

@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from app.rating.arrays import Floats, Indices
+from app.rating.arrays import Floats
 from app.rating.errors import VotesError
 from app.rating.model import copies as copying
 from app.rating.model.copies import Answers, find_copies
@@ -22,7 +22,6 @@ from app.rating.plain.elo import fit_elo
 from app.rating.settings import LoopSettings, VerdictRule
 from app.rating.types.evidence import weigh
 from app.rating.uncertainty.influence import find_influence, leave_annotators_out
-from app.rating.verdict import fewest
 from app.rating.verdict.categories import pool_categories
 from app.rating.verdict.confidence import measure_confidence
 from app.rating.verdict.fragility import find_fragility
@@ -202,19 +201,6 @@ def styled() -> Numbers:
 
 
 @case
-def few_kept() -> Numbers:
-    """The smallest sets of votes where there is room for few kinds of votes."""
-    influence = find_influence(estimate(Votes(20, 6, 20).cells(), replace(SETTINGS, interval="none")))
-    R = influence.rating.fit.R
-    upper, lower = pairs_of(R)
-    found: Numbers = []
-    for room in (1, 3, 30):
-        with patch.object(fewest, "ROOM", room):
-            found.append(fewest.fewest_votes(influence, upper, lower, R[upper] - R[lower]))
-    return found
-
-
-@case
 def marginal() -> Numbers:
     """Few and many annotators, one without votes, one that follows the ranking, cells of one vote and of several."""
     found: Numbers = []
@@ -225,13 +211,6 @@ def marginal() -> Numbers:
         fit = fit_scores(cells)
         found += [fit.R, fit.ability, fit.types, find_covariance(fit).scores]
     return found
-
-
-def pairs_of(R: Floats) -> tuple[Indices, Indices]:
-    """Return all pairs of models, the better one first."""
-    best_first = np.argsort(-R)
-    upper, lower = (best_first[side] for side in np.triu_indices(len(R), 1))
-    return upper, lower
 
 
 def flatten(numbers: Numbers) -> Floats:

@@ -89,7 +89,8 @@ def coverage(
     for seed in range(arenas):
         arena = simulate(seed, annotators, votes_each, taste, votes_sd, policy, **world)
         fitted = estimate(arena.cells, SETTINGS)
-        board, pairs = fitted.models, predict_matchups(fitted, SETTINGS)
+        board, scored = fitted.models, np.flatnonzero(fitted.identified)
+        pairs = predict_matchups(fitted, *scored[np.stack(np.triu_indices(len(scored), 1))])
         truth = ELO_PER_NATURAL * (arena.truth - arena.truth[board.identified].mean()) + SETTINGS.base
         inside = (board.lower <= truth) & (truth <= board.upper)
         order = np.argsort(truth)

@@ -8,14 +8,13 @@ from app.rating.plain.likelihood import Likelihood
 from app.rating.settings import LoopSettings
 from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.uncertainty import influence
-from app.rating.uncertainty.influence import find_influence, leave_annotator_out, leave_annotators_out
-from app.rating.uncertainty.vote_changes import ADDED, DROPPED, FLIPPED, VoteChange
+from app.rating.uncertainty.influence import VoteChange, find_influence, leave_annotators_out
 from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.fragility import find_fragility
 from app.rating.verdict.rating import Rating, estimate
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate
-from stable_arena_lab.verified import verify_annotators, verify_votes
+from stable_arena_lab.verified import change_votes, verify_annotators, verify_votes
 
 MakeCells = Callable[[SimulatedVotes], Cells]
 QUIET = LoopSettings(min_votes=0, interval="none")
@@ -60,7 +59,6 @@ def test_leaving_an_annotator_out_is_foreseen(cells: Cells, method: str) -> None
     least = 0.97 if method in ("robust", "votes alike") else 0.995
     assert np.corrcoef(foreseen.ravel(), true.ravel())[0, 1] > least
     assert np.linalg.norm(foreseen - true) < np.sqrt(1 - least**2) * np.linalg.norm(true)
-    np.testing.assert_allclose(leave_annotator_out(find_influence(result), 3), foreseen[3], rtol=1e-6, atol=1e-6)
 
 
 def test_the_step_is_a_whole_newton_step_not_only_a_derivative() -> None:
@@ -98,11 +96,11 @@ def test_groups_that_one_annotator_alone_links_keep_their_distance() -> None:
 @pytest.mark.parametrize(
     ("method", "change"),
     [
-        *((name, DROPPED) for name in ("robust", "plain", "m-elo")),
-        ("robust", FLIPPED),
-        ("robust", ADDED),
-        *(pytest.param(name, DROPPED, marks=pytest.mark.campaign) for name in ("votes alike",)),
-        pytest.param("votes alike", FLIPPED, marks=pytest.mark.campaign),
+        *((name, "dropped") for name in ("robust", "plain", "m-elo")),
+        ("robust", "flipped"),
+        ("robust", "added"),
+        *(pytest.param(name, "dropped", marks=pytest.mark.campaign) for name in ("votes alike",)),
+        pytest.param("votes alike", "flipped", marks=pytest.mark.campaign),
     ],
 )
 def test_a_votes_influence_is_what_changing_it_does(cells: Cells, method: str, change: VoteChange) -> None:
@@ -115,11 +113,12 @@ def test_a_votes_influence_is_what_changing_it_does(cells: Cells, method: str, c
     shown = np.linspace(0, len(held) - 1, 30).astype(int)
     fit, votes = result.fit, influence.vote_groups(change)
     true = [
-        fit.R @ contrast - estimate(change.apply(cells, votes.cell[[v]], votes.kind[[v]]), settings).fit.R @ contrast
+        fit.R @ contrast
+        - estimate(change_votes(cells, change, votes.cell[[v]], votes.kind[[v]]), settings).fit.R @ contrast
         for v in shown
     ]
     # An added vote changes more than any other: half of them are verdicts that the annotator would not give.
-    assert np.corrcoef(held[shown], true)[0, 1] > (0.96 if change is ADDED or method == "robust" else 0.975)
+    assert np.corrcoef(held[shown], true)[0, 1] > (0.96 if change == "added" or method == "robust" else 0.975)
     assert np.polyfit(held[shown], true, 1)[0] == pytest.approx(1.0, abs=0.15)
 
 
@@ -144,14 +143,12 @@ def test_the_smallest_sets_are_close_to_what_refits_find(cells: Cells, method: s
     assert found.tied.tolist() == (found.swap.dropped <= 5).tolist()
 
 
-@pytest.mark.parametrize(("way", "change"), [("flipped", FLIPPED), ("added", ADDED)])
-def test_the_smallest_flips_and_additions_are_close_to_what_refits_find(
-    cells: Cells, way: str, change: VoteChange
-) -> None:
+@pytest.mark.parametrize("change", ["flipped", "added"])
+def test_the_smallest_flips_and_additions_are_close_to_what_refits_find(cells: Cells, change: VoteChange) -> None:
     result = estimate(cells, QUIET)
     influence = find_influence(result)
     found = find_fragility(result, influence)
-    counts = getattr(found.swap, way)
+    counts = getattr(found.swap, change)
     few = np.flatnonzero(counts <= 30)
     assert len(few) >= 2
     verified = [
@@ -175,7 +172,7 @@ def test_the_verified_number_swaps_and_one_less_does_not(cells: Cells) -> None:
     each = np.repeat(order, votes.size[order].astype(int))
     gaps = []
     for count in (number - 1, number):
-        left = DROPPED.apply(cells, votes.cell[each[:count]], votes.kind[each[:count]])
+        left = change_votes(cells, "dropped", votes.cell[each[:count]], votes.kind[each[:count]])
         gaps.append(estimate(left, QUIET).fit.R @ contrast)
     assert gaps[0] >= 0 > gaps[1]
 
@@ -202,17 +199,17 @@ def test_a_lead_that_no_removal_ends_is_said_to_have_none() -> None:
 def test_removing_votes_from_a_cell() -> None:
     zero = np.zeros(4, dtype=int)
     cells = aggregate(zero, zero, zero + 1, np.array([1.0, 1.0, 0.5, 0.0]), n_annotators=1, n_models=2)
-    left = DROPPED.apply(cells, np.array([0, 0]), np.array([0, 1]))
+    left = change_votes(cells, "dropped", np.array([0, 0]), np.array([0, 1]))
     assert (left.n.tolist(), left.s.tolist(), left.ties.tolist()) == ([2.0], [1.0], [0.0])
-    assert len(DROPPED.apply(cells, zero, np.array([0, 0, 1, 2])).n) == 0
+    assert len(change_votes(cells, "dropped", zero, np.array([0, 0, 1, 2])).n) == 0
 
 
 def test_flipping_and_adding_votes_of_a_cell() -> None:
     zero = np.zeros(4, dtype=int)
     cells = aggregate(zero, zero, zero + 1, np.array([1.0, 1.0, 0.5, 0.0]), n_annotators=1, n_models=2)
-    flipped = FLIPPED.apply(cells, np.array([0, 0, 0]), np.array([0, 1, 0]))
+    flipped = change_votes(cells, "flipped", np.array([0, 0, 0]), np.array([0, 1, 0]))
     assert (flipped.n.tolist(), flipped.s.tolist(), flipped.ties.tolist()) == ([4.0], [0.5], [1.0])
-    added = ADDED.apply(cells, np.array([0, 0, 0]), np.array([0, 2, 2]))
+    added = change_votes(cells, "added", np.array([0, 0, 0]), np.array([0, 2, 2]))
     assert (added.n.tolist(), added.s.tolist(), added.ties.tolist()) == ([7.0], [3.5], [1.0])
 
 
@@ -246,5 +243,4 @@ def test_without_the_only_annotator_nothing_is_known(name: str) -> None:
     )  # fmt: skip
     result = estimate(cells, METHODS[name])
     assert np.isnan(leave_annotators_out(find_influence(result))).all()
-    assert np.isnan(leave_annotator_out(find_influence(result), 0)).all()
     assert (find_fragility(result).swap.annotators == -1).all()

@@ -56,7 +56,7 @@ def test_sandwiches_are_the_sum_of_squared_influences(cells_of: MakeCells, kind:
     votes = simulate_votes(11, n_models=4, roles={"honest": annotators}, votes_each=40)
     cells = cells_of(votes)
     component = np.zeros(4, dtype=np.int64)
-    ours = plain_covariance(cells, fit_joint(cells), component, kind, np.ones(annotators, dtype=bool))
+    ours = plain_covariance(cells, fit_joint(cells), component, kind, has_abilities=True)
     assert ours.kind == kind
     np.testing.assert_allclose(ours.scores, numeric_covariance(votes, kind), rtol=0.03, atol=5e-5)
 
@@ -70,7 +70,7 @@ def test_information_is_the_inverse_of_the_joint_hessian_with_abilities_profiled
     border = np.column_stack([shift, unit])
     joint = np.block([[at.A, B.T], [B, np.diag(at.D)]])
     covariance_of_both = np.linalg.inv(np.block([[joint, border], [border.T, np.zeros((2, 2))]]))[:13, :13]
-    ours = plain_covariance(cells, fit, np.zeros(5, dtype=np.int64), "information", counts)
+    ours = plain_covariance(cells, fit, np.zeros(5, dtype=np.int64), "information", has_abilities=True)
     np.testing.assert_allclose(ours.scores, covariance_of_both[:5, :5], rtol=1e-6, atol=1e-12)
     np.testing.assert_allclose(ours.ability_se**2, np.diag(covariance_of_both)[5:], rtol=1e-6)
 
@@ -80,7 +80,7 @@ def test_a_saddle_point_has_no_covariance(cells_of: MakeCells) -> None:
     cells = cells_of(simulate_votes(1, n_models=6, roles={"honest": 25}, votes_each=40))
     saddle = FitResult(np.linspace(-0.01, 0.01, 6), np.ones(25), 0.0, 0)
     with pytest.raises(SaddlePointError):
-        plain_covariance(cells, saddle, np.zeros(6, dtype=np.int64), "clustered", np.ones(25, dtype=bool))
+        plain_covariance(cells, saddle, np.zeros(6, dtype=np.int64), "clustered", has_abilities=True)
 
 
 def test_one_annotator_alone_has_the_plain_sandwich_and_a_notice(cells_of: MakeCells) -> None:
@@ -133,7 +133,10 @@ def test_m_elo_sandwich_of_a_well_specified_model_is_near_the_information(cells_
     cells = cells_of(votes)
     kinds: tuple[Interval, ...] = ("information", "sandwich", "clustered")
     component, fit = np.zeros(5, dtype=np.int64), fit_m_elo(cells)
-    se = {kind: np.sqrt(np.diag(plain_covariance(cells, fit, component, kind, None).scores)) for kind in kinds}
+    se = {
+        kind: np.sqrt(np.diag(plain_covariance(cells, fit, component, kind, has_abilities=False).scores))
+        for kind in kinds
+    }
     np.testing.assert_allclose(se["sandwich"], se["information"], rtol=0.05)
     np.testing.assert_allclose(se["clustered"], se["information"], rtol=0.5)
 

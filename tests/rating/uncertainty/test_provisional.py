@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from app.rating.settings import LoopSettings, VerdictRule
-from app.rating.uncertainty import models
 from app.rating.uncertainty.models import find_provisional
 from app.rating.verdict.confidence import measure_confidence
 from app.rating.verdict.round import run_round
@@ -20,11 +19,7 @@ def cells() -> Cells:
     return aggregate(annotator, a, b, np.ones(40), n_annotators=6, n_models=8)
 
 
-@pytest.mark.parametrize("table", [1 << 26, 0], ids=["table", "sorted"])
-def test_models_with_too_few_votes_or_annotators_are_provisional(
-    cells: Cells, table: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(models, "SMALL_TABLE", table)
+def test_models_with_too_few_votes_or_annotators_are_provisional(cells: Cells) -> None:
     rows = list(zip(cells.annotator, cells.model_a, cells.model_b, cells.n, strict=True))
     votes = np.array([sum(n for _, a, b, n in rows if m in (a, b)) for m in range(8)])
     judges = np.array([len({k for k, a, b, _ in rows if m in (a, b)}) for m in range(8)])

@@ -7,14 +7,13 @@ from hypothesis import strategies as st
 
 from app.rating.arrays import Floats, Mask
 from app.rating.uncertainty import ranks
+from app.rating.uncertainty.covariance import contrast_errors
 from app.rating.uncertainty.ranks import (
     bonferroni_multiple,
     class_ranks,
-    contrast_errors,
     order_together,
     rank_by,
     rank_range,
-    win_probabilities,
 )
 
 ALPHA = 0.05
@@ -61,19 +60,6 @@ def test_every_model_is_in_the_class_of_the_best_opener_that_is_not_above_it(n: 
     order = list(range(n))
     random.shuffle(order)
     assert (class_ranks(rank[order], above[np.ix_(order, order)]) == classes[order]).all()
-
-
-def test_win_probabilities_of_a_known_difference() -> None:
-    R, covariance = np.array([np.log(3.0), 0.0]), np.array([[0.04, 0.01], [0.01, 0.02]])
-    every = np.arange(2)
-    errors = contrast_errors(covariance, every[:, None], every)
-    result = win_probabilities(R[:, None] - R, 1.96 * errors)
-    half = 1.96 * np.sqrt(0.04 + 0.02 - 2 * 0.01)
-    assert result.probability[0, 1] == pytest.approx(0.75)
-    assert result.lower[0, 1] == pytest.approx(1 / (1 + np.exp(half) / 3))
-    np.testing.assert_allclose(result.probability + result.probability.T, 1.0)
-    np.testing.assert_allclose(result.lower + result.upper.T, 1.0)
-    assert errors[0, 1] == pytest.approx(0.2)
 
 
 def order(score: Floats, covariance: Floats) -> Mask:

@@ -164,6 +164,21 @@ def test_a_component_without_a_vote_in_a_category_is_not_on_its_board() -> None:
     assert found.rating(1).models.component.tolist() == [0] * 8 + [1, 1]
 
 
+def test_a_category_of_models_without_a_score_is_centred_as_all_votes_are() -> None:
+    """Its votes are on models that only lost: none is between two scores, and each score is about that of all votes."""
+    votes, category, _ = draw_world(5, 30, 100, 40.0, (0.5, 0.5), models=8)
+    more = [(k, 8, 9, 1.0) for k in range(30)] + [(k, k % 8, 8 + k % 2, 1.0) for k in range(30)]
+    columns = (votes.annotator, votes.model_a, votes.model_b, votes.outcome)
+    merged = [np.append(mine, other) for mine, other in zip(columns, zip(*more, strict=True), strict=True)]
+    votes = SimulatedVotes(votes.world, *merged, {"n_annotators": 30, "n_models": 10})
+    found = pool(votes, np.concatenate([category, np.full(60, 2)]))
+    models, whole = found.rating(2).models, found.whole.models
+    assert found.whole.identified.tolist() == [True] * 8 + [False] * 2
+    assert models.score[:8] == pytest.approx(whole.score[:8], abs=found.tau)
+    assert np.isfinite(models.lower[:8]).all()
+    assert np.isfinite(models.upper).all(), "a model that only lost has an upper bound"
+
+
 def test_votes_keep_the_weights_of_the_whole() -> None:
     """One of 20 has 20 times as many votes: counted in full, they would be most of what is known."""
     limited = replace(PLAIN, influence_limit=1.25)

@@ -7,7 +7,7 @@ from scipy.special import expit
 
 from app.rating.settings import LoopSettings, VerdictRule
 from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
-from app.rating.uncertainty.ranks import contrast_errors
+from app.rating.uncertainty.covariance import contrast_errors
 from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.confidence import (
     FEWEST,
@@ -24,7 +24,7 @@ from app.rating.verdict.confidence import (
 from app.rating.verdict.joint import (
     Growth,
     JointScores,
-    count_pairs_of,
+    count_votes,
     find_growth,
     join_scores,
     rank_probabilities,
@@ -61,7 +61,7 @@ def test_the_joint_scores_are_those_of_the_estimate(fitted: Rating, joint: Joint
     np.testing.assert_allclose(contrast_errors(joint.covariance, i, j), expected)
     freedom = fitted.covariance.contrast_freedom(joint.models[i], joint.models[j], order=True)
     np.testing.assert_allclose(joint.contrast_freedom[i, j], freedom, rtol=0.05)
-    assert count_pairs_of(fitted, joint).sum() == 2 * 40 * 80
+    assert count_votes(fitted, joint)[0].sum() == 2 * 40 * 80
 
 
 def test_a_newcomer_widens_no_score_of_the_joint_distribution(joint: JointScores) -> None:
@@ -76,7 +76,7 @@ def test_a_newcomer_widens_no_score_of_the_joint_distribution(joint: JointScores
 
 
 def test_more_votes_of_the_same_kind_shrink_every_error_alike(fitted: Rating, joint: JointScores) -> None:
-    growth = find_growth(joint, count_pairs_of(fitted, joint))
+    growth = find_growth(joint, count_votes(fitted, joint)[0])
     np.testing.assert_allclose(growth.errors(0.0), joint.errors, atol=1e-6)
     np.testing.assert_allclose(growth.errors(3 * growth.votes), joint.errors / 2, atol=1e-6)
     np.testing.assert_allclose(growth.errors(9.0, np.arange(7) < 2), growth.errors(9.0)[:2, :2], atol=1e-6)
@@ -84,7 +84,7 @@ def test_more_votes_of_the_same_kind_shrink_every_error_alike(fitted: Rating, jo
 
 def test_votes_on_one_pair_are_worth_what_their_information_says(fitted: Rating, joint: JointScores) -> None:
     """Where Σ is the inverse information itself, Σ(m)⁻¹ = Σ⁻¹ + m p(1 − p)(e_i − e_j)(e_i − e_j)ᵀ."""
-    votes, natural = count_pairs_of(fitted, joint), joint.gaps / ELO_PER_NATURAL
+    votes, natural = count_votes(fitted, joint)[0], joint.gaps / ELO_PER_NATURAL
     worth = expit(natural) * expit(-natural)
     information = np.diag((votes * worth).sum(axis=1)) - votes * worth
     model = joint_of(joint.score.tolist(), ELO_PER_NATURAL**2 * np.linalg.pinv(information, hermitian=True))
@@ -178,7 +178,7 @@ def test_a_forecast_is_the_distribution_of_what_comes() -> None:
         np.array([12.0]), joint.errors[:1, 1], joint.errors[:1, 1] / np.sqrt(2), np.array([np.inf]),
         votes=1000.0, costs=costs, margin=RULE.margin, paths=2000,
     )  # fmt: skip
-    for found, wanted in zip((alone.low[0], alone.median[0], alone.high[0]), expected, strict=True):
+    for found, wanted in zip(alone[0], expected, strict=True):
         assert found == wanted or wanted / step * 0.99 <= found <= wanted * step * 1.01
 
 
@@ -193,7 +193,7 @@ def test_what_is_decided_needs_the_fewest_and_what_is_even_the_most() -> None:
         np.array([5.0]), np.array([50.0]), np.array([50.0]), np.array([np.inf]),
         votes=100.0, costs=(6.0, 6.0), margin=1.0, paths=PATHS,
     )  # fmt: skip
-    assert never.low.tolist() == [np.inf], "no vote of the design is on this pair"
+    assert never[0].tolist() == [np.inf] * 3, "no vote of the design is on this pair"
     assert more_votes(100.0)[-1] == MOST * 100.0
 
 

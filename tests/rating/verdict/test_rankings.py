@@ -21,7 +21,7 @@ def votes_of(share: float | None) -> IndexedVotes:
     return IndexedVotes(names, names[:5], *columns, drawn.outcome, share=each)
 
 
-@pytest.mark.parametrize("interval", ["sandwich", "information", "profile"])
+@pytest.mark.parametrize("interval", ["sandwich", "information"])
 def test_intervals_by_vote_are_refused_where_rankings_made_the_votes(interval: Interval) -> None:
     by_vote, ranked = replace(SETTINGS, interval=interval), votes_of(0.1)
     with pytest.raises(VotesError, match=f"the interval {interval} takes votes as independent.* use the interval clus"):

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import norm, t
 
 from app.rating.settings import VerdictRule
-from app.rating.uncertainty.student import widen, widenings
+from app.rating.uncertainty.covariance import widen, widenings
 from app.rating.verdict.joint import JointScores
 from app.rating.verdict.order import (
     TUNED_TO,
