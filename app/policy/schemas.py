@@ -64,6 +64,7 @@ class Policy(BaseModel):
 
     min_votes: StrictInt = of_fit("min_votes")
     min_ability: _Number = of_fit("min_ability")
+    min_probability: _Number = of_fit("min_probability")
     prior_sd: Annotated[_Number, Field(**bounds_of("prior_sd"))] | Literal["estimated"] | None = of_fit(
         "prior_sd", bounded=False
     )

@@ -93,11 +93,18 @@ class LoopSettings:
         "ε: annotators at or below this ability are flagged or excluded; 1 is the mean.",
         stored={"ge": -100, "le": 100},
     )
+    min_probability: float = define(
+        0.95,
+        "Probability of an ability at or below ε from which the rule evidence flags. Lower finds more of the bad, and "
+        "wrongs more of the honest. The test coin flags besides, from the odds of its ratio.",
+        ge=0.5,
+        le=0.999,
+    )
     flag_rule: FlagRule = define(
         "evidence",
         "Which annotators are flagged or excluded. threshold: those with an ability at or below ε (the paper's rule). "
-        "evidence: those whose ability lies at or below ε with 95 % probability, beside 20 judges or more, "
-        "and those that a test on the votes finds; favour and against flag, and never exclude.",
+        "evidence: those whose ability lies at or below ε with a probability of min_probability or more, beside 20 "
+        "judges or more, and those that a test on the votes finds; favour and against flag, and never exclude.",
     )
     evidence_ratio: float = define(
         EVIDENCE_RATIO,
@@ -172,8 +179,8 @@ DEFINITIONS: Mapping[str, Definition] = {
 }
 """The settings that callers choose, by name."""
 NUMBERS = (
-    "min_votes", "min_ability", "evidence_ratio", "release_margin", "prior_sd", "influence_limit", "confidence",
-    "base", "min_model_votes", "min_model_annotators", "max_interval_width",
+    "min_votes", "min_ability", "min_probability", "evidence_ratio", "release_margin", "prior_sd", "influence_limit",
+    "confidence", "base", "min_model_votes", "min_model_annotators", "max_interval_width",
 )  # fmt: skip
 _BOUNDS: Mapping[str, tuple[Callable[[Any, float], bool], str]] = {
     "ge": (operator.ge, "at least"),

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, func, select
 from app.database.tables import snapshot_annotators
 from app.policy.schemas import Policy
 from app.rating.settings import TASTE_TESTS
-from app.rating.verdict.flags import BY_ABILITY, CERTAIN
+from app.rating.verdict.flags import BY_ABILITY
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -62,11 +62,11 @@ class Crowd:
         return shown
 
     def judge(self, policy: Policy) -> Texts:
-        """Return the standings that the rule would give with this ε and δ, at the scores and tests of the refit."""
+        """Return the standings that the rule would give with this policy, at the scores and tests of the refit."""
         by_evidence, epsilon = policy.flag_rule == "evidence", policy.min_ability
+        least = policy.min_probability if by_evidence else None
         was_low = np.isin(self.rule_standing, ("flagged", "excluded"))
-        low = self._low(epsilon, by_evidence=by_evidence)
-        low |= was_low & self._low(epsilon + policy.release_margin, by_evidence=by_evidence)
+        low = self._low(epsilon, least) | (was_low & self._low(epsilon + policy.release_margin, least))
         tested = ~np.isin(self.rule, ("", BY_ABILITY)) | (self.strength >= math.log10(policy.evidence_ratio))
         if not by_evidence:
             tested = np.zeros_like(low)
@@ -80,11 +80,13 @@ class Crowd:
         standing: Texts = np.where((self.votes <= policy.min_votes) & ~out, "pending", judged)
         return standing
 
-    def _low(self, epsilon: float, *, by_evidence: bool) -> Mask:
+    def _low(self, epsilon: float, least: float | None) -> Mask:
+        """Return whose ability is at or below ε with this probability, beside enough judges; None: as estimated."""
+        if least is None:
+            return np.asarray(self.ability <= epsilon)
         with np.errstate(invalid="ignore", divide="ignore"):
-            certain: Mask = ndtr((epsilon - self.ability) / self.se) >= CERTAIN
-            at_or_below: Mask = self.ability <= epsilon
-        return certain & self.supported if by_evidence else at_or_below
+            likely: Mask = ndtr((epsilon - self.ability) / self.se) >= least
+        return likely & self.supported
 
 
 def read_crowd(conn: Connection, snapshot_id: UUID) -> Crowd:

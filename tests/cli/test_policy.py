@@ -19,13 +19,21 @@ def arena(on_database: None, vote_file: Path, run_cli: RunCli) -> None:
 def test_show_and_set(run_cli: RunCli) -> None:
     assert "Version 1, set by migration: defaults" in run_cli("policy").stdout
     result = run_cli(
-        "policy", "set", "min_votes=20", "on_low_ability=exclude", "influence_limit=null", "--reason", " try "
+        "policy",
+        "set",
+        "min_votes=20",
+        "on_low_ability=exclude",
+        "influence_limit=null",
+        "min_probability=0.8",
+        "--reason",
+        " try ",
     )
     assert result.exit_code == 0, result.stderr
     policy = json.loads(run_cli("policy", "--format", "json").stdout)
     assert json.loads(run_cli("policy", "show", "--format", "json").stdout) == policy
     assert (policy["version"], policy["reason"], policy["created_by"]) == (2, "try", "command line")
-    changed = {"min_votes": 20, "on_low_ability": "exclude", "influence_limit": None, "min_ability": 0.2}
+    changed = {"min_votes": 20, "on_low_ability": "exclude", "influence_limit": None, "min_ability": 0.2,
+               "min_probability": 0.8}  # fmt: skip
     assert changed.items() <= policy["settings"].items()
 
 

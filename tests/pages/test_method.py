@@ -80,6 +80,7 @@ def test_the_charts_come_with_the_worker(client: Client, database: Database) -> 
     [
         ({"flag_rule": "threshold", "on_low_ability": "exclude"}, ["A rule finds", "are excluded from the scores"]),
         ({"flag_rule": "threshold"}, ["A rule finds", "flagged, and an admin decides"]),
+        ({"min_probability": 0.8}, ["with a probability of 80 % or more"]),
     ],
 )
 def test_by_the_policy_of_the_snapshot(

@@ -16,6 +16,7 @@ Ask = Callable[..., Any]
 DEFAULTS = {
     "min_votes": 50,
     "min_ability": 0.2,
+    "min_probability": 0.95,
     "prior_sd": "estimated",
     "influence_limit": 1.25,
     "flag_rule": "evidence",
@@ -129,6 +130,9 @@ def test_of_two_who_replace_the_same_version_one_does(ask: Ask) -> None:
         {"settings": {**DEFAULTS, "prior_sd": 1e-300}},
         {"settings": {**DEFAULTS, "prior_sd": 1e300}},
         {"settings": {**DEFAULTS, "min_ability": 1e308}},
+        {"settings": {**DEFAULTS, "min_probability": 0.4}},
+        {"settings": {**DEFAULTS, "min_probability": 0.9995}},
+        {"settings": {**DEFAULTS, "min_probability": "0.9"}},
         {"settings": {**DEFAULTS, "influence_limit": 1e300}},
         {"settings": {**DEFAULTS, "min_votes": True}},
         {"settings": {**DEFAULTS, "min_votes": "7"}},
@@ -199,11 +203,13 @@ def test_a_policy_of_an_earlier_version_s_rules_can_be_read_and_replaced(
     tests = [*DEFAULTS["evidence_tests"], "group"]  # a test that no longer exists
     stored = {**DEFAULTS, "evidence_tests": tests, "flag_rule": "threshold", "prior_sd": 1.0}
     removed = {"ability_cap": 1.75, "bias_correction": True}
-    del stored["max_tag_boards"]  # which it did not have
+    for name in ("max_tag_boards", "min_probability"):
+        del stored[name]  # which it did not have
     with database.begin() as conn:
         conn.execute(insert(policies).values(settings=stored | removed, reason="long ago", created_by="somebody"))
     assert ask("GET", "/policy").json()["settings"] == {
         **stored, "max_tag_boards": DEFAULTS["max_tag_boards"], "evidence_tests": DEFAULTS["evidence_tests"],
+        "min_probability": 0.95,
     }  # fmt: skip
     assert ask("GET", "/leaderboard").status_code == 200
     assert refit()["state"] == "failed"

@@ -1,4 +1,4 @@
-"""Where the rule would put each annotator at another ε and δ."""
+"""Where the rule would put each annotator at other thresholds."""
 
 from collections.abc import Callable
 from typing import Any
@@ -34,6 +34,8 @@ def test_moving_epsilon_moves_flags_as_the_rule_does(database: Database, arena: 
         assert sum(one.annotators for one in bin_votes(crowd, standing)) == len(crowd.votes)
     assert flagged[-5.0] <= flagged[0.2] < flagged[0.9]
     assert flagged[-5.0], "by tests, which do not ask for ε"
+    likelier = policy.model_copy(update={"min_ability": 0.9, "min_probability": 0.5})
+    assert flagged[0.9] < {*np.flatnonzero(crowd.judge(likelier) == "flagged").tolist()}
     excluding = crowd.judge(policy.model_copy(update={"on_low_ability": "exclude"}))
     assert {*np.flatnonzero(np.isin(excluding, ("flagged", "excluded")) & (crowd.standing == "flagged"))} == flagged[
         0.2

@@ -295,6 +295,11 @@ def test_every_low_ability_has_its_sentence(
     assert why("honest 0") == [
         "Not flagged: the ability is at or below ε with 88.0 % probability; the rule asks for 95 %."
     ]
+    for stored, asked in (("'{min_probability}', '0.9'::jsonb", "90 %"), (None, "95 %")):
+        changed = "settings - 'min_probability'" if stored is None else f"jsonb_set(settings, {stored})"
+        with database.begin() as conn:  # as of another policy, and of a release that had no such setting
+            conn.execute(text(f"UPDATE snapshots SET settings = {changed}"))
+        assert why("honest 0")[0].endswith(f"; the rule asks for {asked}.")
     assert why("honest 1") == [], "no ability that is shown is at or below ε"
     assert why("new") == ["Not flagged: the rule does not judge this annotator yet: with 10 votes, not more than 50."]
     assert why("flip 12") == []

@@ -63,6 +63,7 @@ def rate(
     ] = "am-elo",
     min_votes: Annotated[int, of_fit("min_votes")] = DEFAULTS.min_votes,
     min_ability: Annotated[float, of_fit("min_ability")] = DEFAULTS.min_ability,
+    min_probability: Annotated[float, of_fit("min_probability")] = DEFAULTS.min_probability,
     flag_rule: Annotated[FlagRule, of_fit("flag_rule")] = DEFAULTS.flag_rule,
     exclude: Annotated[bool, of_fit("exclude", "--exclude")] = DEFAULTS.exclude,
     plain: Annotated[
@@ -145,6 +146,7 @@ def rate(
         method="m-elo" if method == "m-elo" else "am-elo",
         min_votes=min_votes,
         min_ability=min_ability,
+        min_probability=min_probability,
         flag_rule=flag_rule,
         exclude=exclude,
         interval=interval,

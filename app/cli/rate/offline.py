@@ -193,7 +193,7 @@ def _jointly(file: VoteFile, fitted: AmElo | BradleyTerry, settings: OfflineSett
 def _by_order(fitted: Elo) -> dict[str, Any]:
     """Return the same of Elo, which has no abilities, prior or interval."""
     found = fitted.result_
-    none = ("min_ability", "flag_rule", "prior_sd", "influence_limit", "interval", "confidence")
+    none = ("min_ability", "min_probability", "flag_rule", "prior_sd", "influence_limit", "interval", "confidence")
     return {
         "settings": {**dict.fromkeys(none), "k": found.k},
         "models": found.models,

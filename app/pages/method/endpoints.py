@@ -86,9 +86,9 @@ def describe_flag_rule(policy: Policy, rules: Mapping[str, Mapping[str, int]]) -
     if policy.flag_rule == "evidence":
         tests = plural(len(policy.evidence_tests), "test")
         rule = (
-            f"A rule finds annotators with {low}, with 95 % probability. {tests} of each annotator's votes look for "
-            "behaviour that honest annotators hardly show. A taste for or against a model is shown to reviewers, and "
-            "never excludes by itself."
+            f"A rule finds annotators with {low}, with a probability of {100 * policy.min_probability:g} % or more. "
+            f"{tests} of each annotator's votes look for behaviour that honest annotators hardly show. A taste for or "
+            "against a model is shown to reviewers, and never excludes by itself."
         )
     by_tests = sum(found["annotators"] for name, found in rules.items() if name != "ability")
     by_ability = rules.get("ability", {}).get("annotators", 0)

@@ -60,6 +60,7 @@ class AmElo(JointEstimator):
     influence_limit: float | None = LoopSettings.influence_limit
     min_votes: float = LoopSettings.min_votes
     min_ability: float = LoopSettings.min_ability
+    min_probability: float = LoopSettings.min_probability
     flag_rule: FlagRule = LoopSettings.flag_rule
     evidence_ratio: float = LoopSettings.evidence_ratio
     exclude: bool = LoopSettings.exclude

@@ -16,9 +16,6 @@ from app.rating.votes.cells import Cells
 BY_ABILITY = "ability"
 """The reason of a flag by ability; the reason of a flag by evidence is the name of the strongest test."""
 
-CERTAIN = 0.95
-"""P(a ≤ ε) from which an ability is low: a + 1.645 se ≤ ε, the upper end of a one-sided 95 % interval."""
-
 
 @dataclass(frozen=True)
 class Flags:
@@ -45,13 +42,14 @@ def flag_by_ability(settings: LoopSettings, ability: Floats, was_low: Mask) -> F
 
 
 def flag_by_habits(settings: LoopSettings, evidence: Evidence, was_low: Mask) -> Flags:
-    """Flag where the ability lies at or below ε by its posterior, and the scores are well supported.
+    """Flag where P(a ≤ ε) by the posterior is `min_probability` or more, and the scores are well supported.
 
     An annotator who was flagged in the round before stays so while that is true of ε plus `release_margin`.
     """
-    low = evidence.supported & (evidence.probability_low(settings.min_ability) >= CERTAIN)
-    margin = settings.min_ability + settings.release_margin
-    held = was_low & ~low & evidence.supported & (evidence.probability_low(margin) >= CERTAIN)
+    epsilon, least = settings.min_ability, settings.min_probability
+    low = evidence.supported & (evidence.probability_low(epsilon) >= least)
+    margin = epsilon + settings.release_margin
+    held = was_low & ~low & evidence.supported & (evidence.probability_low(margin) >= least)
     return Flags(low | held, held)
 
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from app.annotators.schemas import Annotator, FoundAnnotator
 from app.rating.errors import counted
-from app.rating.settings import EVEN_ODDS, EVIDENCE_RATIO
-from app.rating.verdict.flags import CERTAIN
+from app.rating.settings import EVEN_ODDS, EVIDENCE_RATIO, LoopSettings
 from app.review.evidence.schemas import Finding, Findings, JudgedAbility
 from app.wording import MINUS, points
 
@@ -35,19 +34,22 @@ class RuleUsed:
     by_evidence : whether it asks for a probability and tests the votes
     bar : ratio of a test from which it flags
     min_votes : δ; None where the snapshot does not name it
+    least_probability : P(a ≤ ε) from which it flags
     """
 
     threshold: float | None
     by_evidence: bool
     bar: float
     min_votes: int | None = None
+    least_probability: float = LoopSettings.min_probability
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> "RuleUsed":
         """Return the rule of a snapshot with these settings."""
         by_evidence = settings.get("flag_rule", "evidence") == "evidence"
         bar, min_votes = settings.get("evidence_ratio", EVIDENCE_RATIO), settings.get("min_votes")
-        return cls(settings.get("min_ability"), by_evidence, bar, min_votes)
+        least = settings.get("min_probability", LoopSettings.min_probability)
+        return cls(settings.get("min_ability"), by_evidence, bar, min_votes, least)
 
     def judged(self, annotator: Annotator) -> JudgedAbility | None:
         """Return the ability by which the rule judges; None where none is known."""
@@ -123,8 +125,9 @@ def explain_unflagged(found: FoundAnnotator, findings: Findings, rule: RuleUsed)
         why = _KEPT[found.override]
     elif found.dismissed_below is not None and found.rule_standing == "flagged":
         why = "an admin dismissed the flag"
-    elif rule.by_evidence and (low := found.probability_low or 0.0) < CERTAIN:
-        why = f"the ability is at or below ε with {format_probability(low)}; the rule asks for {100 * CERTAIN:g} %"
+    elif rule.by_evidence and (low := found.probability_low or 0.0) < rule.least_probability:
+        asked = f"the rule asks for {100 * rule.least_probability:g} %"
+        why = f"the ability is at or below ε with {format_probability(low)}; {asked}"
     elif findings.judges is not None:
         stand = "judge stands" if int(findings.judges) == 1 else "judges stand"
         why = f"only {int(findings.judges)} {stand} behind the scores of these models"

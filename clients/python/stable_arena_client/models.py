@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description f12b0351ced14a16: make docs.
+# Written by clients/python/generate.py from the OpenAPI description 0a59aa0c34b682da: make docs.
 
 from __future__ import annotations
 
@@ -321,6 +321,12 @@ class Policy(BaseModel):
         float,
         Field(description="ε: annotators at or below this ability are flagged or excluded; 1 is the mean."),
     ] = 0.2
+    min_probability: Annotated[
+        float,
+        Field(
+            description="Probability of an ability at or below ε from which the rule evidence flags. Lower finds more of the bad, and wrongs more of the honest. The test coin flags besides, from the odds of its ratio."
+        ),
+    ] = 0.95
     prior_sd: Annotated[
         float | Literal["estimated"] | None,
         Field(
@@ -336,7 +342,7 @@ class Policy(BaseModel):
     flag_rule: Annotated[
         Literal["threshold", "evidence"],
         Field(
-            description="Which annotators are flagged or excluded. threshold: those with an ability at or below ε (the paper's rule). evidence: those whose ability lies at or below ε with 95 % probability, beside 20 judges or more, and those that a test on the votes finds; favour and against flag, and never exclude."
+            description="Which annotators are flagged or excluded. threshold: those with an ability at or below ε (the paper's rule). evidence: those whose ability lies at or below ε with a probability of min_probability or more, beside 20 judges or more, and those that a test on the votes finds; favour and against flag, and never exclude."
         ),
     ] = "evidence"
     evidence_ratio: Annotated[

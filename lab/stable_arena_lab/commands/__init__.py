@@ -76,6 +76,14 @@ EXPERIMENTS = {
         "stable_arena_lab.commands.habits:habits",
         "Judge honest annotators with habits of their own, and bad ones among them, by ε alone and by the service.",
     ),
+    "parts": Listed(
+        "stable_arena_lab.commands.parts:parts",
+        "Take each part out of the engine: what attackers gain, who is found and wronged, what intervals hold.",
+    ),
+    "flags": Listed(
+        "stable_arena_lab.commands.flags:flags",
+        "Show what each probability from which the rule flags finds and wrongs, and whether stated ones hold.",
+    ),
     "coverage": Listed(
         "stable_arena_lab.commands.coverage:coverage",
         "Compare the methods: what their intervals hold, the scale of their scores, and the loss on held-out votes.",

@@ -35,6 +35,8 @@ def assert_refused(run_cli: RunCli, *arguments: object, message: str) -> None:
     [
         (["--min-votes", -1], "--min-votes must be at least 0, is -1"),
         (["--min-ability", "nan"], "--min-ability must be a finite number"),
+        (["--min-probability", 0.4], "--min-probability must be at least 0.5, is 0.4"),
+        (["--min-probability", 1], "--min-probability must be at most 0.999, is 1.0"),
         (["--prior-sd", 0], "--prior-sd must be at least 0.05, is 0.0"),
         (["--prior-sd", 1], "--prior-sd must be at most 0.6, is 1.0"),
         (["--prior-sd", "inf"], "--prior-sd must be a finite number"),

@@ -55,6 +55,21 @@ def test_the_same_votes_have_the_same_flags(run_cli: RunCli, tmp_path: Path, str
     assert {by_ability[k]["reason"] for k in attackers} <= {None, "ability"}
 
 
+def test_a_lower_probability_flags_more(run_cli: RunCli, tmp_path: Path) -> None:
+    arena = draw_arena(4, "careful-mimic", Setup(n_annotators=40, votes_each=60))
+    file = write_votes(arena, tmp_path / "votes.csv")
+    flagged = []
+    for least in (0.9, 0.5):
+        options = ("--min-ability", 0.9, "--min-probability", least)
+        document = json.loads(run_cli("rate", file, "--format", "json", *options).stdout)
+        assert document["settings"]["min_probability"] == least
+        likely = {row["annotator"] for row in document["annotators"] if row["probability_low"] >= least}
+        assert {row["annotator"] for row in document["annotators"] if row["reason"] == "ability"} <= likely
+        flagged.append({row["annotator"] for row in document["annotators"] if row["standing"] == "flagged"})
+        assert likely <= flagged[-1]
+    assert flagged[0] < flagged[1]
+
+
 def test_the_paper_s_rule_and_the_confidence_are_options(run_cli: RunCli, vote_file: Path) -> None:
     def rate(*arguments: object) -> dict[str, Any]:
         document: dict[str, Any] = json.loads(run_cli("rate", vote_file, "--format", "json", *arguments).stdout)

@@ -63,7 +63,8 @@ def test_the_json_document(rate_json: Any, vote_file: Path) -> None:
 def test_the_settings_are_echoed(rate_json: Any, vote_file: Path) -> None:
     settings = rate_json(vote_file, "--min-votes", 10, "--prior-sd", 0.5, "--seed", 7)["settings"]
     assert settings == {
-        "method": "am-elo", "min_votes": 10, "min_ability": 0.2, "exclude": False, "prior_sd": 0.5,
+        "method": "am-elo", "min_votes": 10, "min_ability": 0.2, "min_probability": 0.95, "exclude": False,
+        "prior_sd": 0.5,
         "flag_rule": "evidence", "release_margin": 0.0, "evidence_ratio": 100.0,
         "evidence_tests": ["coin", "equal", "follower", "favour", "against", "side"],
         "influence_limit": 1.25,

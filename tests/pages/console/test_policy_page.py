@@ -84,6 +84,7 @@ def test_changes_are_shown_before_they_are_put_in_force_and_taken_back(sign_in: 
         ("min_votes", "many", "must be a valid integer"),
         ("flag_rule", "luck", "must be 'threshold' or 'evidence'"),
         ("prior_sd", "0.7", "must be less than or equal to 0.6"),
+        ("min_probability", "0.4", "must be greater than or equal to 0.5"),
         ("base", "NaN", "must be a finite number"),
     ],
 )
@@ -119,6 +120,20 @@ def test_moving_the_thresholds_says_who_would_be_flagged(sign_in: SignIn, arena:
     assert pending[1] > pending[0], "δ moves standings too"
     links = [link for link in moved.links if link.startswith("/console/policy?")]
     assert admin.page(links[0]).one(".//input[@name='min_ability']").get("value") == "0.9"
+
+    likely = admin.page("/console/abilities?min_ability=0.9&min_probability=0.5")
+    assert "asks for 50.0% probability" in likely.text(".//div[@id='distribution']")
+    links = [link for link in likely.links if link.startswith("/console/policy?")]
+    assert admin.page(links[0]).one(".//input[@name='min_probability']").get("value") == "0.5"
+    asked = Page(admin.submit(likely, "/console/abilities/preview"))
+    assert "min probability 0.5 in place of 0.95" in asked.text(".//div[@id='preview']/section/p[1]")
+    strict = admin.page("/console/abilities?min_ability=0.9&min_probability=0.999")
+    flagged = [
+        int(dict(zip(one.texts(".//dl/div/dt"), one.texts(".//dl/div/dd"), strict=True))["newly flagged"])
+        for one in (asked, Page(admin.submit(strict, "/console/abilities/preview")))
+    ]
+    assert flagged[0] > flagged[1]
+    assert admin.get("/console/abilities", params={"min_probability": "0.4"}).status_code == 422
 
     preview = Page(admin.submit(admin.page("/console/abilities?min_votes=20"), "/console/abilities/preview"))
     figures = dict(zip(preview.texts(".//dl/div/dt"), preview.texts(".//dl/div/dd"), strict=True))

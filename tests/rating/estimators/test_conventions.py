@@ -83,6 +83,7 @@ def test_a_result_before_fit_is_an_error(kind: type[Any]) -> None:
         (AmElo(influence_limit="1.25"), "influence_limit must be a finite number"),
         (AmElo(prior_sd=-1), "prior_sd must be at least 0.05"),
         (AmElo(prior_sd=1), "prior_sd must be at most 0.6"),
+        (AmElo(min_probability=95), "min_probability must be at most 0.999"),
         (AmElo(flag_rule="vibes"), "flag_rule 'vibes' is unknown; known are"),
         (BradleyTerry(confidence=95), "confidence must be less than 1"),
         (BradleyTerry(anchor=("Model 0", 1000)), "there is no model 'Model 0' in the votes; is it 'model 0'?"),

@@ -90,6 +90,18 @@ def test_a_noisy_point_below_the_threshold_is_not_enough(cells_of: MakeCells) ->
     assert likely <= 3
 
 
+def test_the_rule_flags_from_the_probability_of_the_settings(cells_of: MakeCells) -> None:
+    """Every annotator at or above it, and none below."""
+    world = cells_of(simulate_votes(2, n_models=6, roles={"honest": 60, "random": 12}, votes_each=25, score_sd=100.0))
+    alone = LoopSettings(min_votes=0, min_ability=0.5, evidence_ratio=1e300)
+    found = []
+    for least in (0.5, 0.8, 0.95, 0.999):
+        crowd = run_round(world, replace(alone, min_probability=least)).annotators
+        assert np.array_equal(crowd.standing == "flagged", crowd.probability_low >= least)
+        found.append(int((crowd.standing == "flagged").sum()))
+    assert found == sorted(set(found), reverse=True), "each probability flags fewer than the one before"
+
+
 def test_a_taste_lowers_no_bar_for_exclusion() -> None:
     """An annotator whom only a test about a model had flagged is excluded by nothing less than others are."""
     arena = draw_arena(7, "careful-mimic", Setup(n_annotators=60, votes_each=60))

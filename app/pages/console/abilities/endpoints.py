@@ -1,4 +1,4 @@
-"""The distribution of abilities and of votes, with ε and δ drawn in; and what moving them would do."""
+"""The distribution of abilities and of votes, with ε and δ drawn in; and what moving the thresholds would do."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -18,8 +18,8 @@ from app.leaderboard.chart_specs import STANDINGS
 from app.pages.charts import nice_ticks
 from app.pages.console.policy.fields import preview_policy
 from app.pages.console.rendering import Admin, Reader, console_router
-from app.policy.schemas import Policy
-from app.policy.service import current_policy
+from app.policy.schemas import Policy, bounds_of
+from app.policy.service import current_policy, stored_policy
 from app.review.abilities import Bin, Crowd, bin_abilities, bin_votes, count_beyond, read_crowd
 from app.review.previews import PolicyPreviews
 from app.snapshots.queries import newest_snapshot
@@ -28,10 +28,11 @@ router = console_router("abilities")
 
 
 class Thresholds(BaseModel):
-    """Where ε and δ stand; None where the policy has them."""
+    """Where ε, δ and the probability stand; None where the policy has them."""
 
     min_ability: float | None = Field(None, ge=-100, le=100, allow_inf_nan=False)
     min_votes: int | None = Field(None, ge=0, le=10**9)
+    min_probability: float | None = Field(None, **bounds_of("min_probability"))
 
     def within(self, policy: Policy) -> Policy:
         """Return the policy with these thresholds."""
@@ -51,7 +52,8 @@ def get_abilities(
         return console.page("abilities/empty.html", min_votes=current.min_votes)
     chosen = moved.within(current)
     crowd = _read_crowd(conn, snapshot["id"])
-    same = all(snapshot["settings"].get(name) == getattr(chosen, name) for name in Thresholds.model_fields)
+    made_with = stored_policy(snapshot["settings"])
+    same = all(getattr(made_with, name) == getattr(chosen, name) for name in Thresholds.model_fields)
     standing = crowd.standing if same else crowd.judge(chosen)
     return console.page(
         "abilities/page.html",

@@ -92,6 +92,7 @@ def view_case(detail: AnnotatorDetail, rule: RuleUsed, votes: Sequence[VoteOnRec
         "last": history[-1] if history else None,
         "estimates": _view_estimates(detail),
         "low_words": format_probability(low) if rule.by_evidence and low is not None else None,
+        "least_probability": rule.least_probability,
         "agreement": _view_agreement(case.agreement) if case else [],
         "habits": [*_view_sides(case.sides), *_view_ties(case.ties)] if case else [],
         "models": [(one, _bar(one.residual, _WIDEST, UNUSUAL)) for one in case.models[:_MODELS_SHOWN]] if case else [],

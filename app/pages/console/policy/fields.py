@@ -16,8 +16,8 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "Which annotators are flagged",
         (
-            "flag_rule", "min_ability", "evidence_ratio", "evidence_tests", "release_margin", "on_low_ability",
-            "max_excluded_share",
+            "flag_rule", "min_ability", "min_probability", "evidence_ratio", "evidence_tests", "release_margin",
+            "on_low_ability", "max_excluded_share",
         ),
     ),
     (
