@@ -7,8 +7,9 @@ from fastapi import Depends, FastAPI
 import app as package
 from app.answers.rendered import provide_renderings
 from app.api.dependencies import provide_request_slots, refuse_unknown_parameters
-from app.api.openapi import install_openapi, operation_id
+from app.api.openapi import install_openapi
 from app.api.problems import install_problem_handlers
+from app.api.submissions import operation_id
 from app.auth.battle_tokens import provide_battle_tokens
 from app.auth.oidc.provider import provide_provider
 from app.auth.tokens import provide_known_callers
@@ -35,7 +36,6 @@ from app.snapshots.events import provide_events
 from app.state import ProcessState
 from app.votes.batches import provide_batches
 from app.votes.service import provide_vote_queue
-from app.worker import Worker
 
 # Connections for the queues of votes and battles, for keys, figures, leaderboards and answers as HTML, and for the
 # worker's threads.
@@ -108,11 +108,16 @@ async def running_process(app: FastAPI, database: Database) -> AsyncIterator[Non
     app.state.process = state = ProcessState()
     state[Settings], state[Database] = settings, database
     state[Notices] = notices = Notices(database)
-    worker = Worker(database, settings, notices=notices)
-    state.closing.push_async_callback(asyncio.to_thread, worker.stop)
+    state.closing.push_async_callback(asyncio.to_thread, notices.stop)
+    worker = None
+    if settings.worker.run_in_server:
+        from app.worker import Worker  # noqa: PLC0415  it loads the mathematics, for a process that needs it
+
+        worker = Worker(database, settings, notices=notices)
+        state.closing.push_async_callback(asyncio.to_thread, worker.stop)
     async with state.closing:
         for provide in PROVIDERS:
             provide(state)
-        if settings.worker.run_in_server:
+        if worker is not None:
             worker.start()
         yield

@@ -18,14 +18,14 @@ from app.errors import UnavailableError
 from app.exports.runner import ExportRunner
 from app.imports.runner import ImportProcess, ImportRunner
 from app.leaderboard.charts import draw_newest
-from app.leaderboard.fragility import measure_newest
 from app.policy.service import current_policy
 from app.refits.fit.process import FitCancelledError, FitProcess, FitResources
+from app.refits.fragility import measure_newest
 from app.refits.runner import RefitRunner
 from app.refits.schedule import refit_can_begin, seconds_until_work
 from app.settings import Settings
-from app.snapshots.freshness import announce_stale_leaderboard
 from app.snapshots.retention import Pruner, Retention
+from app.snapshots.staleness import announce_stale_leaderboard
 from app.votes.kept import KeptVotes
 from app.webhooks.delivery import Deliverer
 

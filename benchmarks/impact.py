@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 
 from app.database.engine import Database
-from app.leaderboard.fragility import find_unmeasured
+from app.refits.fragility import find_unmeasured
 from app.refits.runner import refit_now
 from benchmarks.refit_load import VOTES, served, stored_votes
 from benchmarks.size import sized

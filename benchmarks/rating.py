@@ -21,8 +21,8 @@ from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.round import run_round
 from app.rating.verdict.style import control_style
 from app.rating.votes.cells import Cells, aggregate
-from app.rating.votes.features import Features
 from app.rating.votes.indexed import IndexedVotes
+from app.rating.votes.measures import Features
 from benchmarks.measure import RUNS, Row, Rows, floor, in_fresh_process, one_processor, print_rows, seconds
 from benchmarks.worlds import cells_of, large, million
 

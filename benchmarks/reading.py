@@ -20,7 +20,8 @@ from sqlalchemy import Connection, text
 from app.database.embedded.server import EmbeddedServer
 from app.database.engine import Database
 from app.database.schema import upgrade
-from app.policy.service import current_policy, set_policy
+from app.policy.changes import set_policy
+from app.policy.service import current_policy
 from app.refits.load import load_fit_input
 from app.refits.runner import RefitRunner
 from app.refits.service import find_refit, request_refit

@@ -27,7 +27,8 @@ from sqlalchemy import text
 from app.auth.keys import create_key
 from app.database.engine import Database
 from app.database.opening import open_database
-from app.policy.service import current_policy, set_policy
+from app.policy.changes import set_policy
+from app.policy.service import current_policy
 from app.refits.service import find_refit, request_refit
 from benchmarks.size import sized
 

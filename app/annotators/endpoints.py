@@ -3,7 +3,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import TypeAdapter
 
-from app.annotators import erasure, kinds
+from app.annotators import erasure
 from app.annotators import service as annotators
 from app.annotators.schemas import (
     Annotator,
@@ -87,7 +87,7 @@ def change_annotator(
     next refit is the first to know. Needs scope `review`. Problems: `not-authenticated`, `scope-missing`, `not-found`;
     `invalid` for another kind.
     """
-    return kinds.set_kind(conn, annotator, change.kind, changed_by=caller.name).public()
+    return annotators.set_kind(conn, annotator, change.kind, changed_by=caller.name).public()
 
 
 @router.post("/annotators/{annotator:path}/erase", responses=problem_responses(404))

@@ -1,13 +1,13 @@
 """Who is a person and who a judge, an LLM: said by a vote, a file or an admin. Others count as people."""
 
 from collections.abc import Mapping
+from typing import Literal
 
-from sqlalchemy import Connection, select, text, update
+from sqlalchemy import Connection, select, text
 
-from app.annotators.schemas import FoundAnnotator, Kind
-from app.annotators.service import find_annotator
-from app.audit import service as audit
 from app.database.tables import annotators
+
+Kind = Literal["human", "judge"]
 
 _SAY = text(
     """
@@ -39,16 +39,3 @@ def read_judges(conn: Connection) -> list[int]:
     """Return the numbers of the judges, in order."""
     c = annotators.c
     return list(conn.execute(select(c.id).where(c.kind == "judge").order_by(c.id)).scalars())
-
-
-def set_kind(conn: Connection, reference: str, kind: Kind, *, changed_by: str) -> FoundAnnotator:
-    """Say of an annotator, by id or key, what they are, whatever was said before; the next refit is the first to know.
-
-    Raises NotFoundError.
-    """
-    found = find_annotator(conn, reference)
-    if found.kind != kind:
-        conn.execute(update(annotators).where(annotators.c.id == found.annotator_id).values(kind=kind))
-        detail = {"kind": kind, "before": found.kind}
-        audit.record(conn, actor=changed_by, action="annotator.kind", subject=str(found.id), detail=detail)
-    return find_annotator(conn, str(found.id))

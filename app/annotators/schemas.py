@@ -4,11 +4,11 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
+from app.annotators.kinds import Kind
 from app.api.texts import Reason
 from app.rating.settings import Standing
 from app.schemas import ClosedModel, FrozenModel
 
-Kind = Literal["human", "judge"]
 Action = Literal["exclude", "reinstate", "trust", "dismiss", "withdraw"]
 
 

@@ -1,12 +1,14 @@
 from contextlib import suppress
 from uuid import UUID
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, update
 
 from app.annotators import queries as store
+from app.annotators.kinds import Kind
 from app.annotators.schemas import Action, Decision, FoundAnnotator, PastEvidence, VotesSummary
 from app.audit import service as audit
 from app.database.ids import as_id
+from app.database.tables import annotators
 from app.errors import ConflictError, NotFoundError
 from app.naming.names import name_error
 from app.naming.service import naming_of
@@ -198,3 +200,16 @@ def undo_decision(
 def list_decisions(conn: Connection, annotator: FoundAnnotator) -> list[Decision]:
     """Return every decision on the annotator, the newest first."""
     return [Decision.model_validate(dict(row)) for row in store.list_decisions(conn, annotator.annotator_id)]
+
+
+def set_kind(conn: Connection, reference: str, kind: Kind, *, changed_by: str) -> FoundAnnotator:
+    """Say of an annotator, by id or key, what they are, whatever was said before; the next refit is the first to know.
+
+    Raises NotFoundError.
+    """
+    found = find_annotator(conn, reference)
+    if found.kind != kind:
+        conn.execute(update(annotators).where(annotators.c.id == found.annotator_id).values(kind=kind))
+        detail = {"kind": kind, "before": found.kind}
+        audit.record(conn, actor=changed_by, action="annotator.kind", subject=str(found.id), detail=detail)
+    return find_annotator(conn, str(found.id))

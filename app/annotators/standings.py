@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-import polars as pl
 from sqlalchemy import (
     BigInteger,
     Column,
@@ -95,7 +94,7 @@ def read_standings(conn: Connection) -> list[tuple[int, str | None, str]]:
 def insert_snapshot_annotators(conn: Connection, snapshot_id: UUID, found: Columns) -> None:
     """Add a snapshot's annotators, with the standing that they have after `update_standings`."""
     _FRESH.create(conn)
-    copy_into(conn, _FRESH.name, pl.DataFrame(found, infer_schema_length=None))
+    copy_into(conn, _FRESH.name, found)
     columns = [_FRESH.c[name] for name in _TYPES if name not in ("override", "strength", "evidence", "leans")]
     documents = cast(_FRESH.c.evidence, JSONB), cast(_FRESH.c.leans, JSONB)
     rows = select(literal(snapshot_id), *columns, *documents, _standing_after(_FRESH))

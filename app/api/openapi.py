@@ -7,7 +7,6 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import JSONResponse
-from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
@@ -17,18 +16,6 @@ from app.guard.refusals import PREFIX
 from app.guard.strangers import open_to_all
 
 _FRAMEWORKS_OWN = ("HTTPValidationError", "ValidationError")
-
-
-def documented_body(*models: type[BaseModel]) -> dict[str, Any]:
-    """Return the `openapi_extra` of a route that itself parses a body of one of these kinds."""
-    schemas: list[dict[str, Any]] = [{"$ref": f"#/components/schemas/{model.__name__}"} for model in models]
-    schema = schemas[0] if len(schemas) == 1 else {"oneOf": schemas}
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
-
-
-def operation_id(route: APIRoute) -> str:
-    """Return the endpoint's name, which generated clients use for their functions."""
-    return route.name
 
 
 def install_openapi(app: FastAPI, *, public_leaderboard: bool, bodies: Sequence[type[BaseModel]]) -> None:

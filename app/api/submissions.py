@@ -6,9 +6,9 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.routing import APIRoute
+from pydantic import BaseModel
 
 from app.api.dependencies import refuse_unknown_parameters
-from app.api.openapi import operation_id
 from app.auth.battle_tokens import BattleTokens, ForgedTokenError
 from app.auth.callers import Caller
 from app.errors import NotAuthenticatedError
@@ -19,6 +19,18 @@ from app.guard.refusals import PREFIX
 from app.state import state_of
 
 _TOKEN_BODY = 4096  # bytes: more than a body with a token needs
+
+
+def documented_body(*models: type[BaseModel]) -> dict[str, Any]:
+    """Return the `openapi_extra` of a route that itself parses a body of one of these kinds."""
+    schemas: list[dict[str, Any]] = [{"$ref": f"#/components/schemas/{model.__name__}"} for model in models]
+    schema = schemas[0] if len(schemas) == 1 else {"oneOf": schemas}
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+
+
+def operation_id(route: APIRoute) -> str:
+    """Return the endpoint's name, which generated clients use for their functions."""
+    return route.name
 
 
 class DirectRoute(APIRoute):

@@ -11,10 +11,19 @@ from uuid import UUID
 
 from cachetools import TLRUCache
 
+from app.errors import ScopeMissingError
+
 Scope = Literal["ingest", "read", "review:read", "review", "admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 _GIVEN_BY: dict[Scope, frozenset[str]] = {one: frozenset({one, "admin"}) for one in SCOPES}
 _GIVEN_BY["review:read"] |= {"review"}
+
+
+class ForeignAnnotatorError(ScopeMissingError):
+    """A vote through a token names another annotator than the one the token is bound to."""
+
+    code = "foreign-annotator"
+    title = "The token is bound to another annotator"
 
 
 @dataclass(frozen=True)

@@ -10,16 +10,9 @@ from app.auth.schemas import LONGEST, MadeToken
 from app.auth.secrets import check_secret, digest, make_secret
 from app.database.engine import Database
 from app.database.ids import new_id
-from app.errors import BadInputError, FieldError, ScopeMissingError
+from app.errors import BadInputError, FieldError
 from app.naming.names import name_error
 from app.state import ProcessState
-
-
-class ForeignAnnotatorError(ScopeMissingError):
-    """A vote through a token names another annotator than the one the token is bound to."""
-
-    code = "foreign-annotator"
-    title = "The token is bound to another annotator"
 
 
 def create_token(conn: Connection, caller: Caller, *, lifetime: timedelta, annotator: str | None = None) -> MadeToken:

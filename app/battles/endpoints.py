@@ -8,13 +8,18 @@ from pydantic_core import to_json
 from app.answers.rendered import Renderings
 from app.api.dependencies import ReadView, Transaction, require
 from app.api.idempotency import HEADER, documented_key, read_claim
-from app.api.openapi import documented_body
 from app.api.pagination import Cursor, Id, Name, Page, PageSize, paginate, read_single
 from app.api.problems import invalid_input, problem_responses
-from app.api.submissions import WITHOUT_KEY, OptionalKey, direct_router, refuse_anonymous, verify_battle_token
+from app.api.submissions import (
+    WITHOUT_KEY,
+    OptionalKey,
+    direct_router,
+    documented_body,
+    refuse_anonymous,
+    verify_battle_token,
+)
 from app.auth.battle_tokens import BattleTokens
-from app.auth.callers import Caller
-from app.auth.tokens import ForeignAnnotatorError
+from app.auth.callers import Caller, ForeignAnnotatorError
 from app.battles import service
 from app.battles.exposure.schemas import Exposure
 from app.battles.exposure.service import report_exposure

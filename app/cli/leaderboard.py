@@ -21,7 +21,7 @@ from app.leaderboard.row_files import ROW_FILES
 from app.leaderboard.schemas import Leaderboard
 from app.leaderboard.service import choose_leaderboard, read_leaderboard
 from app.rating.errors import counted
-from app.rating.verdict.confidence import MOST_RANKS
+from app.rating.settings import MOST_RANKS
 from app.snapshots.schemas import LeaderboardMethod
 from app.snapshots.units import describe_counted
 

@@ -13,9 +13,10 @@ from app.cli.progress import showing_stages
 from app.cli.session import changing, open_session, reading
 from app.cli.tables import make_table, number
 from app.errors import BadInputError
+from app.policy.changes import changed_settings, set_policy
 from app.policy.presets import PRESETS, Preset
 from app.policy.schemas import REMOVED, Policy, PolicyVersion
-from app.policy.service import changed_settings, current_policy, policy_before, set_policy
+from app.policy.service import current_policy, policy_before
 from app.rating.errors import counted
 from app.refits.fit.process import FitResources
 from app.review.previews import PolicyPreviews

@@ -12,9 +12,9 @@ from app.cli.options import Printed, PrintedOption, check_reason
 from app.cli.outputs import write_json
 from app.cli.session import open_session
 from app.leaderboard.service import choose_leaderboard, read_leaderboard
+from app.rating.arrays import finite
 from app.rating.cluster import fitting_on_cluster
 from app.rating.errors import counted
-from app.rating.verdict.rows import finite
 from app.refits.fit.process import FitResources
 from app.refits.reproduce import Reproduction, reproduce
 from app.refits.runner import refit_now

@@ -1,18 +1,27 @@
 """Rows into a table by COPY: a statement with values takes several times as long for some ten thousand rows."""
 
 import io
-from typing import cast
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
 
-import polars as pl
 import psycopg
 from psycopg import sql
 from sqlalchemy import Connection
 
+if TYPE_CHECKING:
+    import polars as pl
+
 _ROWS_PER_WRITE = 50_000
 
 
-def copy_into(conn: Connection, table: str, rows: pl.DataFrame) -> None:
-    """Add rows to a table; their columns have the names of the table's. Null stays null, an empty text is none."""
+def copy_into(conn: Connection, table: str, rows: "pl.DataFrame | Mapping[str, Any]") -> None:
+    """Add rows, or columns of equal length, to a table, by the names of its columns.
+
+    Null stays null, an empty text is none.
+    """
+    import polars as pl  # noqa: PLC0415  slow to import, and servers start without it
+
+    rows = pl.DataFrame(rows, infer_schema_length=None)
     names = sql.SQL(", ").join(map(sql.Identifier, rows.columns))
     statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(sql.Identifier(table), names)
     driver = cast("psycopg.Connection", conn.connection.driver_connection)

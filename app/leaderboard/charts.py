@@ -17,8 +17,7 @@ from app.database.interruption import InterruptedWorkError, Interruption
 from app.database.tables import snapshot_charts, snapshots
 from app.leaderboard.chart_specs import STANDINGS, Spec, abilities_chart, calibration_chart, votes_chart
 from app.rating.errors import counted
-from app.refits.fit.parts import Parts
-from app.refits.left_out import log_left_out
+from app.refits.fit.parts import Parts, log_left_out
 from app.snapshots.queries import add_notices
 
 log = structlog.get_logger()

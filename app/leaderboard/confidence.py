@@ -13,8 +13,9 @@ from app.leaderboard.schemas import TAG
 from app.leaderboard.service import check_leaderboard
 from app.rating.arrays import Floats
 from app.rating.errors import counted
-from app.rating.verdict.confidence import MOST_MODELS, MOST_RANKS, Confidence, forecast_pairs
-from app.rating.verdict.order import LeadersVerdict, Verdict, equality_cost, order_cost
+from app.rating.settings import MOST_MODELS, MOST_RANKS
+from app.rating.verdict.forecasts import forecast_pairs
+from app.rating.verdict.order import Confidence, LeadersVerdict, Verdict, equality_cost, order_cost
 from app.schemas import FrozenModel
 from app.snapshots.confidence import find_confidence
 from app.snapshots.queries import list_placed_models

@@ -24,7 +24,7 @@ from app.leaderboard.newest import NewestState
 from app.leaderboard.schemas import TAG, ArenaCatalog, Leaderboard, LeaderboardFormat
 from app.leaderboard.service import LeaderboardVersion, SnapshotState
 from app.models.service import find_contestant
-from app.rating.verdict.confidence import MOST_RANKS
+from app.rating.settings import MOST_RANKS
 from app.snapshots.schemas import Freshness, LeaderboardMethod, Snapshot
 from app.snapshots.service import find_snapshot
 

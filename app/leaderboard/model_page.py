@@ -10,8 +10,8 @@ from pydantic import Field
 from sqlalchemy import Connection, RowMapping
 
 from app.leaderboard import queries as store
-from app.leaderboard.fragility import NeighbourGap, Neighbours, read_neighbours
 from app.leaderboard.matchups import Matchup, seen_by
+from app.leaderboard.service import NeighbourGap, Neighbours, read_neighbours
 from app.models.schemas import Alias, FoundModel, Model, Version
 from app.models.service import get_model, list_aliases, list_merged, list_versions
 from app.schemas import FrozenModel

@@ -4,18 +4,19 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any
-
-import polars as pl
+from typing import TYPE_CHECKING, Any
 
 from app.errors import BadInputError
 
+if TYPE_CHECKING:
+    import polars as pl
+
 Rows = Iterable[Mapping[str, Any]]
 
-_TYPES = {
-    **dict.fromkeys(("organization", "license", "link", "tied_with", "tag", "reason"), pl.String),
-    **dict.fromkeys(("tied", "provisional"), pl.Boolean),
-    **dict.fromkeys(("votes", "wins", "ties", "losses", "rank_set_best", "rank_set_worst"), pl.Int64),
+_TYPES: dict[str, Any] = {
+    **dict.fromkeys(("organization", "license", "link", "tied_with", "tag", "reason"), str),
+    **dict.fromkeys(("tied", "provisional"), bool),
+    **dict.fromkeys(("votes", "wins", "ties", "losses", "rank_set_best", "rank_set_worst"), int),
 }
 _AT_ONCE = 1_000  # rows that polars takes in one call, in which no other thread runs
 MAX_SHEET_ROWS = 1_048_575
@@ -59,7 +60,7 @@ ROW_FILES = {"csv": rows_csv, "parquet": rows_parquet, "xlsx": rows_xlsx}
 """The function that makes a file of rows, by format."""
 
 
-def frame_xlsx(frame: pl.DataFrame) -> bytes:
+def frame_xlsx(frame: "pl.DataFrame") -> bytes:
     """Return a table as `rows_xlsx` does."""
     try:
         import xlsxwriter  # noqa: PLC0415  an extra
@@ -74,19 +75,21 @@ def frame_xlsx(frame: pl.DataFrame) -> bytes:
     return buffer.getvalue()
 
 
-def _frame(rows: Rows, columns: Sequence[str]) -> pl.DataFrame:
+def _frame(rows: Rows, columns: Sequence[str]) -> "pl.DataFrame":
+    import polars as pl  # noqa: PLC0415  slow to import, and servers start without it
+
     remaining = iter(rows)
     parts = [pl.DataFrame(part, infer_schema_length=None) for part in iter(lambda: _take(remaining), [])]
     if not parts:
-        return pl.DataFrame(schema={name: _type_of(name, pl.String) for name in columns})
+        return pl.DataFrame(schema={name: _type_of(name, str) for name in columns})
     frame = pl.concat(parts, how="diagonal_relaxed")
     missing = [name for name, kind in frame.schema.items() if kind == pl.Null]
-    return frame.with_columns(pl.col(name).cast(_type_of(name, pl.Float64)) for name in missing)
+    return frame.with_columns(pl.col(name).cast(_type_of(name, float)) for name in missing)
 
 
-def _type_of(column: str, otherwise: type[pl.DataType]) -> type[pl.DataType]:
+def _type_of(column: str, otherwise: type) -> type:
     """Return the type of a column that has no value in any row."""
-    return pl.Int64 if column.endswith("rank") else _TYPES.get(column, otherwise)
+    return int if column.endswith("rank") else _TYPES.get(column, otherwise)
 
 
 def _take(rows: Iterator[Mapping[str, Any]]) -> list[dict[str, Any]]:

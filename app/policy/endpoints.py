@@ -6,8 +6,9 @@ from app.api.dependencies import ReadView, Transaction, require
 from app.api.kept_answers import names_tag
 from app.api.problems import problem_responses
 from app.auth.callers import Caller
+from app.policy.changes import set_policy
 from app.policy.schemas import PolicyChange, PolicyVersion
-from app.policy.service import current_policy, set_policy
+from app.policy.service import current_policy
 
 router = APIRouter(tags=["policy"])
 

@@ -19,6 +19,7 @@ from app.naming.names import Name, name_error
 from app.rating.settings import (
     DEFINITIONS,
     EVIDENCE_TESTS,
+    MAX_FEATURES,
     FlagRule,
     Interval,
     LoopSettings,
@@ -27,7 +28,6 @@ from app.rating.settings import (
     SamplingSettings,
     VerdictRule,
 )
-from app.rating.votes.features import MAX_FEATURES
 from app.schemas import ClosedModel, FrozenModel
 
 MOST_TAGS = 31

@@ -1,11 +1,10 @@
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, get_args
 
 from pydantic import ValidationError
 from sqlalchemy import Connection, RowMapping
 
-from app.audit import service as audit
-from app.errors import NotFoundError, PreconditionFailedError
+from app.errors import NotFoundError
 from app.policy import queries as store
 from app.policy.schemas import Policy, PolicyVersion
 from app.rating.settings import EVIDENCE_TESTS, FlagRule
@@ -13,12 +12,12 @@ from app.rating.settings import EVIDENCE_TESTS, FlagRule
 
 def current_policy(conn: Connection) -> PolicyVersion:
     """Return the policy in force."""
-    return _version(store.newest_policy(conn))
+    return as_version(store.newest_policy(conn))
 
 
 def list_policies(conn: Connection, *, limit: int) -> list[PolicyVersion]:
     """Return the latest versions, the newest first."""
-    return [_version(row) for row in store.list_policies(conn, limit=limit)]
+    return [as_version(row) for row in store.list_policies(conn, limit=limit)]
 
 
 def find_policy(conn: Connection, version: int) -> PolicyVersion:
@@ -26,45 +25,13 @@ def find_policy(conn: Connection, version: int) -> PolicyVersion:
     row = store.find_policy(conn, version)
     if row is None:
         raise NotFoundError(f"the policy has no version {version}")
-    return _version(row)
+    return as_version(row)
 
 
 def policy_before(conn: Connection, version: int) -> PolicyVersion | None:
     """Return the version before this one, None for the first."""
     row = store.policy_before(conn, version)
-    return None if row is None else _version(row)
-
-
-def set_policy(
-    conn: Connection,
-    settings: Policy,
-    *,
-    reason: str,
-    created_by: str,
-    may_replace: Callable[[PolicyVersion], bool] = lambda _: True,
-) -> PolicyVersion:
-    """Put another policy in force, from the next refit on; earlier versions stay on record.
-
-    Needs a READ COMMITTED transaction.
-
-    Raises PreconditionFailedError: the policy in force is not one that the caller wants to replace.
-    """
-    store.lock_policies(conn)
-    replaced = current_policy(conn)
-    if not may_replace(replaced):
-        raise PreconditionFailedError(
-            f"version {replaced.version} of the policy is in force", extensions={"version": replaced.version}
-        )
-    row = store.add_policy(conn, settings.model_dump(mode="json"), reason, created_by)
-    detail = {"reason": reason, "changes": changed_settings(replaced.settings, settings)}
-    audit.record(conn, actor=created_by, action="policy.set", subject=str(row["version"]), detail=detail)
-    return _version(row)
-
-
-def changed_settings(before: Policy, after: Policy) -> dict[str, list[Any]]:
-    """Return the old and the new value of each setting that differs, as in JSON."""
-    old, new = before.model_dump(mode="json"), after.model_dump(mode="json")
-    return {name: [old[name], value] for name, value in new.items() if old[name] != value}
+    return None if row is None else as_version(row)
 
 
 def stored_policy(settings: Mapping[str, Any]) -> Policy:
@@ -86,5 +53,6 @@ def stored_policy(settings: Mapping[str, Any]) -> Policy:
         return Policy.model_construct(**settings)
 
 
-def _version(row: RowMapping) -> PolicyVersion:
+def as_version(row: RowMapping) -> PolicyVersion:
+    """Return a row as a version of the policy."""
     return PolicyVersion.model_construct(**{**row, "settings": stored_policy(row["settings"])})

@@ -1,5 +1,7 @@
 """The array types of the mathematics, by the names that signatures use, and sums over equal indices."""
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,6 +16,11 @@ OUTCOME_VALUES = np.array([1.0, 0.0, 0.5, 0.5])
 
 
 TABLE_SIZE = 1 << 22  # keys below this are summed in a table, without sorting
+
+
+def finite(value: float) -> float | None:
+    """Return the number, None where it is infinite or NaN: JSON has neither."""
+    return float(value) if math.isfinite(value) else None
 
 
 def sum_by(index: AnyInts, weight: Floats, size: int) -> Floats:

@@ -1,14 +1,20 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:  # the command line imports this module to print its help
+    from collections.abc import Sequence
+
     from app.rating.arrays import Floats, Indices
 
 
 def counted(number: float, noun: str) -> str:
     """Return a number with its noun: `1 vote`, `2,000 votes`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+MODELS_NAMED = 5  # that a notice names in its sentence
 
 
 class RatingError(Exception):
@@ -37,6 +43,29 @@ class NotFittedError(RatingError, ValueError, AttributeError):
 
 class RatingWarning(UserWarning):
     """A notice about a result that is defined all the same; the message ends with its code."""
+
+
+@dataclass(frozen=True)
+class RatingNotice:
+    """A warning about a result that is defined all the same.
+
+    Attributes
+    ----------
+    code : one of docs/math.md, "Notices"; never changes its meaning
+    detail : one sentence, without the names of the models
+    models : indices of the models that it concerns, where it concerns some
+    """
+
+    code: str
+    detail: str
+    models: tuple[int, ...] = ()
+
+    def named(self, names: Sequence[Any]) -> dict[str, Any]:
+        """Return the notice with the names of its models, `names` in the order of the indices."""
+        models = [str(names[model]) for model in self.models]
+        rest = f" and {len(models) - MODELS_NAMED} more" if len(models) > MODELS_NAMED else ""
+        detail = f"{self.detail}: {', '.join(models[:MODELS_NAMED])}{rest}" if models else self.detail
+        return {"code": self.code, "detail": detail, "models": models}
 
 
 NAMED = 10

@@ -21,6 +21,12 @@ TASTE_TESTS = ("favour", "against")
 EVEN_ODDS = 100.0
 """The ratio of a test where a behaviour is as likely as not: a ratio is so many times the odds."""
 EVIDENCE_RATIO = 100.0
+BY_ABILITY = "ability"
+"""The reason of a flag by ability; the reason of a flag by evidence is the name of the strongest test."""
+SIDE = "side"
+"""The feature of a vote that needs no measures: which answer was on the left."""
+MAX_FEATURES = 16  # of a vote, or of a policy
+MOST_MODELS, MOST_RANKS = 500, 50  # with more ranked models no verdict is made; the best k of a verdict
 
 
 class SettingError(ValueError):

@@ -15,8 +15,7 @@ from app.models.queries import read_model_ids
 from app.policy.schemas import Policy, PolicyVersion
 from app.policy.service import current_policy, find_policy
 from app.rating.arrays import OUTCOME_VALUES, TABLE_SIZE, Mask
-from app.rating.settings import EVIDENCE_TESTS, LEAST_SPREAD, MOST_SPREAD, FlagRule, LoopSettings
-from app.rating.votes.features import SIDE
+from app.rating.settings import EVIDENCE_TESTS, LEAST_SPREAD, MOST_SPREAD, SIDE, FlagRule, LoopSettings
 from app.refits.counting import over_quota, shares
 from app.refits.fit.interface import FitInput, Ids
 from app.snapshots.queries import list_leaderboards, read_held, read_past_judges

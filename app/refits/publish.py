@@ -15,9 +15,8 @@ from app.database.errors import DatabaseUnreachableError, first_line
 from app.models.queries import read_model_names
 from app.rating.method import METHOD
 from app.refits.fit.interface import FitInput, FitOutput, Ids
-from app.refits.fit.parts import Parts
+from app.refits.fit.parts import Parts, log_left_out
 from app.refits.guard import find_alarms
-from app.refits.left_out import log_left_out
 from app.refits.queries import count_by_door
 from app.refits.rows import (
     annotator_columns,
@@ -64,7 +63,7 @@ def write_snapshot(
             "rankings": rankings,
             "rules": rules,
             "alarms": alarms,
-            **dict.fromkeys(("fragility", "fragility_of_best")),  # measured later, see `app.leaderboard.fragility`
+            **dict.fromkeys(("fragility", "fragility_of_best")),  # measured later, see `app.refits.fragility`
             "verdicts": output.verdicts,
             **style_account(output),
             "categories": dimension_rows(output, names),

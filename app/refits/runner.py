@@ -16,9 +16,9 @@ from app.policy.service import current_policy
 from app.rating.errors import NoCommonRankingError, RatingError
 from app.refits.fit.fit import fit_snapshot
 from app.refits.fit.interface import FitInput, FitOutput
+from app.refits.fit.parts import log_left_out
 from app.refits.fit.process import FitCancelledError, FitProcess, FitResources
 from app.refits.guard import reason_to_hold
-from app.refits.left_out import log_left_out
 from app.refits.load import load_fit_input
 from app.refits.publish import apply_standings, write_snapshot
 from app.refits.queries import (

@@ -3,18 +3,17 @@
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 from sqlalchemy import Connection, func, select
 
 from app.database.tables import snapshot_annotators
 from app.policy.schemas import Policy
-from app.rating.settings import TASTE_TESTS
-from app.rating.verdict.flags import BY_ABILITY
+from app.rating.settings import BY_ABILITY, TASTE_TESTS
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -85,7 +84,7 @@ class Crowd:
         if least is None:
             return np.asarray(self.ability <= epsilon)
         with np.errstate(invalid="ignore", divide="ignore"):
-            likely: Mask = ndtr((epsilon - self.ability) / self.se) >= least
+            likely: Mask = (epsilon - self.ability) / self.se >= NormalDist().inv_cdf(least)
         return likely & self.supported
 
 

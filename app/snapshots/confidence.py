@@ -10,9 +10,7 @@ from sqlalchemy import Connection, insert, select
 from app.database.tables import snapshot_confidence
 from app.rating.arrays import Floats
 from app.rating.settings import VerdictRule
-from app.rating.verdict.confidence import Confidence
-from app.rating.verdict.joint import JointScores
-from app.rating.verdict.order import Unscored
+from app.rating.verdict.order import Confidence, JointScores, Unscored
 
 _ERRORS = np.dtype("<f2")  # to .05 % of each
 _SHARES, _STEPS = np.dtype("<u2"), 65_535  # of probabilities

@@ -1,28 +1,23 @@
-"""How old a leaderboard is, when the next refit is due, and the message that it is old while votes wait."""
+"""How old a leaderboard is, and when the next refit is due."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
 from app.policy.schemas import Policy
 from app.snapshots.first_leaderboard import read_first_leaderboard_needs
-from app.snapshots.queries import newest_snapshot, snapshot_is_older
 from app.snapshots.schemas import Freshness
 from app.snapshots.vote_sets import (
     MOST_COUNTED,
     anything_new_since,
     count_votes,
-    new_votes_since,
     seconds_since_first_vote,
     seconds_with_more_votes_than,
 )
-from app.webhooks.events import announce
-from app.webhooks.queries import was_announced
 
 CountNewVotes = Callable[[Connection, str], int]
 """Counts the votes on record that are not in a vote set."""
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 CLOCK_TOLERANCE_SECONDS = 30.0
 """How far ahead something may be dated without a word: clocks of a primary and its replica differ by less."""
 
@@ -81,26 +76,3 @@ def first_leaderboard_is_late(conn: Connection, policy: Policy) -> bool:
         return True
     possible = seconds_with_more_votes_than(conn, policy.min_votes, annotators=policy.min_board_annotators)
     return possible is not None and possible > policy.stale_after_seconds
-
-
-def announce_stale_leaderboard(conn: Connection, policy: Policy) -> bool:
-    """Send one message when the leaderboard is older than the policy allows while votes wait that are not in it.
-
-    A first leaderboard that is as late counts too. Return whether a message was sent.
-    """
-    snapshot = newest_snapshot(conn)
-    if snapshot is None:
-        if was_announced(conn, "board.stale", since=_EPOCH) or not first_leaderboard_is_late(conn, policy):
-            return False
-        waiting = count_votes(conn, at_most=MOST_COUNTED)
-        announce(conn, "board.stale", {"snapshot": None, "published_at": None, "votes_not_in_board": waiting})
-        return True
-    if not snapshot_is_older(conn, snapshot["id"], timedelta(seconds=policy.stale_after_seconds)):
-        return False
-    waiting = new_votes_since(conn, snapshot["vote_set"])
-    if not waiting or was_announced(conn, "board.stale", since=snapshot["published_at"]):
-        return False
-    published = snapshot["published_at"].isoformat()
-    data = {"snapshot": str(snapshot["id"]), "published_at": published, "votes_not_in_board": waiting}
-    announce(conn, "board.stale", data)
-    return True

@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 from typing import Any, get_args
 from uuid import UUID
 
-import polars as pl
 from sqlalchemy import (
     ColumnElement,
     Connection,
@@ -58,8 +57,7 @@ def insert_leaderboards(conn: Connection, snapshot_id: UUID, rows: Sequence[Mapp
 
 def insert_matchups(conn: Connection, snapshot_id: UUID, pairs: Mapping[str, list[Any]]) -> None:
     """Add the pairs of models: columns of `snapshot_matchups`, of equal length, without the snapshot."""
-    columns = {"snapshot_id": str(snapshot_id), **pairs}
-    copy_into(conn, "snapshot_matchups", pl.DataFrame(columns, infer_schema_length=None))
+    copy_into(conn, "snapshot_matchups", {"snapshot_id": str(snapshot_id), **pairs})
 
 
 def add_notices(conn: Connection, snapshot_id: UUID, notices: Sequence[Mapping[str, Any]]) -> None:

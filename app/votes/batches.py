@@ -19,7 +19,6 @@ from app.guard.process_metrics import Gauges, most_of
 from app.naming.known_names import KnownNames
 from app.settings import Settings
 from app.state import ProcessState
-from app.votes.batch_items import BatchItems
 from app.votes.rules import MAX_METADATA_VALUES, MAX_TAGS, MAX_VOTE_BYTES
 from app.votes.schemas import MAX_BATCH, RankedVote, Vote, VoteBatch, VoteCounts, VoteReceipt, parse_as, vote_type
 from app.votes.service import look_up_names, record_votes
@@ -123,6 +122,8 @@ def parse_batch(body: bytes) -> list[Vote | RankedVote | tuple[FieldError, ...]]
 
     Raises MalformedBodyError or BadInputError: the body as a whole is not a batch.
     """
+    from app.votes.batch_items import BatchItems  # noqa: PLC0415  it loads numba, and servers start without it
+
     items = BatchItems(body, most=MAX_BATCH)
     if items.count > MAX_BATCH:
         raise invalid_input((FieldError("/votes", f"must be at most {MAX_BATCH:,}"),))

@@ -12,11 +12,16 @@ from pydantic_core import to_json
 
 from app.api.dependencies import database_turn, require
 from app.api.idempotency import HEADER, REPLAYED, documented_key, read_claim, run_once
-from app.api.openapi import documented_body
 from app.api.problems import problem_responses
-from app.api.submissions import WITHOUT_KEY, OptionalIngest, direct_router, refuse_anonymous, verify_battle_token
-from app.auth.callers import Caller
-from app.auth.tokens import ForeignAnnotatorError
+from app.api.submissions import (
+    WITHOUT_KEY,
+    OptionalIngest,
+    direct_router,
+    documented_body,
+    refuse_anonymous,
+    verify_battle_token,
+)
+from app.auth.callers import Caller, ForeignAnnotatorError
 from app.errors import ConflictError
 from app.guard.bodies import parse_body, takes_body
 from app.guard.limits import RateLimits

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field
 from app.errors import FieldError
 from app.naming.look_alikes import appearance
 from app.naming.names import MAX_NAME_LENGTH, Label, label_error
-from app.rating.votes.features import MAX_FEATURES, SIDE
+from app.rating.settings import MAX_FEATURES, SIDE
 
 if TYPE_CHECKING:  # `rate` checks a file by these rules, without a database
     from app.naming.aliases import ModelNames

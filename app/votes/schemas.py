@@ -17,12 +17,12 @@ from pydantic import (
 )
 from pydantic_core import from_json
 
-from app.annotators.schemas import Kind
+from app.annotators.kinds import Kind
 from app.api.problems import ProblemFieldError, validation_error
 from app.database.timestamps import StorableTimestamp
 from app.errors import FieldError
 from app.naming.names import Label, Name
-from app.rating.votes.features import MAX_FEATURES
+from app.rating.settings import MAX_FEATURES
 from app.schemas import ClosedModel
 from app.votes.rules import (
     IN_FUTURE,

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from app.auth.tokens import ForeignAnnotatorError
+from app.auth.callers import ForeignAnnotatorError
 from app.database.ids import new_id
 from app.errors import ConflictError, GoneError, NotFoundError, StableArenaError
 from app.votes.queries import (

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.rating.arrays import Floats, Indices
-from app.rating.sampling.pair_weights import weigh_pairs
+from app.rating.sampling.policies import weigh_pairs
 from app.rating.sampling.scored_models import scored_models
 from app.rating.settings import LoopSettings, PairPolicy, SamplingSettings, VerdictRule
 from app.rating.simulation.worlds import World, draw_pairs, make_world

@@ -7,6 +7,7 @@ from fastapi import FastAPI
 from httpx import Client
 from sqlalchemy import event, text
 
+import app.worker  # noqa: F401  its errors are problems too, and servers start without it
 from app.api.dependencies import Transaction
 from app.database.embedded import EmbeddedServerError
 from app.database.engine import Database

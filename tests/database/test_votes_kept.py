@@ -14,7 +14,8 @@ from app.database.schema import (
     upgrade,
 )
 from app.naming.known_names import Known
-from app.policy.service import current_policy, set_policy
+from app.policy.changes import set_policy
+from app.policy.service import current_policy
 from app.votes.retractions.queries import retract, votes_of
 from app.votes.schemas import RankedVote, Vote
 from app.votes.service import record_votes

@@ -24,8 +24,8 @@ from app.auth.keys import create_key
 from app.database.embedded.account import choose_account
 from app.database.engine import Database
 from app.database.schema import upgrade
+from app.policy.changes import set_policy
 from app.policy.schemas import Policy
-from app.policy.service import set_policy
 from tests.deployment.load import Load
 from tests.deployment.parts import Command, Part, Pooler, Postgres
 from tests.fixtures.waiting import free_port

@@ -16,7 +16,8 @@ from app.imports.local import ImportReceipt, import_file
 from app.imports.schemas import ImportFault
 from app.imports.service import ImportOptions, every_fault
 from app.naming.service import Naming
-from app.policy.service import current_policy, set_policy
+from app.policy.changes import set_policy
+from app.policy.service import current_policy
 from app.votes.retractions.service import retract_votes
 from app.votes.rules import MAX_METADATA_DEPTH, MAX_METADATA_LENGTH, MAX_TAGS
 from tests.fixtures.errors import having

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from app.database.engine import Database
-from app.leaderboard.fragility import measure_newest
 from app.refits.fit.process import FitProcess
+from app.refits.fragility import measure_newest
 
 Ask = Callable[..., Any]
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from app.leaderboard.fragility import measure_fragility
 from app.rating.settings import LoopSettings
 from app.refits.fit.fit import fit_snapshot
 from app.refits.fit.interface import LeaderboardName
+from app.refits.fragility import measure_fragility
 from tests.fixtures.fit_inputs import make_fit_input
 
 WORLDS = {

@@ -9,10 +9,10 @@ from sqlalchemy import text
 
 from app.database.engine import Database
 from app.database.leases import LeasedJob
-from app.leaderboard import fragility
-from app.leaderboard.fragility import FRAGILITY_LEASE, fragility_rows, measure_newest
 from app.rating.verdict.fragility import Fewest, Fragility, find_fragility
+from app.refits import fragility
 from app.refits.fit.process import FitProcess, FitProcessLostError
+from app.refits.fragility import FRAGILITY_LEASE, fragility_rows, measure_newest
 from app.refits.load import load_fit_input
 from app.refits.schemas import Refit
 from app.snapshots.service import find_snapshot

@@ -12,14 +12,14 @@ from sqlalchemy import text, update
 
 from app.database.engine import Database
 from app.database.tables import annotators, votes
-from app.leaderboard import charts, fragility
+from app.leaderboard import charts
 from app.leaderboard.charts import draw_newest
-from app.leaderboard.fragility import measure_newest
 from app.monitoring.doctor import check_database
-from app.refits import publish
+from app.refits import fragility, publish
 from app.refits.fit import fit
 from app.refits.fit.parts import LEFT_OUT
 from app.refits.fit.process import FitProcess
+from app.refits.fragility import measure_newest
 from app.refits.schemas import Refit
 from app.snapshots.service import find_snapshot
 from tests.fixtures.console import SignIn

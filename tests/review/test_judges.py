@@ -8,8 +8,8 @@ from playwright.sync_api import Page as BrowserPage
 
 from app.database.engine import Database
 from app.database.tables import annotators
-from app.leaderboard.fragility import measure_newest
 from app.refits.fit.process import FitProcess
+from app.refits.fragility import measure_newest
 from tests.fixtures.browser import NewPage, assert_accessible
 from tests.fixtures.console import SignIn
 from tests.fixtures.crowds import RANK_EVERYTHING

@@ -27,8 +27,7 @@ from app.errors import ConflictError
 from app.leaderboard.diff.service import compare_snapshots
 from app.rating.sampling.pair_weights import uniform_weights
 from app.rating.settings import VerdictRule
-from app.rating.verdict.confidence import Confidence
-from app.rating.verdict.order import Unscored
+from app.rating.verdict.order import Confidence, Unscored
 from app.refits.reproduce import reproduce
 from app.refits.schemas import Refit
 from app.review.service import split_budget

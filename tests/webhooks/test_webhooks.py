@@ -16,7 +16,7 @@ from sqlalchemy import text
 from app.database.engine import Database
 from app.policy.service import current_policy
 from app.settings import Settings, WebhookSettings
-from app.snapshots.freshness import announce_stale_leaderboard
+from app.snapshots.staleness import announce_stale_leaderboard
 from app.webhooks import delivery
 from app.webhooks.delivery import MAX_ATTEMPTS, Deliverer, pause_after
 from app.webhooks.queries import FIRST_PAUSE_SECONDS, MOST_STRETCHED

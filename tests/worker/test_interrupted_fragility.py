@@ -11,8 +11,8 @@ import pytest
 
 from app.database.engine import Database
 from app.database.leases import acquire_lease
-from app.leaderboard.fragility import measure_both
 from app.refits.fit.process import FitCancelledError, FitProcess
+from app.refits.fragility import measure_both
 from app.refits.schedule import REFIT_LEASE
 from app.refits.service import find_refit, request_refit
 from app.settings import Settings

@@ -24,7 +24,6 @@ from app.battles.exposure.schemas import (
 )
 from app.database.engine import database_time
 from app.errors import BadInputError, FieldError
-from app.rating.verdict.winner import adjust_winner
 from app.snapshots.confidence import find_confidence
 from app.snapshots.queries import newest_snapshot
 from app.snapshots.service import find_snapshot
@@ -139,6 +138,8 @@ def _best_of_many(conn: Connection, snapshot_id: UUID, models: Sequence[RowMappi
     known = find_confidence(conn, snapshot_id)
     if known is None:
         return {}
+    from app.rating.verdict.winner import adjust_winner  # noqa: PLC0415  it loads scipy, and servers start without it
+
     joint, published = known.joint, store.read_scores(conn, snapshot_id)
     row_of = {row["model_id"]: row for row in models}
     of: dict[str, list[int]] = defaultdict(list)

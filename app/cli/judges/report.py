@@ -15,8 +15,7 @@ from app.imports.formats.measures import ARENA, read_known_features
 from app.rating.arrays import Mask
 from app.rating.judges.ballots import Ballots
 from app.rating.judges.comparison import CLOSE, FEWEST_IN_CATEGORY, Row, compare
-from app.rating.settings import LoopSettings
-from app.rating.votes.features import SIDE
+from app.rating.settings import SIDE, LoopSettings
 
 
 @dataclass(frozen=True)

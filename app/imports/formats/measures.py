@@ -10,7 +10,8 @@ from app.errors import BadInputError
 from app.imports.formats.schemas import Form, Input, derive
 from app.rating.arrays import Floats
 from app.rating.errors import counted
-from app.rating.votes.features import SIDE, Features, measure_features, measure_known
+from app.rating.settings import SIDE
+from app.rating.votes.measures import Features, measure_features, measure_known
 from app.votes.rules import MAX_MEASURE
 
 ARENA: Mapping[str, str] = {

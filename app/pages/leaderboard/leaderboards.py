@@ -15,7 +15,7 @@ from app.leaderboard.service import LeaderboardVersion, read_published
 from app.leaderboard.verdict import LeaderVerdict, describe_verdict
 from app.pages.formatting import METHODS, method_name
 from app.pages.leaderboard.rows import Axis, Row
-from app.rating.votes.features import SIDE
+from app.rating.settings import SIDE
 from app.snapshots.queries import list_placed_models, list_snapshots
 from app.snapshots.schemas import LeaderboardMethod
 from app.snapshots.units import describe_counted

@@ -11,10 +11,9 @@ import numpy as np
 import polars as pl
 
 from app.rating.arrays import Floats, Indices
-from app.rating.errors import NotFittedError, RatingWarning, VotesError
+from app.rating.errors import NotFittedError, RatingNotice, RatingWarning, VotesError
 from app.rating.estimators.tables import VotesLike, VoteTable, make_table, read_table
 from app.rating.settings import DEFINITIONS, SettingError, check_numbers
-from app.rating.uncertainty.results import RatingNotice
 from app.rating.votes.indexed import IndexedVotes
 
 SHOWN = 10  # models in the text of a fitted estimator

@@ -14,9 +14,10 @@ from numpy.typing import ArrayLike
 
 from app.rating.arrays import Floats, Ints, Mask
 from app.rating.errors import VotesError, counted
+from app.rating.settings import SIDE
 from app.rating.votes.cells import Cells
-from app.rating.votes.features import SIDE, Features, measure_features
 from app.rating.votes.indexed import IndexedVotes
+from app.rating.votes.measures import Features, measure_features
 from app.rating.votes.weights import find_unclear
 
 VotesLike = IntoFrame | Mapping[str, ArrayLike]

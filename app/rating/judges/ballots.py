@@ -7,8 +7,9 @@ import numpy as np
 
 from app.rating.arrays import Floats, Indices, Mask, sum_by
 from app.rating.votes.cells import Cells
-from app.rating.votes.features import Features, single_cells
+from app.rating.votes.features import single_cells
 from app.rating.votes.indexed import IndexedVotes
+from app.rating.votes.measures import Features
 from app.rating.votes.sided_cells import SidedCells
 
 

@@ -13,8 +13,9 @@ from app.rating.judges.leaning import fit_leaning, identified_leans
 from app.rating.judges.own_votes import OwnVotes
 from app.rating.plain.m_elo import shift_projector, typical
 from app.rating.settings import LoopSettings
-from app.rating.uncertainty.covariance import NORMAL, TINY, Covariance
+from app.rating.uncertainty.covariance import TINY, Covariance
 from app.rating.uncertainty.estimate import fit_without_errors
+from app.rating.uncertainty.freedom import NORMAL
 from app.rating.uncertainty.results import Estimate
 from app.rating.verdict.rating import Rating, publish
 from app.rating.votes.compact import compact, find_places

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from app.rating.arrays import Mask, sum_by
+from app.rating.arrays import Mask, finite, sum_by
 from app.rating.errors import VotesError
 from app.rating.judges.agreement import Agreement, agree, agree_with_swapped
 from app.rating.judges.ballots import Ballots
@@ -16,9 +16,9 @@ from app.rating.judges.following import Followers, find_liking, follow_people
 from app.rating.judges.panels import NO_PANELS, Panel, Panels, try_panels
 from app.rating.judges.people import NO_SCORES, PeoplesScores, learn_scores, rate_people
 from app.rating.settings import LoopSettings
-from app.rating.uncertainty.covariance import critical_values
+from app.rating.uncertainty.freedom import critical_values
 from app.rating.units import ELO_PER_NATURAL
-from app.rating.verdict.rows import count, finite, model_rows
+from app.rating.verdict.rows import count, model_rows
 
 CLOSE = 100.0  # Elo points between two models, below which the better one wins at most 64 %
 BANDS = (0.0, 50.0, 100.0, 200.0, np.inf)  # of such gaps

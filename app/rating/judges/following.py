@@ -11,7 +11,8 @@ from app.rating.judges.ballots import Ballots
 from app.rating.judges.leaning import WIDE, identified_leans, maximise_own
 from app.rating.judges.own_votes import OwnVotes
 from app.rating.judges.people import PeoplesScores
-from app.rating.uncertainty.covariance import NORMAL, TINY
+from app.rating.uncertainty.covariance import TINY
+from app.rating.uncertainty.freedom import NORMAL
 from app.rating.votes.compact import find_places
 from app.rating.votes.features import features_of
 

@@ -8,7 +8,7 @@ from app.rating.arrays import Floats, Indices
 from app.rating.errors import VotesError
 from app.rating.judges.ballots import Ballots
 from app.rating.settings import LoopSettings
-from app.rating.uncertainty.covariance import NORMAL
+from app.rating.uncertainty.freedom import NORMAL
 from app.rating.uncertainty.notices import FEWEST
 from app.rating.verdict.rating import Rating, estimate
 from app.rating.verdict.round import run_round

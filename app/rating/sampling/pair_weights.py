@@ -1,19 +1,12 @@
-"""The table of pair probabilities that a snapshot publishes."""
+"""Tables of how likely each pair of models is to be the next battle. Servers load this: it loads no scipy."""
 
 from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from app.rating.arrays import AnyInts, Floats, Indices
-from app.rating.sampling.policies import POLICIES, Weigh
-from app.rating.sampling.scored_models import ScoredModels, find_newcomers
-from app.rating.settings import SamplingSettings, SettingError
-from app.rating.threads import one_blas_thread
-
-LARGEST = 60_000.0  # that the half-precision floats of the table can hold
 
 Halves = NDArray[np.float16]
 Row = TypeVar("Row", int, Indices)
@@ -72,44 +65,6 @@ def uniform_weights(models: AnyInts) -> PairWeights:
     return PairWeights(models, np.ones(pairs, dtype=np.float16), np.full(len(models), np.nan))
 
 
-def weigh_pairs(models: ScoredModels, identities: AnyInts, settings: SamplingSettings) -> PairWeights:
-    """Return P(pair) = f·uniform + (1 − f)·(b·boost + (1 − b)·policy), f the floor, b the newcomers' share.
-
-    Parameters
-    ----------
-    models : at least one
-    identities : of the models, shape (n_models,)
-
-    Raises
-    ------
-    ValueError
-        The floor is not in (0, 1], k is less than 1, or the policy is unknown.
-    """
-    if not 0.0 < settings.floor <= 1.0:
-        raise SettingError("floor", "must be greater than 0 and at most 1")
-    if settings.k < 1:
-        raise SettingError("k", "must be at least 1")
-    if settings.policy not in POLICIES:
-        raise SettingError("policy", f"{settings.policy!r} is unknown; known are {', '.join(POLICIES)}")
-    return mix_pairs(models, identities, POLICIES[settings.policy], settings.floor, settings.k)
-
-
-@one_blas_thread()
-def mix_pairs(models: ScoredModels, identities: AnyInts, weigh: Weigh, floor: float, k: int) -> PairWeights:
-    """Return the probabilities of `weigh_pairs` for any policy."""
-    if len(identities) <= 1 or not models.scored.any():
-        return uniform_weights(identities)
-    new = find_newcomers(models)
-    pair = pair_positions(len(identities))
-    chosen = _normalised(weigh(new.R, new.covariance, models.pair_votes, k)[pair])
-    rest = (1.0 - new.share) * chosen
-    if new.share:
-        rest += new.share * _normalised(new.weights[pair])
-    probability = floor / len(pair[0]) + (1.0 - floor) * rest
-    weight = (probability * (LARGEST / probability.max())).astype(np.float16)
-    return PairWeights(np.asarray(identities), weight, np.where(models.scored, models.R, np.nan))
-
-
 def pair_positions(n_models: int) -> tuple[Indices, Indices]:
     """Return the positions of the models of each pair, in the order of a table."""
     return np.triu_indices(n_models, 1)
@@ -118,12 +73,6 @@ def pair_positions(n_models: int) -> tuple[Indices, Indices]:
 def pair_row(i: Row, j: Row, n_models: int) -> Row:
     """Return the rows of the pairs of positions i < j."""
     return i * (2 * n_models - i - 1) // 2 + (j - i - 1)
-
-
-def _normalised(weights: Floats) -> Floats:
-    """Return weights with the sum 1; equal ones where all are 0."""
-    total = float(weights.sum())
-    return weights / total if total > 0.0 else np.full(len(weights), 1.0 / len(weights))
 
 
 def calibration_weights(R: Floats) -> Floats:
@@ -143,6 +92,6 @@ def calibration_weights(R: Floats) -> Floats:
     """
     first, second = pair_positions(len(R))
     difference = R[first] - R[second]
-    p = expit(difference)
-    weights: Floats = np.nan_to_num(difference**2 * p * (1.0 - p))
+    against = np.exp(-np.abs(difference))  # the odds of the worse model
+    weights: Floats = np.nan_to_num(difference**2 * against / (1.0 + against) ** 2)
     return weights

@@ -1,6 +1,6 @@
-"""Which pair of models the next battle shows: one function a policy.
+"""Which pair of models the next battle shows: one function a policy, and the table that a snapshot publishes.
 
-Every function returns the weights of all pairs, symmetric with zeros on the diagonal, shape (n_models, n_models).
+Every policy returns the weights of all pairs, symmetric with zeros on the diagonal, shape (n_models, n_models).
 Battles are drawn in proportion to them.
 """
 
@@ -10,9 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from app.rating.arrays import Floats, Indices
-from app.rating.settings import PairPolicy
+from app.rating.arrays import AnyInts, Floats, Indices
+from app.rating.sampling.pair_weights import PairWeights, pair_positions, uniform_weights
+from app.rating.sampling.scored_models import ScoredModels, find_newcomers
+from app.rating.settings import PairPolicy, SamplingSettings, SettingError
+from app.rating.threads import one_blas_thread
 
+LARGEST = 60_000.0  # that the half-precision floats of a table can hold
 BALANCED_VOTES = 10.0  # c of `balanced`
 DRAWS = 4_096  # of all scores together, in `top_k`
 FAR = 5.0  # standard errors
@@ -158,6 +162,44 @@ POLICIES: dict[PairPolicy, Weigh] = {
 }
 
 
+def weigh_pairs(models: ScoredModels, identities: AnyInts, settings: SamplingSettings) -> PairWeights:
+    """Return P(pair) = f·uniform + (1 − f)·(b·boost + (1 − b)·policy), f the floor, b the newcomers' share.
+
+    Parameters
+    ----------
+    models : at least one
+    identities : of the models, shape (n_models,)
+
+    Raises
+    ------
+    ValueError
+        The floor is not in (0, 1], k is less than 1, or the policy is unknown.
+    """
+    if not 0.0 < settings.floor <= 1.0:
+        raise SettingError("floor", "must be greater than 0 and at most 1")
+    if settings.k < 1:
+        raise SettingError("k", "must be at least 1")
+    if settings.policy not in POLICIES:
+        raise SettingError("policy", f"{settings.policy!r} is unknown; known are {', '.join(POLICIES)}")
+    return mix_pairs(models, identities, POLICIES[settings.policy], settings.floor, settings.k)
+
+
+@one_blas_thread()
+def mix_pairs(models: ScoredModels, identities: AnyInts, weigh: Weigh, floor: float, k: int) -> PairWeights:
+    """Return the probabilities of `weigh_pairs` for any policy."""
+    if len(identities) <= 1 or not models.scored.any():
+        return uniform_weights(identities)
+    new = find_newcomers(models)
+    pair = pair_positions(len(identities))
+    chosen = _normalised(weigh(new.R, new.covariance, models.pair_votes, k)[pair])
+    rest = (1.0 - new.share) * chosen
+    if new.share:
+        rest += new.share * _normalised(new.weights[pair])
+    probability = floor / len(pair[0]) + (1.0 - floor) * rest
+    weight = (probability * (LARGEST / probability.max())).astype(np.float16)
+    return PairWeights(np.asarray(identities), weight, np.where(models.scored, models.R, np.nan))
+
+
 def _bernoulli_variance(R: Floats) -> Floats:
     p = expit(R[:, None] - R[None, :])
     variance: Floats = p * (1.0 - p)
@@ -173,3 +215,9 @@ def _variance_of_differences(covariance: Floats) -> Floats:
 def _no_self(weights: Floats) -> Floats:
     np.fill_diagonal(weights, 0.0)
     return weights
+
+
+def _normalised(weights: Floats) -> Floats:
+    """Return weights with the sum 1; equal ones where all are 0."""
+    total = float(weights.sum())
+    return weights / total if total > 0.0 else np.full(len(weights), 1.0 / len(weights))

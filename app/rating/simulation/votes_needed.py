@@ -10,8 +10,8 @@ from scipy.special import expit, ndtr
 from scipy.stats import rankdata
 
 from app.rating.arrays import Floats
-from app.rating.sampling.pair_weights import mix_pairs, pair_positions
-from app.rating.sampling.policies import POLICIES, Weigh, draw_top_k, mixed
+from app.rating.sampling.pair_weights import pair_positions
+from app.rating.sampling.policies import POLICIES, Weigh, draw_top_k, mix_pairs, mixed
 from app.rating.sampling.scored_models import ScoredModels
 from app.rating.simulation.parallel import Progress, map_seeds
 from app.rating.simulation.pooled_arena import PooledArena

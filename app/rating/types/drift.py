@@ -3,16 +3,15 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logsumexp
 
-from app.rating.arrays import Floats
+from app.rating.arrays import Floats, log_sum_exp
 
 ABILITIES: Floats = np.linspace(-2.0, 4.0, 61)
 """Abilities that are weighed; 1 is the typical annotator's. Beyond them votes hardly differ."""
-LOG_PRIOR: Floats = -0.5 * (ABILITIES - 1.0) ** 2 - logsumexp(-0.5 * (ABILITIES - 1.0) ** 2)
+LOG_PRIOR: Floats = -0.5 * (ABILITIES - 1.0) ** 2 - log_sum_exp(-0.5 * (ABILITIES - 1.0) ** 2)
 """Of an ability before and after a change, and of one that stays: normal around the typical one, sd 1."""
 _COIN = int(np.argmin(np.abs(ABILITIES)))
-_SHARES: Floats = np.array([0.5, 0.25, 0.25])
+_LOG_SHARES: Floats = np.log([0.5, 0.25, 0.25])
 
 
 @dataclass(frozen=True)
@@ -64,16 +63,16 @@ def find_drift(log_likelihood: Floats) -> AbilityChange | None:
     upto = np.cumsum(log_likelihood, axis=0)
     whole, before = upto[-1], upto[:-1]
     after = whole - before
-    of_before, of_after = (logsumexp(votes + LOG_PRIOR, axis=1) for votes in (before, after))
+    of_before, of_after = (log_sum_exp(votes + LOG_PRIOR) for votes in (before, after))
     kinds = of_before + of_after, of_before + after[:, _COIN], before[:, _COIN] + of_after
-    changed = logsumexp(np.stack(kinds), axis=0, b=_SHARES[:, None])
-    ratio = logsumexp(changed) - np.log(len(changed)) - logsumexp(whole + LOG_PRIOR)
+    changed = log_sum_exp(np.stack(kinds, axis=1) + _LOG_SHARES)
+    ratio = log_sum_exp(changed) - np.log(len(changed)) - log_sum_exp(whole + LOG_PRIOR)
     at = int(np.argmax(changed))
     return AbilityChange(float(ratio), at + 1, _moments(before[at]), _moments(after[at]))
 
 
 def _moments(log_likelihood: Floats) -> tuple[float, float]:
     log_weight = log_likelihood + LOG_PRIOR
-    weight = np.exp(log_weight - logsumexp(log_weight))
+    weight = np.exp(log_weight - log_sum_exp(log_weight))
     mean = float(weight @ ABILITIES)
     return mean, float(np.sqrt(weight @ (ABILITIES - mean) ** 2))

@@ -4,7 +4,8 @@ import numpy as np
 from scipy.special import expit
 
 from app.rating.arrays import Floats, Indices, sum_by
-from app.rating.uncertainty.covariance import Covariance, critical_values
+from app.rating.uncertainty.covariance import Covariance
+from app.rating.uncertainty.freedom import critical_values
 from app.rating.uncertainty.results import Estimate
 from app.rating.units import ELO_PER_NATURAL
 

@@ -2,13 +2,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit, ndtr, ndtri, stdtrit
+from scipy.special import expit
 
 from app.rating.arrays import Floats, Indices
 from app.rating.settings import Interval
+from app.rating.uncertainty.freedom import contrast_freedom
 from app.rating.votes.cells import Cells
 
-NORMAL = 1e9  # degrees of freedom from which t is the normal distribution
 TINY = 1e-150  # its square is not 0
 
 
@@ -45,43 +45,6 @@ def contrast_errors(covariance: Floats, i: Indices, j: Indices) -> Floats:
     variance = np.diag(covariance)
     errors: Floats = np.sqrt(np.maximum(variance[i] + variance[j] - 2.0 * covariance[i, j], 0.0))
     return errors
-
-
-def contrast_freedom(variance: Floats, freedom: Floats, i: Indices, j: Indices) -> Floats:
-    """Return the degrees of freedom of R_i − R_j: the mean of 1/freedom, weighted by the variances."""
-    variance = np.maximum(variance, np.finfo(float).tiny)
-    share = variance / freedom
-    inverse = (share[i] + share[j]) / (variance[i] + variance[j])
-    found: Floats = 1.0 / np.maximum(inverse, 1.0 / NORMAL)
-    return found
-
-
-def critical_values(freedom: Floats, confidence: float) -> Floats:
-    """Return the two-sided quantiles of t; with infinite freedom, of the normal distribution."""
-    tail = 0.5 + confidence / 2.0
-    quantile: Floats = np.where(freedom < NORMAL, stdtrit(np.minimum(freedom, NORMAL), tail), ndtri(tail))
-    return quantile
-
-
-def widen(multiple: Floats, freedom: Floats) -> Floats:
-    """Return the multiple of t's standard error that is as improbable as this multiple of the normal's.
-
-    Parameters
-    ----------
-    multiple : standard errors, at least 0; taken as at most 30
-    freedom : degrees of freedom, in a shape that broadcasts; from 1e9 the normal distribution's
-    """
-    tail = ndtr(-np.minimum(multiple, 30.0))
-    widened: Floats = np.where(freedom < NORMAL, -stdtrit(np.minimum(freedom, NORMAL), tail), multiple)
-    return widened
-
-
-def widenings(multiple: float, freedom: Floats) -> Floats:
-    """Return `widen(multiple, freedom)` over the multiple, interpolated to .1 %: quick for many degrees of freedom."""
-    grid = np.geomspace(1.0, NORMAL, 400)
-    ratio = np.log(widen(np.full(grid.shape, multiple), grid) / multiple)
-    wide: Floats = np.exp(np.interp(np.log(freedom), np.log(grid), ratio))
-    return wide
 
 
 def squared_residuals(cells: Cells, x: Floats) -> Floats:

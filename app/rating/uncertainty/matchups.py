@@ -7,7 +7,8 @@ from scipy.special import expit
 
 from app.rating.arrays import Floats, Indices
 from app.rating.uncertainty.bounds import bound_differences
-from app.rating.uncertainty.covariance import contrast_errors, critical_values
+from app.rating.uncertainty.covariance import contrast_errors
+from app.rating.uncertainty.freedom import critical_values
 from app.rating.uncertainty.results import Estimate
 from app.rating.units import ELO_PER_NATURAL
 

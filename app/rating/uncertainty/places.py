@@ -7,7 +7,8 @@ from scipy.special import ndtr, ndtri
 from app.rating.arrays import Floats, Indices, Mask
 from app.rating.model.start import fit_bradley_terry
 from app.rating.uncertainty.bounds import bound_differences
-from app.rating.uncertainty.covariance import Covariance, contrast_errors, widenings
+from app.rating.uncertainty.covariance import Covariance, contrast_errors
+from app.rating.uncertainty.freedom import widenings
 from app.rating.uncertainty.ranks import (
     bonferroni_multiple,
     class_ranks,

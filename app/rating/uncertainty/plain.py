@@ -8,7 +8,8 @@ from app.rating.plain.information import ENOUGH, LARGEST, TINY, Information, lin
 from app.rating.plain.likelihood import Likelihood
 from app.rating.plain.m_elo import shift_projector
 from app.rating.settings import Interval
-from app.rating.uncertainty.covariance import NORMAL, Covariance, squared_residuals, sum_by_vote
+from app.rating.uncertainty.covariance import Covariance, squared_residuals, sum_by_vote
+from app.rating.uncertainty.freedom import NORMAL
 from app.rating.votes.cells import Cells
 from app.rating.votes.compact import pool_annotators
 

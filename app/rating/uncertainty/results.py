@@ -1,13 +1,13 @@
 """What is known of a fit, as plain data."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.rating.arrays import Floats, Indices, Mask
+from app.rating.errors import RatingNotice
 from app.rating.fitted import FitResult, Start
 from app.rating.model.scores import MarginalFit
 from app.rating.settings import Interval, LoopSettings
@@ -16,8 +16,6 @@ from app.rating.units import ELO_PER_NATURAL
 from app.rating.votes.cells import Cells
 from app.rating.votes.compact import Compact
 from app.rating.votes.graph import Components
-
-NAMED = 5  # models that a notice names in its sentence
 
 
 @dataclass(frozen=True)
@@ -106,29 +104,6 @@ class AnnotatorEstimates:
         unknown, held = np.full(len(votes), np.nan), np.zeros(len(votes), dtype=bool)
         standing, rule = np.where(votes > 0, "active", "pending"), np.full(len(votes), "")
         return cls(ability, se, unknown, unknown, unknown, votes, standing, rule, held)
-
-
-@dataclass(frozen=True)
-class RatingNotice:
-    """A warning about a result that is defined all the same.
-
-    Attributes
-    ----------
-    code : one of docs/math.md, "Notices"; never changes its meaning
-    detail : one sentence, without the names of the models
-    models : indices of the models that it concerns, where it concerns some
-    """
-
-    code: str
-    detail: str
-    models: tuple[int, ...] = ()
-
-    def named(self, names: Sequence[Any]) -> dict[str, Any]:
-        """Return the notice with the names of its models, `names` in the order of the indices."""
-        models = [str(names[model]) for model in self.models]
-        rest = f" and {len(models) - NAMED} more" if len(models) > NAMED else ""
-        detail = f"{self.detail}: {', '.join(models[:NAMED])}{rest}" if models else self.detail
-        return {"code": self.code, "detail": detail, "models": models}
 
 
 @dataclass(frozen=True)

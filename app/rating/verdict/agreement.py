@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from app.rating.arrays import Floats, Indices
-from app.rating.uncertainty.covariance import critical_values
-from app.rating.verdict.joint import JointScores
+from app.rating.uncertainty.freedom import critical_values
+from app.rating.verdict.order import JointScores
 
 
 class OrderAgreement(NamedTuple):

@@ -1,20 +1,18 @@
 """How sure the order of a leaderboard is, and how many more votes a verdict takes."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from app.rating.arrays import Floats, Indices, Mask
 from app.rating.compiled import compiled
-from app.rating.settings import VerdictRule
+from app.rating.settings import MOST_MODELS, MOST_RANKS, VerdictRule
 from app.rating.threads import one_blas_thread
 from app.rating.uncertainty.bounds import unscored_bounds
-from app.rating.uncertainty.covariance import widenings
+from app.rating.uncertainty.freedom import widenings
+from app.rating.verdict.forecasts import DEEP, PATHS, SEED, STEPS, find_quantiles, more_votes
 from app.rating.verdict.joint import (
-    SEED,
     Growth,
-    JointScores,
     count_votes,
     find_growth,
     join_scores,
@@ -22,31 +20,14 @@ from app.rating.verdict.joint import (
 )
 from app.rating.verdict.order import (
     TUNED_TO,
-    LeadersVerdict,
+    Confidence,
+    JointScores,
     Unscored,
-    decide,
     equality_cost,
     order_cost,
-    sequential_multiples,
     unscored_level,
 )
 from app.rating.verdict.rating import Rating
-
-QUANTILES = (0.1, 0.5, 0.9)
-PATHS = 200
-FEWEST, MOST = 0.02, 50.0
-"""Multiples of the votes so far between which forecasts lie. Fewer count as the fewest, more as infinite."""
-STEPS = 33
-DEEP = 4.5  # standard errors of a usual verdict, at which the degrees of freedom widen the errors
-
-
-MOST_MODELS = 500
-MOST_RANKS = 50
-
-
-def more_votes(votes: float) -> Floats:
-    """Return the numbers of more votes that a forecast looks at, shape (STEPS,)."""
-    return np.geomspace(FEWEST * votes, MOST * votes, STEPS)
 
 
 def forecast_verdicts(
@@ -95,56 +76,7 @@ def forecast_verdicts(
     n = len(joint.score)
     of_order = np.array([order_cost(rule, k, n) for k in range(1, most + 1)])
     find_first_settled(scores, order, errors, TUNED_TO, of_order, equality_cost(rule, n), rule.margin, first)
-    return _quantiles(first, ahead)
-
-
-def forecast_pairs(
-    gap: Floats, errors: Floats, doubled: Floats, freedom: Floats, *,
-    votes: float, costs: tuple[float, float], margin: float, paths: int = PATHS,
-) -> Floats:  # fmt: skip
-    """Forecast how many more votes settle each pair by itself.
-
-    Parameters
-    ----------
-    gap, errors, freedom : S_i − S_j, its standard error and degrees of freedom, shape (pairs,)
-    doubled : the standard error after as many votes again
-    votes : so far
-    costs : of the two statements, order and equality (`app.rating.verdict.order`)
-    margin : Elo points
-
-    Returns
-    -------
-    As of `forecast_verdicts`, until each pair is certainly in order or certainly within the margin, shape (pairs, 3).
-
-    Notes
-    -----
-    As `forecast_verdicts`, with the information on the pair growing in proportion: 1/v(m) = (1 + g m/votes)/v, g such
-    that v(votes) is as given.
-    """
-    growth = np.maximum((errors / np.maximum(doubled, np.finfo(float).tiny)) ** 2 - 1.0, 0.0)
-    ahead = more_votes(votes)
-    generator, at, known = np.random.default_rng(SEED), np.zeros((paths, len(gap))), np.zeros(len(gap))
-    first = np.full((len(gap), paths), STEPS, dtype=np.int64)
-    for step, more in enumerate(ahead):
-        left = 1.0 / (1.0 + growth * more / votes)
-        increment = np.sqrt(np.maximum(1.0 - left - known, 0.0)) * generator.standard_normal((paths, 1))
-        at, known = at + increment, 1.0 - left
-        size = np.abs(gap + errors * at)
-        error = errors * np.sqrt(left) * widenings(DEEP, freedom * (1.0 + more / votes))
-        half = error * sequential_multiples(error, costs[0])
-        equal = size + error * sequential_multiples(error, costs[1]) <= margin
-        settled = ((size > half) | equal) & (error > 0)
-        first = np.minimum(first, np.where(settled, step, STEPS).T)
-    return _quantiles(first, ahead)
-
-
-def _quantiles(first: Indices, ahead: Floats) -> Floats:
-    """Return the quantiles of the numbers of votes at these steps, by row; ∞ for the step after the last."""
-    votes = np.append(ahead, math.inf)
-    ordered = np.sort(first, axis=1)
-    places = [min(int(quantile * first.shape[1]), first.shape[1] - 1) for quantile in QUANTILES]
-    found: Floats = votes[ordered[:, places]]
-    return found
+    return find_quantiles(first, ahead)
 
 
 @compiled
@@ -185,41 +117,6 @@ def find_first_settled(
                 if settled:
                     first[k - 1, path] = step
                     break
-
-
-@dataclass(frozen=True)
-class Confidence:
-    """How sure the order of the ranked models of one component is.
-
-    Attributes
-    ----------
-    joint : the scores, best first, and their joint errors
-    doubled : standard errors of the differences after as many votes again, shape (n, n)
-    within : P(model is among the best k), k = 1 … 50 or n, shape (n, most)
-    forecasts : more votes until the best k are decided or practically equal, k = 1 … 50 or n − 1: the 10 %, 50 % and
-        90 % points, shape (most, 3)
-    votes : on these models, at least 1
-    unscored : the other models of the component: those without a score, and provisional ones
-    rule : what the forecasts ask for
-    """
-
-    joint: JointScores
-    doubled: Floats
-    within: Floats
-    forecasts: Floats
-    votes: float
-    unscored: Unscored
-    rule: VerdictRule
-
-    def decide(self, k: int) -> LeadersVerdict:
-        """Say whether the best k are decided.
-
-        Raises
-        ------
-        ValueError
-            k is not below the number of models with a score.
-        """
-        return decide(self.joint, k, self.rule, self.unscored)
 
 
 def measure_confidence(

@@ -8,13 +8,10 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from app.rating.arrays import Floats, Mask
-from app.rating.settings import EVIDENCE_TESTS, TASTE_TESTS, LoopSettings
+from app.rating.settings import BY_ABILITY, EVIDENCE_TESTS, TASTE_TESTS, LoopSettings
 from app.rating.types.evidence import Evidence, Weigher
 from app.rating.uncertainty.results import Estimate
 from app.rating.votes.cells import Cells
-
-BY_ABILITY = "ability"
-"""The reason of a flag by ability; the reason of a flag by evidence is the name of the strongest test."""
 
 
 @dataclass(frozen=True)

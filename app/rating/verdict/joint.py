@@ -1,69 +1,25 @@
 """The joint distribution of the scores of one component: ranks under it, and how it narrows as votes come in."""
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from scipy.linalg import eigh
 from scipy.special import expit
 
-from app.rating.arrays import Floats, Indices, Mask
+from app.rating.arrays import Floats, Mask
 from app.rating.uncertainty.centre import centred_scores
-from app.rating.uncertainty.covariance import contrast_errors, contrast_freedom, widen
+from app.rating.uncertainty.covariance import contrast_errors
+from app.rating.uncertainty.freedom import widen
 from app.rating.units import ELO_PER_NATURAL
+from app.rating.verdict.forecasts import SEED
+from app.rating.verdict.order import LEAST, JointScores
 from app.rating.verdict.rating import Rating
 
-LEAST = 1e-12  # beside the mean information, in every direction: that on models far apart may vanish
 LEAST_WORTH = 0.1  # below it a vote would have been worth more than a hundred times what the model says
 DRAWS = 10_000
 BLOCK = 500  # draws at once: of 500 models 2 MB
 USUAL = 2.0  # standard errors at which normal errors are as wide as those of t
-SEED = 14
 EQUAL = 1e-6  # Elo points: scores that agree to these share the ranks of a draw
-
-
-@dataclass(frozen=True)
-class JointScores:
-    """Scores of models that compare, best first, with the joint errors of their differences; in Elo points.
-
-    Attributes
-    ----------
-    models : indices as in the votes, shape (n,)
-    score : less the centre of the component, shape (n,), descending
-    errors : standard error of S_i − S_j, without that of the unit, which changes no order, shape (n, n)
-    freedom : degrees of freedom of each score's variance, shape (n,)
-    """
-
-    models: Indices
-    score: Floats
-    errors: Floats
-    freedom: Floats
-
-    @cached_property
-    def covariance(self) -> Floats:
-        """Covariance of the scores less a mean of theirs, −½ (I − 1wᵀ) E (I − w1ᵀ), E the squared errors, shape (n, n).
-
-        The weights w of the mean are 1 over the median of a model's squared errors to the others, so that a model with
-        few votes moves neither the mean nor the variances of the others.
-        """
-        square = self.errors**2
-        usual = np.sort(square, axis=1)[:, len(square) // 2] + LEAST * square.max() + np.finfo(float).tiny
-        weight = usual.min() / usual
-        weight /= weight.sum()
-        mean = square @ weight
-        centred: Floats = -0.5 * (square - mean[:, None] - mean + weight @ mean)
-        return centred
-
-    @cached_property
-    def contrast_freedom(self) -> Floats:
-        """Degrees of freedom of S_i − S_j, shape (n, n)."""
-        every = np.arange(len(self.score))
-        return contrast_freedom(np.diag(self.covariance), self.freedom, every[:, None], every)
-
-    @property
-    def gaps(self) -> Floats:
-        """S_i − S_j, shape (n, n)."""
-        return self.score[:, None] - self.score
 
 
 def join_scores(rating: Rating, component: int = 0) -> JointScores | None:

@@ -1,19 +1,65 @@
+"""What the scores of a component say of its order. Servers load this: it loads neither scipy nor numba."""
+
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from scipy.special import ndtr
 
-from app.rating.arrays import Floats, Mask
+from app.rating.arrays import Floats, Indices, Mask
 from app.rating.settings import SettingError, VerdictRule
-from app.rating.uncertainty.covariance import widen
-from app.rating.verdict.joint import JointScores
+from app.rating.uncertainty.freedom import contrast_freedom, widen
 
 Verdict = Literal["decided", "not-yet", "equal"]
 
 TUNED_TO = 50.0
 """Elo points τ: the criterion is tightest for differences of this size. It must not depend on the votes."""
+LEAST = 1e-12  # beside the mean information, in every direction: that on models far apart may vanish
+
+
+@dataclass(frozen=True)
+class JointScores:
+    """Scores of models that compare, best first, with the joint errors of their differences; in Elo points.
+
+    Attributes
+    ----------
+    models : indices as in the votes, shape (n,)
+    score : less the centre of the component, shape (n,), descending
+    errors : standard error of S_i − S_j, without that of the unit, which changes no order, shape (n, n)
+    freedom : degrees of freedom of each score's variance, shape (n,)
+    """
+
+    models: Indices
+    score: Floats
+    errors: Floats
+    freedom: Floats
+
+    @cached_property
+    def covariance(self) -> Floats:
+        """Covariance of the scores less a mean of theirs, −½ (I − 1wᵀ) E (I − w1ᵀ), E the squared errors, shape (n, n).
+
+        The weights w of the mean are 1 over the median of a model's squared errors to the others, so that a model with
+        few votes moves neither the mean nor the variances of the others.
+        """
+        square = self.errors**2
+        usual = np.sort(square, axis=1)[:, len(square) // 2] + LEAST * square.max() + np.finfo(float).tiny
+        weight = usual.min() / usual
+        weight /= weight.sum()
+        mean = square @ weight
+        centred: Floats = -0.5 * (square - mean[:, None] - mean + weight @ mean)
+        return centred
+
+    @cached_property
+    def contrast_freedom(self) -> Floats:
+        """Degrees of freedom of S_i − S_j, shape (n, n)."""
+        every = np.arange(len(self.score))
+        return contrast_freedom(np.diag(self.covariance), self.freedom, every[:, None], every)
+
+    @property
+    def gaps(self) -> Floats:
+        """S_i − S_j, shape (n, n)."""
+        return self.score[:, None] - self.score
 
 
 @dataclass(frozen=True)
@@ -69,6 +115,41 @@ class Unscored:
 
 
 NONE = Unscored()
+
+
+@dataclass(frozen=True)
+class Confidence:
+    """How sure the order of the ranked models of one component is.
+
+    Attributes
+    ----------
+    joint : the scores, best first, and their joint errors
+    doubled : standard errors of the differences after as many votes again, shape (n, n)
+    within : P(model is among the best k), k = 1 … 50 or n, shape (n, most)
+    forecasts : more votes until the best k are decided or practically equal, k = 1 … 50 or n − 1: the 10 %, 50 % and
+        90 % points, shape (most, 3)
+    votes : on these models, at least 1
+    unscored : the other models of the component: those without a score, and provisional ones
+    rule : what the forecasts ask for
+    """
+
+    joint: JointScores
+    doubled: Floats
+    within: Floats
+    forecasts: Floats
+    votes: float
+    unscored: Unscored
+    rule: VerdictRule
+
+    def decide(self, k: int) -> LeadersVerdict:
+        """Say whether the best k are decided.
+
+        Raises
+        ------
+        ValueError
+            k is not below the number of models with a score.
+        """
+        return decide(self.joint, k, self.rule, self.unscored)
 
 
 def decide(joint: JointScores, k: int, rule: VerdictRule, unscored: Unscored = NONE) -> LeadersVerdict:
@@ -155,7 +236,7 @@ def one_sided_cost(alpha: float) -> float:
     least κ, nearly 1, so the cost is never too small.
     """
     cost = -2.0 * math.log(min(2.0 * alpha, 1.0))
-    return -2.0 * math.log(2.0 * alpha * float(ndtr(math.sqrt(cost))))
+    return -2.0 * math.log(2.0 * alpha * (1.0 - 0.5 * math.erfc(math.sqrt(cost / 2.0))))
 
 
 def sequential_half_widths(errors: Floats, freedom: Floats, cost: float) -> Floats:

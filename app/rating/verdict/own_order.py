@@ -1,7 +1,6 @@
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit
 
 from app.rating.arrays import AnyInts, Floats, sum_by
 
@@ -51,7 +50,7 @@ def order_own_votes(
     n, won, prior = n + n.T, won + (n - won).T, np.eye(size) / prior_sd**2
 
     def differentiate(R: Floats) -> tuple[Floats, Floats]:
-        p = expit(R[:, None] - R)
+        p = 1.0 / (1.0 + np.exp(R - R[:, None]))
         weight = n * p * (1.0 - p)
         return (won - n * p).sum(axis=1) - prior @ R, np.diag(weight.sum(axis=1)) - weight + prior
 

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.rating.arrays import Floats, Mask
-from app.rating.errors import VotesError, counted
+from app.rating.errors import RatingNotice, VotesError, counted
 from app.rating.fitted import Start
 from app.rating.model.abilities import find_abilities
 from app.rating.plain.abilities import shadow_abilities
@@ -12,7 +12,7 @@ from app.rating.settings import LoopSettings, check_settings
 from app.rating.threads import one_blas_thread
 from app.rating.types.evidence import Weigher, weigher_by_rule
 from app.rating.uncertainty.estimate import add_errors, fit_without_errors
-from app.rating.uncertainty.results import AnnotatorEstimates, Estimate, RatingNotice
+from app.rating.uncertainty.results import AnnotatorEstimates, Estimate
 from app.rating.verdict.flags import Flags, Judge
 from app.rating.verdict.rating import Rating, publish
 from app.rating.votes.cells import Cells

@@ -1,6 +1,5 @@
 """A rating's arrays as plain rows, ready for JSON, CSV or a table: what every printed leaderboard is made of."""
 
-import math
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
@@ -8,12 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from app.rating.arrays import Floats
-from app.rating.errors import VotesError
+from app.rating.arrays import Floats, finite
+from app.rating.errors import RatingNotice, VotesError
 from app.rating.plain.elo import EloResult, fit_elo
 from app.rating.types.evidence import Evidence
 from app.rating.uncertainty.ranks import rank_by
-from app.rating.uncertainty.results import RatingNotice
 from app.rating.units import ELO_PER_NATURAL, papers_gauge
 from app.rating.verdict.rating import Rating
 from app.rating.votes.cells import Cells
@@ -162,11 +160,6 @@ def _intervals(habits: dict[str, Floats]) -> dict[str, Floats]:
         found[f"tie_readiness{end}"] = even / (even + 2.0)
     found["adjusted_ability"] = found.pop("adjusted")
     return found
-
-
-def finite(value: float) -> float | None:
-    """Return the number, None where it is infinite or NaN: JSON has neither."""
-    return float(value) if math.isfinite(value) else None
 
 
 def count(value: float) -> int | float:

@@ -6,19 +6,20 @@ from typing import TypedDict
 import numpy as np
 from scipy.special import ndtri
 
-from app.rating.arrays import Floats, Indices
+from app.rating.arrays import Floats, Indices, finite
 from app.rating.errors import VotesError
 from app.rating.fitted import FitResult
 from app.rating.model.features import FeatureFit, Leans, find_shadows, fit_features
 from app.rating.settings import LoopSettings, SettingError
 from app.rating.threads import one_blas_thread
-from app.rating.uncertainty.covariance import Covariance, critical_values
+from app.rating.uncertainty.covariance import Covariance
+from app.rating.uncertainty.freedom import critical_values
 from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.rating import Rating, publish
-from app.rating.verdict.rows import finite
 from app.rating.votes.compact import Compact, compact
-from app.rating.votes.features import Features, featured_cells, refuse_constant, single_cells
+from app.rating.votes.features import featured_cells, refuse_constant, single_cells
 from app.rating.votes.indexed import IndexedVotes
+from app.rating.votes.measures import Features
 
 HISTORY = 20.0  # votes from which an annotator's leans are told
 

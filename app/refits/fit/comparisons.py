@@ -8,21 +8,22 @@ from typing import get_args
 import numpy as np
 
 from app.rating.arrays import Mask
-from app.rating.errors import VotesError
+from app.rating.errors import RatingNotice, VotesError
 from app.rating.judges.ballots import Ballots
 from app.rating.judges.board import rate_judges
 from app.rating.judges.comparison import Comparison, compare
 from app.rating.plain.elo import fit_elo
-from app.rating.uncertainty.covariance import critical_values
+from app.rating.settings import SIDE
+from app.rating.uncertainty.freedom import critical_values
 from app.rating.uncertainty.ranks import rank_by
-from app.rating.uncertainty.results import ModelEstimates, RatingNotice
+from app.rating.uncertainty.results import ModelEstimates
 from app.rating.verdict.categories import Categories, pool_categories
 from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import run_round
 from app.rating.verdict.style import Styled, control_style
 from app.rating.votes.cells import Cells
 from app.rating.votes.compact import pool_annotators
-from app.rating.votes.features import SIDE, Features, measure_features, measure_known
+from app.rating.votes.measures import Features, measure_features, measure_known
 from app.refits.fit.interface import DimensionResult, FitInput, LeaderboardName, StandingOut, StyleBoard, Whose
 from app.refits.fit.parts import Parts
 from app.votes.rules import criterion_tag

@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.rating.arrays import Floats, Indices, Mask
+from app.rating.errors import RatingNotice
 from app.rating.fitted import Start
 from app.rating.sampling.pair_weights import PairWeights
 from app.rating.settings import TASTE_TESTS, LoopSettings, SamplingSettings, VerdictRule
 from app.rating.types.evidence import Evidence, Weigher, weigher_of_votes
-from app.rating.uncertainty.results import AnnotatorEstimates, Diagnostics, ModelEstimates, RatingNotice
-from app.rating.verdict.confidence import Confidence
+from app.rating.uncertainty.results import AnnotatorEstimates, Diagnostics, ModelEstimates
+from app.rating.verdict.order import Confidence
 from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import fit_round_again, run_round
 from app.rating.verdict.style import Styled

@@ -1,16 +1,19 @@
 """The parts of a snapshot beside its main leaderboard: one that fails is left out, and never ends a refit."""
 
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import structlog
+
 from app.errors import StableArenaError, UnavailableError
-from app.rating.errors import RatingError
-from app.rating.uncertainty.results import RatingNotice
+from app.rating.errors import RatingError, RatingNotice
 from app.refits.fit.process import FitCancelledError
 
 T = TypeVar("T")
+
+log = structlog.get_logger()
 
 LEFT_OUT = "part-left-out"
 """The code of the notice; `doctor` shows those of the newest snapshot."""
@@ -60,3 +63,10 @@ class Parts:
                 reason = str(error) if known else f"unexpected {type(error).__name__}"
                 self.notices.append(PartNotice(LEFT_OUT, f"{part}: {reason}", part=part, trace=traceback.format_exc()))
             return None
+
+
+def log_left_out(notices: Iterable[RatingNotice]) -> None:
+    """Log the parts that are left out, with the traceback: where the service runs, not in the child that fits."""
+    for notice in notices:
+        if isinstance(notice, PartNotice):
+            log.error("part_left_out", part=notice.part, detail=notice.detail, exception=notice.trace)

@@ -7,7 +7,6 @@ from functools import partial
 from typing import TypeVar
 
 from app.errors import ConflictError, StableArenaError, UnavailableError
-from app.rating.cluster import fitting_on_cluster
 from app.rating.errors import RatingError
 from app.refits.fit.work_process import LOWEST_PRIORITY, ON_DEMAND_PRIORITY, ProcessLostError, WorkProcess
 from app.settings import Settings
@@ -102,6 +101,8 @@ def _import_the_fit() -> None:
 
 
 def _on_cluster(scheduler: str | None, work: Callable[[], T]) -> T:
+    from app.rating.cluster import fitting_on_cluster  # noqa: PLC0415  the mathematics is for the child alone
+
     with fitting_on_cluster(scheduler):
         return work()
 

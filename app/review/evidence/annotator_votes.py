@@ -10,15 +10,8 @@ from sqlalchemy import Connection
 
 from app.annotators.schemas import FoundAnnotator
 from app.models.contestants import AS_RECORDED
-from app.review.evidence.expectations import (
-    Expected,
-    Floats,
-    Ids,
-    PublishedScores,
-    expect,
-    find_tie_weight,
-    read_scores,
-)
+from app.rating.arrays import Floats, Indices
+from app.review.evidence.expectations import Expected, PublishedScores, expect, find_tie_weight, read_scores
 from app.review.evidence.schemas import MOST_VOTES, Chance, ListedVote
 from app.review.queries import list_votes, read_votes
 from app.snapshots.queries import newest_snapshot
@@ -47,9 +40,9 @@ class AnnotatorVotes:
     """
 
     id: list[UUID]
-    model_a: Ids
-    model_b: Ids
-    outcome: Ids
+    model_a: Indices
+    model_b: Indices
+    outcome: Indices
     voted: Floats
     received: Floats
     ranked: NDArray[np.bool_]

@@ -5,16 +5,13 @@ from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 from sqlalchemy import Connection
 
 from app.models.contestants import AS_RECORDED, Contestants
+from app.rating.arrays import Floats, Indices
 from app.rating.units import ELO_PER_NATURAL
 from app.snapshots.queries import list_placed_models
 from app.snapshots.vote_sets import contestants_of
-
-Floats = NDArray[np.float64]
-Ids = NDArray[np.int64]
 
 LEAST = 1e-9  # probability: no outcome is impossible
 _MOST_LOG_TIES = 12.0  # log of the largest ratio of tie to win between equal models
@@ -33,19 +30,19 @@ class PublishedScores:
     contestants : for which models votes counted
     """
 
-    model_ids: Ids
+    model_ids: Indices
     score: Floats
     votes: Floats
     ties: Floats
     names: dict[int, str]
     contestants: Contestants = AS_RECORDED
 
-    def gap(self, model_a: Ids, model_b: Ids) -> Floats:
+    def gap(self, model_a: Indices, model_b: Indices) -> Floats:
         """Return the first model's score minus the second's, natural units; NaN where one has none, or both are one."""
         gap = (self._of(self.score, model_a) - self._of(self.score, model_b)) / ELO_PER_NATURAL
         return np.where(model_a == model_b, np.nan, gap)
 
-    def tie_share(self, model_a: Ids, model_b: Ids) -> Floats:
+    def tie_share(self, model_a: Indices, model_b: Indices) -> Floats:
         """Return the share of ties in all counted votes on either model; NaN without votes."""
         ties = self._of(self.ties, model_a) + self._of(self.ties, model_b)
         votes = self._of(self.votes, model_a) + self._of(self.votes, model_b)
@@ -53,7 +50,7 @@ class PublishedScores:
             share: Floats = ties / votes
         return share
 
-    def _of(self, values: Floats, models: Ids) -> Floats:
+    def _of(self, values: Floats, models: Indices) -> Floats:
         if not len(self.model_ids):
             return np.full(len(models), np.nan)
         place = np.minimum(np.searchsorted(self.model_ids, models), len(self.model_ids) - 1)
@@ -116,7 +113,7 @@ def expect(gap: Floats, ability: float, tie_weight: float) -> Expected:
     The scores give P(left) + P(tie)/2 = σ(ability · gap). Davidson's (1970) model gives the ties:
     P(left) : P(right) : P(tie) = x² : 1 : νx, solved for x.
     """
-    p = np.clip(expit(ability * gap), LEAST, 1.0 - LEAST)
+    p = np.clip(np.exp(-np.logaddexp(0.0, -ability * gap)), LEAST, 1.0 - LEAST)
     bend = tie_weight * (p - 0.5)
     x = (bend + np.sqrt(bend**2 + 4.0 * p * (1.0 - p))) / (2.0 * (1.0 - p))
     whole = x**2 + 1.0 + tie_weight * x

@@ -6,12 +6,11 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
-from app.rating.arrays import sum_by
+from app.rating.arrays import Floats, sum_by
 from app.rating.types.drift import ABILITIES, find_drift
 from app.review.evidence.annotator_votes import AnnotatorVotes
-from app.review.evidence.expectations import Expected, Floats, expect
+from app.review.evidence.expectations import Expected, expect
 from app.review.evidence.schemas import Agreement, Comparison, Drift, ModelFigures, Sides, Ties
 
 MOST_MODELS = 200
@@ -55,7 +54,7 @@ def compare_sides(votes: AnnotatorVotes) -> Sides:
     won = votes.left_won[here]
     distance = abs(float(won.sum() - left.sum()))
     z = _z(max(distance - 0.5, 0.0), float((left * (1.0 - left)).sum()))  # half a vote of continuity correction
-    p_value = None if z is None else 2.0 * float(ndtr(-z))
+    p_value = None if z is None else math.erfc(z / math.sqrt(2.0))
     return Sides(votes=len(won), left=_mean(won), expected_left=_mean(left), p_value=p_value)
 
 

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
-from app.rating.verdict.rows import finite
-from app.review.impact.leave_one_out import Floats, Mask, ScoreChange
+from app.rating.arrays import Floats, Mask, finite
+from app.review.impact.leave_one_out import ScoreChange
 from app.review.schemas import ModelImpact
 from app.wording import change, points
 
@@ -89,6 +88,8 @@ def _ranks(
 
 def _moved(before: Floats, after: Floats, se: Floats, rivals: Mask) -> Floats:
     """Return the change of the expected place; NaN for a model without a score, a standard error or a rank."""
+    from scipy.special import ndtr  # noqa: PLC0415  slow to import, and servers start without it
+
     spread = np.hypot(se[:, None], se)
     others = rivals & ~np.eye(len(se), dtype=bool)
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -1,22 +1,26 @@
 """The scores without some annotators, or with more. The child process, which imports this module alone, runs it."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from app.rating.arrays import Floats, Mask
 from app.rating.errors import VotesError
-from app.rating.verdict.rating import Rating
-from app.refits.fit.interface import FitInput
+
+if TYPE_CHECKING:  # servers know the answers, and only their children the mathematics
+    from collections.abc import Sequence
+
+    from app.rating.verdict.rating import Rating
+    from app.refits.fit.interface import FitInput
 
 How = Literal["influence", "refit"]
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
-DECIDED = {"excluded": "excluded", "trusted": "trusted", "active": "active"}
-"""Override that gives a standing of a decision; the others are the rule's."""
+DECIDED = ("excluded", "trusted", "active")
+"""Standings that a decision sets; the others are the rule's."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,7 @@ def leave_out(
     """
     settings, overrides = replace(fit_input.settings, interval="none"), fit_input.overrides.astype("<U8")
     for position, standing in decided:
-        overrides[position] = DECIDED.get(standing, "")
+        overrides[position] = standing if standing in DECIDED else ""
     base = fit_input.run_round(settings, overrides)
     counted, own = base.cells.votes_by_annotator() > 0, fit_input.votes_by_annotator
     inside = bool(counted[annotators].any())

@@ -13,7 +13,6 @@ from app.annotators.service import find_annotator
 from app.database.engine import Database
 from app.errors import UnavailableError
 from app.refits.fit.process import FitResources, OnDemandFits
-from app.refits.load import load_past_fit_input
 from app.review.impact.impact_table import compare_models, describe_impact, move_published
 from app.review.impact.leave_one_out import ScoreChange, leave_out
 from app.review.schemas import Impact, JointImpact
@@ -91,6 +90,8 @@ class Impacts:
         }
 
     def _prepare(self, snapshot: Snapshot, question: "_Question") -> Callable[[], ScoreChange]:
+        from app.refits.load import load_past_fit_input  # noqa: PLC0415  the mathematics: servers start without it
+
         with self._database.read() as conn:
             fit_input = load_past_fit_input(conn, snapshot)
         decided = [(int(np.searchsorted(fit_input.annotator_ids, one)), standing) for one, standing in question.decided]

@@ -5,8 +5,7 @@ from uuid import UUID
 import numpy as np
 from sqlalchemy import Connection, select
 
-from app.auth.callers import Caller
-from app.auth.tokens import ForeignAnnotatorError
+from app.auth.callers import Caller, ForeignAnnotatorError
 from app.database.tables import models, snapshot_annotators
 from app.errors import BadInputError, FieldError
 from app.invitations.voters import Voter

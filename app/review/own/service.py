@@ -7,8 +7,7 @@ from sqlalchemy import Connection, RowMapping, select, true
 
 from app.annotators import queries as annotators
 from app.annotators.schemas import FoundAnnotator, VotesSummary
-from app.auth.callers import Caller
-from app.auth.tokens import ForeignAnnotatorError
+from app.auth.callers import Caller, ForeignAnnotatorError
 from app.database.tables import appeals, decisions
 from app.naming.service import naming_of
 from app.policy.service import current_policy

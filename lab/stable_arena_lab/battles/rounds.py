@@ -5,13 +5,8 @@ from collections.abc import Callable
 import numpy as np
 
 from app.rating.arrays import Floats, Indices
-from app.rating.sampling.pair_weights import (
-    PairWeights,
-    calibration_weights,
-    pair_positions,
-    uniform_weights,
-    weigh_pairs,
-)
+from app.rating.sampling.pair_weights import PairWeights, calibration_weights, pair_positions, uniform_weights
+from app.rating.sampling.policies import weigh_pairs
 from app.rating.sampling.scored_models import scored_models
 from app.rating.settings import LoopSettings, SamplingSettings
 from app.rating.verdict.rating import estimate

@@ -12,7 +12,8 @@ from scipy.special import expit, ndtr
 
 from app.rating.errors import VotesError
 from app.rating.settings import SettingError, VerdictRule
-from app.rating.uncertainty.covariance import contrast_errors, critical_values
+from app.rating.uncertainty.covariance import contrast_errors
+from app.rating.uncertainty.freedom import critical_values
 from app.rating.uncertainty.ranks import rank_range
 from stable_arena import AmElo, BradleyTerry, Elo, read_votes
 from tests.fixtures.errors import having, naming

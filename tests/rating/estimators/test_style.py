@@ -9,7 +9,7 @@ from app.rating.settings import SettingError
 from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.round import run_round
 from app.rating.verdict.style import control_style
-from app.rating.votes.features import Features
+from app.rating.votes.measures import Features
 from stable_arena import AmElo
 from tests.fixtures.errors import having
 from tests.rating.model.styled_world import SETTINGS, StyledWorld, draw_styled

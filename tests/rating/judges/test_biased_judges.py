@@ -13,8 +13,8 @@ from app.rating.judges.board import rate_judges
 from app.rating.settings import LoopSettings
 from app.rating.verdict.round import run_round
 from app.rating.verdict.style import control_style
-from app.rating.votes.features import Features, measure_features
 from app.rating.votes.indexed import IndexedVotes
+from app.rating.votes.measures import Features, measure_features
 
 JUDGES, MODELS = 8, 20
 Array = np.ndarray

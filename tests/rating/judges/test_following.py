@@ -11,9 +11,9 @@ from app.rating.judges.following import Followers, find_liking, follow_people
 from app.rating.judges.panels import try_panels
 from app.rating.judges.people import learn_scores, rate_people
 from app.rating.settings import LoopSettings
-from app.rating.uncertainty.covariance import critical_values
-from app.rating.votes.features import Features
+from app.rating.uncertainty.freedom import critical_values
 from app.rating.votes.indexed import IndexedVotes
+from app.rating.votes.measures import Features
 from tests.fixtures.judged_votes import Judged, Voter, judge_votes
 
 JUDGES = [

@@ -6,11 +6,12 @@ import numpy as np
 
 from app.rating.arrays import Floats
 from app.rating.model.features import fit_features
-from app.rating.settings import LoopSettings
+from app.rating.settings import SIDE, LoopSettings
 from app.rating.units import ELO_PER_NATURAL
 from app.rating.votes.compact import Compact, compact
-from app.rating.votes.features import SIDE, Features, featured_cells
+from app.rating.votes.features import featured_cells
 from app.rating.votes.indexed import IndexedVotes
+from app.rating.votes.measures import Features
 
 GAMMA = np.array([0.2, 0.3])
 STYLE_SD = 0.5  # of the models' own style, beside which answers vary by 1

@@ -14,8 +14,9 @@ from app.rating.model.kernels import SLIP, STRICT
 from app.rating.model.law import Found, Law
 from app.rating.model.scores import Crowds, Equations, combine, fit_scores
 from app.rating.votes.cells import Cells
-from app.rating.votes.features import Features, featured_cells
+from app.rating.votes.features import featured_cells
 from app.rating.votes.indexed import IndexedVotes
+from app.rating.votes.measures import Features
 from tests.rating.model.styled_world import StyledWorld, draw_styled
 
 LAW = Law(np.array([0.8, 0.12, 0.07, 0.01]), 0.35)

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.rating.sampling.pair_weights import pair_positions, uniform_weights, weigh_pairs
-from app.rating.sampling.policies import POLICIES
+from app.rating.sampling.pair_weights import pair_positions, uniform_weights
+from app.rating.sampling.policies import POLICIES, weigh_pairs
 from app.rating.sampling.scored_models import ScoredModels, find_newcomers, information_covariance
 from app.rating.settings import PairPolicy, SamplingSettings, SettingError
 from tests.fixtures.errors import having

@@ -9,27 +9,24 @@ from app.rating.settings import LoopSettings, VerdictRule
 from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.uncertainty.covariance import contrast_errors
 from app.rating.units import ELO_PER_NATURAL
-from app.rating.verdict.confidence import (
-    FEWEST,
-    MOST,
-    PATHS,
-    STEPS,
-    Confidence,
-    find_first_settled,
-    forecast_pairs,
-    forecast_verdicts,
-    measure_confidence,
-    more_votes,
-)
+from app.rating.verdict.confidence import find_first_settled, forecast_verdicts, measure_confidence
+from app.rating.verdict.forecasts import FEWEST, MOST, PATHS, STEPS, forecast_pairs, more_votes
 from app.rating.verdict.joint import (
     Growth,
-    JointScores,
     count_votes,
     find_growth,
     join_scores,
     rank_probabilities,
 )
-from app.rating.verdict.order import TUNED_TO, decide, equality_cost, order_cost, sequential_half_widths
+from app.rating.verdict.order import (
+    TUNED_TO,
+    Confidence,
+    JointScores,
+    decide,
+    equality_cost,
+    order_cost,
+    sequential_half_widths,
+)
 from app.rating.verdict.rating import Rating, estimate
 from app.rating.votes.cells import Cells
 from tests.fixtures.joint_scores import joint_of

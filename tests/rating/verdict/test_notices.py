@@ -6,9 +6,9 @@ import json
 import numpy as np
 import pytest
 
+from app.rating.errors import RatingNotice
 from app.rating.settings import LoopSettings
 from app.rating.simulation.worlds import simulate_votes
-from app.rating.uncertainty.results import RatingNotice
 from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate

@@ -1,8 +1,9 @@
 import numpy as np
 
+from app.rating.arrays import finite
 from app.rating.settings import LoopSettings
 from app.rating.verdict.round import run_round
-from app.rating.verdict.rows import count, finite, model_rows
+from app.rating.verdict.rows import count, model_rows
 from app.rating.votes.cells import aggregate
 
 

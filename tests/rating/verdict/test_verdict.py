@@ -5,10 +5,10 @@ import pytest
 from scipy.stats import norm, t
 
 from app.rating.settings import VerdictRule
-from app.rating.uncertainty.covariance import widen, widenings
-from app.rating.verdict.joint import JointScores
+from app.rating.uncertainty.freedom import widen, widenings
 from app.rating.verdict.order import (
     TUNED_TO,
+    JointScores,
     LeadersVerdict,
     Unscored,
     decide,

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from app.rating.errors import VotesError
-from app.rating.votes.features import SIDE, Features, featured_cells, measure_features, refuse_constant
+from app.rating.settings import SIDE
+from app.rating.votes.features import featured_cells, refuse_constant
+from app.rating.votes.measures import Features, measure_features
 from tests.fixtures.errors import having
 from tests.rating.model.styled_world import draw_styled
 

@@ -20,8 +20,9 @@ from app.pages.console.policy.fields import (
     read_form,
 )
 from app.pages.console.rendering import Admin, Console, console_router
+from app.policy.changes import set_policy
 from app.policy.schemas import Policy, PolicyVersion
-from app.policy.service import current_policy, find_policy, list_policies, policy_before, set_policy
+from app.policy.service import current_policy, find_policy, list_policies, policy_before
 from app.review.previews import PolicyPreviews
 
 router = console_router("policy")

@@ -3,33 +3,28 @@
 The worker measures it after the publication, and it is stored beside the snapshot. Readers get it in the diagnostics.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 from uuid import UUID
 
 import numpy as np
-from pydantic import Field
 from sqlalchemy import Connection, literal, select
 from sqlalchemy.dialects.postgresql import JSONB, insert
 
 from app.database.engine import Database
 from app.database.leases import LeasedJob
 from app.database.tables import snapshot_fragility, snapshots
-from app.naming.aliases import read_names
 from app.rating.arrays import Mask
+from app.rating.errors import RatingNotice
 from app.rating.judges.comparison import Comparison
-from app.rating.uncertainty.results import RatingNotice
 from app.rating.verdict.fragility import Fewest, Fragility, find_fragility
 from app.refits.fit.comparisons import compare_judges
 from app.refits.fit.interface import FitInput
-from app.refits.fit.parts import Parts
+from app.refits.fit.parts import Parts, log_left_out
 from app.refits.fit.process import FitProcess
-from app.refits.left_out import log_left_out
 from app.refits.load import load_past_fit_input
 from app.refits.publish import model_names
-from app.schemas import FrozenModel
 from app.snapshots.queries import add_notices, list_counted_annotators, list_placed_models
 from app.snapshots.service import find_snapshot
 
@@ -38,58 +33,6 @@ MOST_LOOKS = 1_000_000_000
 """Every cell is looked at once per model and way of changing votes. This many take up to a minute."""
 
 Rows = list[dict[str, Any]]
-
-
-class NeighbourGap(FrozenModel):
-    """The gap between a model and its neighbour on the leaderboard."""
-
-    neighbour: int = Field(exclude=True, description="The neighbour's number.")
-    gap: float = Field(description="Elo points between the two.")
-    votes: int | None = Field(
-        description="About how many votes, if removed, would swap the two; null where no such number is known."
-    )
-    flipped_votes: int | None = Field(
-        description="The same for votes with the opposite verdict; ties stay as they are."
-    )
-    added_votes: int | None = Field(
-        description="The same for new votes by the annotators who count, each at most as many on a pair as they cast."
-    )
-    annotators: int | None = Field(description="The same for annotators, each removed with all votes.")
-    tied: bool = Field(description="Whether a handful of votes decides the order.")
-
-
-@dataclass(frozen=True)
-class Neighbours:
-    """Each model's gap to the one above it and to the one below it, by the model's number.
-
-    `computed` is false until the worker has found the gaps, after the publication.
-    """
-
-    above: Mapping[int, NeighbourGap]
-    below: Mapping[int, NeighbourGap]
-    computed: bool = True
-
-
-def read_neighbours(conn: Connection, diagnostics: Mapping[str, Any]) -> Neighbours:
-    """Return the gaps between neighbours on the am-elo leaderboard of all votes.
-
-    Snapshots of early versions have none, or fewer figures. The diagnostics name models as they were called then; a
-    renamed model has its old name as an alias.
-    """
-    pairs = diagnostics.get("fragility", [])
-    if pairs is None:
-        return Neighbours({}, {}, computed=False)
-    names = read_names(conn, sorted({pair[side] for pair in pairs for side in ("above", "below")}))
-    above, below = {}, {}
-    for pair in pairs:
-        upper = names.own.get(pair["above"]) or names.number(pair["above"], None)
-        lower = names.own.get(pair["below"]) or names.number(pair["below"], None)
-        if upper is None or lower is None:
-            continue  # its alias was removed
-        figures = {name: pair.get(name) for name in NeighbourGap.model_fields if name != "neighbour"}
-        above[lower] = NeighbourGap(neighbour=upper, **figures)
-        below[upper] = NeighbourGap(neighbour=lower, **figures)
-    return Neighbours(above, below)
 
 
 def measure_newest(

@@ -1,0 +1,44 @@
+"""Another policy is put in force."""
+
+from collections.abc import Callable
+from typing import Any
+
+from sqlalchemy import Connection
+
+from app.audit import service as audit
+from app.errors import PreconditionFailedError
+from app.policy import queries as store
+from app.policy.schemas import Policy, PolicyVersion
+from app.policy.service import as_version, current_policy
+
+
+def set_policy(
+    conn: Connection,
+    settings: Policy,
+    *,
+    reason: str,
+    created_by: str,
+    may_replace: Callable[[PolicyVersion], bool] = lambda _: True,
+) -> PolicyVersion:
+    """Put another policy in force, from the next refit on; earlier versions stay on record.
+
+    Needs a READ COMMITTED transaction.
+
+    Raises PreconditionFailedError: the policy in force is not one that the caller wants to replace.
+    """
+    store.lock_policies(conn)
+    replaced = current_policy(conn)
+    if not may_replace(replaced):
+        raise PreconditionFailedError(
+            f"version {replaced.version} of the policy is in force", extensions={"version": replaced.version}
+        )
+    row = store.add_policy(conn, settings.model_dump(mode="json"), reason, created_by)
+    detail = {"reason": reason, "changes": changed_settings(replaced.settings, settings)}
+    audit.record(conn, actor=created_by, action="policy.set", subject=str(row["version"]), detail=detail)
+    return as_version(row)
+
+
+def changed_settings(before: Policy, after: Policy) -> dict[str, list[Any]]:
+    """Return the old and the new value of each setting that differs, as in JSON."""
+    old, new = before.model_dump(mode="json"), after.model_dump(mode="json")
+    return {name: [old[name], value] for name, value in new.items() if old[name] != value}
