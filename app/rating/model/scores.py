@@ -37,8 +37,8 @@ MOST_HALVINGS = 8
 NEARLY, CLOSE_BY = 1e-4, 0.02  # squared standard errors, and step, where the last search may end that gets no further
 MOST_FOLLOWERS = 1.0 / 3.0
 STRETCH = 1.15  # of the first scores, twice: over these three a parabola tells the unit
-FIRST_SETTLED = 0.5  # change of a logarithm that ends the search for the law at each of them
-MOST_STRETCHED = 3.0
+FIRST_SETTLED = 0.05  # change of a logarithm that ends the search for the law at each of them
+LEAST_POWER, MOST_POWER = -1.0, 4.0  # of it
 STRENGTHS = (0.0, 1.0)  # of the bounds on influence, where the search with all of it failed
 
 P = ParamSpec("P")
@@ -300,8 +300,8 @@ class Search:
         curve = 2.0 * values[1] - values[0] - values[2]
         if curve <= 0.0:
             return R, law
-        factor = STRETCH ** (1.0 + (values[2] - values[0]) / (2.0 * curve))
-        return R * min(max(factor, 1.0 / MOST_STRETCHED), MOST_STRETCHED), law
+        power = 1.0 + (values[2] - values[0]) / (2.0 * curve)
+        return R * STRETCH ** min(max(power, LEAST_POWER), MOST_POWER), law
 
     def _find(self, R: Floats, law: Law) -> Point:
         begin = at = self.at(R, law, 1.0, look=True)

@@ -5,6 +5,7 @@ import numpy as np
 from scipy.special import expit
 
 from app.rating.arrays import Floats, Indices
+from app.rating.model.copies import Copies
 from app.rating.settings import Interval
 from app.rating.uncertainty.freedom import contrast_freedom
 from app.rating.votes.cells import Cells
@@ -25,6 +26,7 @@ class Covariance:
     clusters : annotators with a counted vote
     freedom : degrees of freedom of each model's variance, shape (n_models,); ∞ unless clustered
     judges : annotators who inform about each model, shape (n_models,); counted where clustered, else `clusters`
+    copies : near-copies, each group one cluster; None where they were not looked for
     """
 
     scores: Floats
@@ -34,6 +36,7 @@ class Covariance:
     clusters: int
     freedom: Floats
     judges: Indices
+    copies: Copies | None = None
 
     def contrast_freedom(self, i: Indices, j: Indices, *, order: bool = False) -> Floats:
         """Return the degrees of freedom of R_i − R_j."""

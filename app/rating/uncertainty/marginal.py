@@ -39,7 +39,7 @@ def marginal_covariance(cells: Cells, fit: MarginalFit, kind: Interval, influenc
             annotators -= copies.annotators - copies.groups
             fit = replace(fit, clusters=_join_copies(Expansion(cells, fit, influence_limit), copies))
         found = find_covariance(fit)
-        return Covariance(found.scores, found.scores, fit.ability_sd, kind, annotators, found.freedom, judges)
+        return Covariance(found.scores, found.scores, fit.ability_sd, kind, annotators, found.freedom, judges, copies)
     size, bread = len(fit.R), shift_to_centre(fit)[0] @ np.linalg.inv(fit.equations.jacobian)
     scores = bread @ _sum_by_vote(Expansion(cells, fit, influence_limit), kind) @ bread.T
     known, all_of_them = np.full(size, np.inf), np.full(size, annotators)

@@ -28,7 +28,8 @@ def find_notices(rating: Estimate) -> tuple[RatingNotice, ...]:
 def _of_votes(rating: Estimate) -> list[Found]:
     pairs, components, annotator = rating.pairs, rating.components, rating.cells.annotator
     compared = components.label >= 0
-    copies = find_copies(Answers.of(rating.cells, rating.natural_scores()))
+    copies = None if rating.covariance is None else rating.covariance.copies
+    copies = find_copies(Answers.of(rating.cells, rating.natural_scores())) if copies is None else copies
     clustered = rating.covariance is not None and rating.covariance.kind == "clustered"
     one = "in the intervals those who do are one" if rating.marginal is not None and clustered else None
     unidentified = int((~rating.identified & compared).sum())
