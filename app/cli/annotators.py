@@ -130,7 +130,7 @@ def _habits(one: Annotator) -> RenderableType:
         ("Lean to the left, Elo points", *(number(x, 0) for x in points)),
     ]
     columns = ("", "Estimate", "From", "To")
-    return make_table(*columns, rows=rows, words=[""], title="Ability without habits, and the habits")
+    return make_table(*columns, rows=rows, words=[""], title="What the votes alone say")
 
 
 def _case(case: Case) -> Iterator[RenderableType]:

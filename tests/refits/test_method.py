@@ -9,18 +9,18 @@ from tests.fixtures.fit_inputs import make_input_with_everything
 
 PINNED_METHOD = 3
 PINNED = {
-    "am-elo": (1131.5849, 40.3237),
-    "people": (1131.5849, 40.3237),
+    "am-elo": (1131.5849, 40.2692),
+    "people": (1131.5849, 40.2692),
     "judges": (1110.6718, 39.4753),
-    "all": (1127.2048, 26.5558),
+    "all": (1127.2048, 26.5565),
     "m-elo": (1132.1031, 29.6620),
     "m-elo-all": (1128.4170, 21.7264),
     "elo": (1083.5738, 0.8380),
-    "style": (1132.5310, 40.5571),
-    "weighted": (1130.8969, 40.7910),
-    "code": (1138.9795, 43.5481),
-    "text": (1122.8144, 43.0033),
-    "criterion=clear": (1131.5849, 40.3237),
+    "style": (1132.5299, 40.5447),
+    "weighted": (1130.8969, 40.7397),
+    "code": (1138.9795, 43.5000),
+    "text": (1122.8144, 42.9546),
+    "criterion=clear": (1131.5849, 40.2692),
 }
 """Score and standard error of the first model."""
 ABILITY = (1.55926, 0.38373)

@@ -22,7 +22,7 @@ from app.rating.votes.cells import CellArrays
 
 Rows = NDArray[np.float32]
 
-ENOUGH_SHARE, LARGEST_SHARE = 0.15, 0.8  # of the information on a model, between which votes count as independent too
+ENOUGH_SHARE, LARGEST_SHARE = 0.5, 0.8  # of the information on a model, between which votes count as independent too
 ROWS = 6  # of `find_contributions` for the scores
 
 

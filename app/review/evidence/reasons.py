@@ -102,8 +102,8 @@ def describe_reasons(annotator: Annotator, findings: Findings, rule: RuleUsed) -
 
 
 def _describe_ability(judged: JudgedAbility, low: float, threshold: float) -> str:
-    lower, upper = judged.lower, judged.upper
-    ends = "" if lower is None else f" (95 % interval {points(lower, 2)} to {points(upper, 2)})"
+    lower, upper = points(judged.lower, 2), points(judged.upper, 2)
+    ends = "" if judged.lower is None or lower == upper else f" (95 % interval {lower} to {upper})"
     name = "ability" if judged.kind == "ability" else f"{judged.kind} ability"
     below = f"{threshold:g}".replace("-", MINUS)
     return f"The {name} is {points(judged.value, 2)}{ends}; it is at or below {below} with {format_probability(low)}."

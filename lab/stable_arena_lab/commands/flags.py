@@ -31,7 +31,7 @@ def flags(
     processes: ProcessesOption = 2,
     output_format: FormatOption = "table",
 ) -> None:
-    """Show what each `min_probability` finds and wrongs, and whether the stated probabilities hold."""
+    """Show what each probability from which the rule flags finds and wrongs, and whether stated ones hold."""
     started, seeds = time.perf_counter(), range(seed, seed + repeats)
     curves, bins = [], []
     with showing_stages() as stages:

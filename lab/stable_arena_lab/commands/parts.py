@@ -24,7 +24,7 @@ def parts(
     processes: ProcessesOption = 2,
     output_format: FormatOption = "table",
 ) -> None:
-    """Take each part out of the engine, and show what is lost in worlds that are the same for all.
+    """Take each part out of the engine: what attackers gain, who is found and wronged, what intervals hold.
 
     Each cell is of the world in which the figure is worse by most standard errors.
     """
