@@ -80,6 +80,8 @@ class Scored:
     votes_each : of every annotator but the busy ones
     busy, busy_votes : how many have more votes, and how many
     copies : annotators who repeat the first one's votes, but for one of twenty
+    ability_sd : of the logarithm of honest abilities
+    lone : votes of the first annotator on a model that nobody else votes on
     """
 
     annotators: int
@@ -88,6 +90,8 @@ class Scored:
     busy: int = 0
     busy_votes: int = 0
     copies: int = 0
+    ability_sd: float = ABILITY_SD
+    lone: int = 0
     settings: LoopSettings = field(default_factory=lambda: LoopSettings(min_votes=0))
 
     def measure(self, seed: int) -> Found:
@@ -95,11 +99,18 @@ class Scored:
         coins = round(self.coins * self.annotators)
         roles: dict[Role, int] = {"honest": self.annotators - coins, "random": coins}
         generator = np.random.default_rng(seed)
-        world = make_world(generator, n_models=MODELS, roles=roles, ability_sd=ABILITY_SD)
+        world = make_world(generator, n_models=MODELS, roles=roles, ability_sd=self.ability_sd)
         number = np.full(self.annotators, self.votes_each)
         number[: self.busy] = self.busy_votes
         k = np.repeat(np.arange(self.annotators), number)
         a, b = draw_pairs(generator, MODELS, len(k))
+        if self.lone:
+            others = (a > 0) & (b > 0)
+            k, a = (
+                np.append(k[others], np.zeros(self.lone, dtype=k.dtype)),
+                np.append(a[others], np.zeros(self.lone, int)),
+            )
+            b = np.append(b[others], generator.integers(1, MODELS, self.lone))
         outcome = world.vote(k, a, b, generator)
         size, again = self.annotators + self.copies, world.vote(np.zeros_like(k), a, b, generator)
         votes = self._repeat((k, a, b, outcome), again, generator)
@@ -108,7 +119,7 @@ class Scored:
         except RatingError:
             return {}
         models, centre = rating.models, weigh_models(rating)
-        truth = math.exp(ABILITY_SD**2 / 2.0) * (world.score - 1000.0)  # in points of the average honest annotator
+        truth = math.exp(self.ability_sd**2 / 2.0) * (world.score - 1000.0)  # in points of the average honest annotator
         truth -= centre @ truth
         score = models.score - self.settings.base
         inside = np.abs(score - truth) <= (models.upper - models.lower) / 2.0
@@ -155,6 +166,8 @@ WORLDS: Mapping[str, Attack | Habitual | Scored] = {
     "20 × 51": Scored(20, 51),
     "3 × 300": Scored(3, 300),
     "8 × 200": Scored(8, 200),
+    "60 × 200, unlike": Scored(60, 200, ability_sd=0.6),
+    "one judge": Scored(20, 60, lone=60),
     "busy ones": Scored(40, 40, busy=2, busy_votes=1_000),
     "copies": Scored(30, 100, copies=4),
 }
