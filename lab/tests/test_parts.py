@@ -56,7 +56,7 @@ TOUCHED = {
     "bound on able annotators": "busy ones", "influence limit": "busy ones", "stretch of the plain votes": "400 × 5",
     "followers in the fit": "niche", "estimated spread": "20 × 51", "groups of pushers": "target only",
     "lower weight of pushers": "target only", "near-copies": "copies", "degrees of freedom": "20 × 51",
-    "leverage": "busy ones", "votes as independent": "8 × 200", "tastes": "tastes and coins",
+    "leverage": "busy ones", "votes as independent": "one judge", "tastes": "tastes and coins",
     "leans": "leans and coins", "type follower": "mimics", "type equal": "always a tie", "type side": "always left",
     "type coin": "100 × 51, coins",
 }  # fmt: skip

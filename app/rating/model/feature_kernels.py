@@ -289,9 +289,10 @@ def find_feature_contributions(  # noqa: C901, PLR0912, PLR0915  one pass over a
             posterior, own_mass, low, step, one, two, law, strength, odds, mu, K, told.of_law[k]
         )
         for term in range(OF_MEAN):
-            totals[term] = 0.0
+            total = 0.0
             for q in range(m):
-                totals[term] += K[term, q]
+                total += K[term, q]
+            totals[term] = total
         for j in range(count):
             b1 = b2 = b3 = b4 = b5 = 0.0
             for q in range(m):

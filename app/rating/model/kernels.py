@@ -18,7 +18,9 @@ NEAR_MODE = 1e-6  # squared standard deviations from which a mode is near enough
 STRICT = 8.0  # ability of a follower, which no person has
 SLIP = 0.05  # share of a follower's votes that are wrong
 COIN, FOLLOWER = 0, 1  # columns of the likelihoods of types without an ability
-ANY_ORDER = frozenset({"reassoc", "nsz", "contract"})  # of a sum, so that it runs on the processor's vectors
+ANY_ORDER = frozenset({"reassoc", "nsz", "contract"})
+"""Of a sum, so that it runs on the processor's vectors. No loop that sums may write to an array: the compiler would let
+addresses decide how it runs, and so the sum's last bit."""
 EXPONENT = 52  # bits below those of a number's exponent
 ONE = 1023  # the exponent of 1.0 as it is stored
 MANTISSA = (1 << EXPONENT) - 1
@@ -233,11 +235,12 @@ def weigh_nodes(  # noqa: C901  loops over nodes
             own[2 * side], cross[2 * side] = there, mixed
         total = own.sum()
         value += np.log(total) + top
+        for q in range(m):
+            f[q] = (f[q] + f[m + q]) / total
+            nodes.posterior[at + q] = f[q]
         below = 0.0
         for q in range(m):
-            w = (f[q] + f[m + q]) / total
-            nodes.posterior[at + q] = w
-            below += w if low + q * step < 0.0 else 0.0
+            below += f[q] if low + q * step < 0.0 else 0.0
         for j in range(4):
             shape[j] = own[j] / total
             number[j] += shape[j]

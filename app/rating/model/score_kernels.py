@@ -86,10 +86,12 @@ def find_polynomials(weight: Floats, low: float, step: float, m: int, one: Float
     third = rest * away**3
     for q in range(m):
         one[q] = (low + q * step - mean) / sd
+    for q in range(m):
         third += weight[q] * one[q] ** 3
     norm = rest * (away * away - 1.0 - third * away) ** 2
     for q in range(m):
         two[q] = one[q] * one[q] - 1.0 - third * one[q]
+    for q in range(m):
         norm += weight[q] * two[q] ** 2
     size = np.sqrt(max(norm, 1e-12))
     for q in range(m):
@@ -131,16 +133,18 @@ def find_contributions(  # noqa: C901, PLR0912, PLR0915  one pass over an annota
             odds[q] = logs - 2.0 * (low + q * step) / law.spread**2
             odds[q] = min(max(odds[q], LEAST_LOG), -LEAST_LOG)
         exponentiate(odds[:m], power)
-        mean_contrary = mean_spread = 0.0
         for q in range(m):
             t, w, contrary = low + q * step, weights[q], odds[q] / (1.0 + odds[q])
             able = ((t - 1.0) ** 2 + 4.0 * t * contrary) / law.spread**2 - 1.0
-            mean_contrary += w * contrary
-            mean_spread += w * able
+            odds[q], power[q] = w * contrary, w * able
             pull = w * pull_of(t, strength)
             K[0, q], K[1, q], K[2, q], K[3, q] = pull, w * t, pull * one[q], pull * two[q]
             K[4, q], K[5, q], K[6, q], K[7, q] = w * t * one[q], w * t * two[q], pull * t, w * t * t
             K[8, q], K[9, q], K[10, q], K[11, q] = pull * contrary, w * t * contrary, pull * able, w * t * able
+        mean_contrary = mean_spread = 0.0
+        for q in range(m):
+            mean_contrary += odds[q]
+            mean_spread += power[q]
         for j in range(10):
             totals[j] = K[j if j < ROWS else j + 2, :m].sum()
         count = 0
