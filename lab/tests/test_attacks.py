@@ -97,7 +97,7 @@ def test_the_campaign_puts_every_strategy_before_every_board_and_rule() -> None:
     assert found["ε"] == 0.0
     assert wronged["the service's"] < 0.03  # type: ignore[operator]
     gained = {row.board: row.ranks for row in boards}
-    assert gained["unweighed"] > 1.0  # type: ignore[operator]
+    assert gained["unweighed"] >= gained["flagged stay"]  # type: ignore[operator]
     assert gained["flagged stay"] < 0.5  # type: ignore[operator]  # no fit fails here
 
 

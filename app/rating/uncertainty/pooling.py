@@ -101,6 +101,8 @@ class PooledLikelihood:
         """
         S = R.mean(axis=0)
         value, point = self._expand(tau, S, R)
+        if not np.isfinite(value):  # of a handful of votes, abilities at scores without a bound
+            raise NotConvergedError("the votes do not determine the scores by category", S, self.theta)
         for _ in range(MOST_ITERATIONS):
             step, steps, decrement, found = self.step(tau, S, point)
             if decrement <= close:
