@@ -24,8 +24,9 @@ from scipy.special import expit
 from app.rating.arrays import Floats
 from app.rating.cluster import fitting_on_cluster
 from app.rating.executors import Executors, Message, Parts, fitting_on
+from app.rating.model.crowds import Crowds
 from app.rating.model.law import ASSUMED_SPREAD, Law
-from app.rating.model.scores import Crowds, Search
+from app.rating.model.scores import Search
 from app.rating.model.start import balance, disperse, fit_bradley_terry
 from app.rating.threads import one_blas_thread
 from app.rating.votes.cells import Cells, aggregate

@@ -14,6 +14,7 @@ import numpy as np
 from app.rating.arrays import Floats, Indices, sum_by
 from app.rating.model.covariance import ScoreCovariance, find_covariance
 from app.rating.model.crowd import BLOCK, Clusters, Contributions, Crowd, Directions, laplacian
+from app.rating.model.crowds import Crowds
 from app.rating.model.feature_kernels import (
     OF_ABILITY,
     Leaning,
@@ -26,7 +27,7 @@ from app.rating.model.feature_kernels import (
 from app.rating.model.kernels import COIN, Nodes, fill_likelihoods
 from app.rating.model.law import TYPES, Law, Posterior
 from app.rating.model.score_kernels import ENOUGH_SHARE, LARGEST_SHARE
-from app.rating.model.scores import Crowds, Equations, MarginalFit, Point, Search, Start, fit_scores
+from app.rating.model.scores import Equations, MarginalFit, Point, Search, Start, fit_scores
 from app.rating.model.start import balance, disperse, fit_bradley_terry
 from app.rating.threads import one_blas_thread
 from app.rating.votes.cells import Cells

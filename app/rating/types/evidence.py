@@ -17,7 +17,7 @@ from app.rating.votes.sided_cells import SidedCells
 FEW_JUDGES = 20.0  # effective number of judges of an annotator's models from which their scores are not in doubt
 
 MOST_TIES = 0.7  # share of a crowd's votes
-FEWEST_VOTES = 10.0  # of an annotator, below which no type is told: the crowd's shares of types would decide alone
+FEWEST_VOTES = 10.0  # of an annotator, below which no type is decided: the crowd's shares of types would decide alone
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ def weigh(
 
     Honest: the ability follows the crowd's law around its mean, the lean to a side and the readiness to tie the
     crowd's. Coin: no ability; contrary: a negative one; side: always the same side but for a slip in twenty. These are
-    told from decided votes alone. Follower: steeper than any person, hardly a tie. Equal: ties far beyond the crowd's.
+    found by decided votes alone. Follower: steeper than any person, hardly a tie. Equal: ties far beyond the crowd's.
     Favour, against: always for, or against, one model but for slips, honest about the others. Where annotators have
     tastes, own opinions of models, log-likelihoods are divided by the factor that these put on the ability's variance.
 

@@ -7,8 +7,8 @@ from scipy.special import expit
 
 from app.rating.arrays import Floats
 from app.rating.model.crowd import Crowd
+from app.rating.model.crowds import Crowds
 from app.rating.model.law import Law
-from app.rating.model.scores import Crowds
 from app.rating.votes.cells import Cells, aggregate
 
 

@@ -7,9 +7,10 @@ from scipy.stats import norm
 
 from app.rating.arrays import Floats
 from app.rating.model.crowd import Crowd, Directions
+from app.rating.model.crowds import Crowds
 from app.rating.model.kernels import SLIP, STRICT
 from app.rating.model.law import Found, Law, find_law
-from app.rating.model.scores import Crowds, Equations, combine
+from app.rating.model.scores import Equations, combine
 from app.rating.votes.cells import Cells
 from tests.rating.model.crowds import Drawn, draw, look
 

@@ -9,10 +9,11 @@ from scipy.stats import norm
 
 from app.rating.arrays import Floats
 from app.rating.model.crowd import Crowd, Directions
+from app.rating.model.crowds import Crowds
 from app.rating.model.features import FeatureCrowd, FeatureFit, features_of, find_shadows, find_spread, fit_features
 from app.rating.model.kernels import SLIP, STRICT
 from app.rating.model.law import Found, Law
-from app.rating.model.scores import Crowds, Equations, combine, fit_scores
+from app.rating.model.scores import Equations, combine, fit_scores
 from app.rating.votes.cells import Cells
 from app.rating.votes.features import featured_cells
 from app.rating.votes.indexed import IndexedVotes

@@ -9,8 +9,10 @@ from scipy.special import expit
 from app.rating.arrays import Floats
 from app.rating.model.covariance import find_covariance
 from app.rating.model.crowd import Crowd, Directions
-from app.rating.model.law import Found
-from app.rating.model.scores import Crowds, Equations, MarginalFit, combine, fit_scores
+from app.rating.model.crowds import Crowds
+from app.rating.model.law import Found, Law
+from app.rating.model.scores import Equations, MarginalFit, Search, combine, fit_scores
+from app.rating.model.start import balance, fit_bradley_terry
 from app.rating.votes.cells import Cells, aggregate
 from tests.rating.model.crowds import draw
 
@@ -34,6 +36,18 @@ def test_votes_as_expected_give_the_scores_they_came_from() -> None:
     np.testing.assert_allclose(fit.R - fit.R.mean(), R, rtol=0.015, atol=1e-3)  # abilities are assumed to differ
     np.testing.assert_allclose(fit.ability, 1.0, atol=0.015)
     assert fit.law.spread < 0.2
+
+
+def test_the_search_begins_about_in_the_unit() -> None:
+    """To Bradley and Terry's scores coins are like all others, so they are too close together."""
+    cells = draw(400, 60, coins=60).cells
+    ranking, found = fit_bradley_terry(balance(cells)), fit_scores(cells)
+    with Crowds(cells, 1.25, 1.0 / found.dispersion, ranking) as crowds:
+        begun, law = Search(crowds, found.label, found.dispersion).stretch(ranking, Law.assumed())
+    of_ranking, of_search = (float(R @ found.R / (found.R @ found.R)) for R in (ranking, begun))
+    assert of_ranking < 0.9
+    assert abs(of_search - 1.0) < 0.04
+    assert law.shares[1] > 0.08
 
 
 def test_types_and_abilities_are_those_of_the_annotators() -> None:
