@@ -11,7 +11,7 @@ import numba
 import numpy as np
 
 from app.rating.arrays import Floats, Indices
-from app.rating.model import crowd, expansion, kernels, law, scores
+from app.rating.model import crowd, crowds, expansion, kernels, law, scores
 from app.rating.model.copies import Answers, Copies
 from app.rating.model.covariance import MOST_FREEDOM, ScoreCovariance
 from app.rating.model.crowd import Clusters, Crowd, Directions
@@ -117,7 +117,7 @@ PARTS: Mapping[str, tuple[tuple[Any, str, Change], ...]] = {
         (crowd, "find_contributions", _unbounded), (crowd, "find_clusters", _unbounded),
         (expansion, "expand_cells", _unbounded),
     ),
-    "influence limit": ((scores, "weigh_votes", _unlimited), (expansion, "weigh_votes", _unlimited)),
+    "influence limit": ((crowds, "weigh_votes", _unlimited), (expansion, "weigh_votes", _unlimited)),
     "stretch of the plain votes": ((scores.Search, "stretching", _constant(False)),),
     "followers in the fit": ((crowd, "follow_ranking", _without_followers),),
     "estimated spread": (

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from app.rating.arrays import Floats
-from app.rating.model.crowd import Crowd
+from app.rating.model.crowd import Crowd, thetas
 from app.rating.model.scores import MarginalFit
 from app.rating.threads import map_parts
 from app.rating.votes.cells import Cells
@@ -43,7 +43,7 @@ def find_abilities(cells: Cells, R: Floats, fit: MarginalFit) -> Abilities:
         crowd.look(R, fit.law.spread)
         crowd.fill(R)
         crowd.weigh(fit.law)
-        known, theta = crowd.abilities(followers=True), crowd.thetas()
+        known, theta = crowd.abilities(followers=True), thetas(crowd.nodes)
         honest = np.where(theta > 0.0, crowd.nodes.posterior, 0.0)
         total, weighted = (np.add.reduceat(each, crowd.nodes.begin[:-1]) for each in (honest, honest * theta))
         if_honest = np.where(crowd.silent, np.nan, weighted / np.maximum(total, TINY))

@@ -26,7 +26,9 @@ SHORT = 0.05  # length of a component's centred scores, natural units, below whi
 BLOCK = 256  # annotators whose rows are multiplied at once
 DENSE_GAIN = 32.0  # how much faster a multiplication is in a dense product than in a sparse one
 SPACING = 1.2  # posterior standard deviations between two nodes: means of squares are then exact to 1e-5
-REACH, REACH_OF_LAW = 4.2, 5.0  # standard deviations that the nodes reach to both sides
+SPACING_OF_LAW = 0.6  # of the law's, at most: of a gamma law few nodes tell less than of a normal one
+REACH = 4.2  # standard deviations that the nodes reach to both sides of the mode
+BELOW, ABOVE = 5.0, 6.0  # standard deviations of the law that they reach
 FURTHEST_MODE = 3.0
 LEAST_NODES = 8
 MODE_STEPS = 12  # of the search for each ability's mode, at most
@@ -154,7 +156,7 @@ class Crowd:
         nothing = np.empty(0)
         begin = np.zeros(1, dtype=np.int64)
         first, ratio = np.empty((2, len(cells.n)))
-        self.nodes = Nodes(nothing, nothing, begin, first, ratio, nothing, nothing)
+        self.nodes = Nodes(nothing, nothing, begin, first, ratio, nothing, nothing, nothing)
         follow_ranking(cells.arrays, ranking, temper, self._extra)
         width = np.minimum(2.0 * np.diff(cells.starts), cells.n_models)
         dense = width**2 * DENSE_GAIN > float(cells.n_models) ** 2
@@ -176,14 +178,16 @@ class Crowd:
         """Set the nodes from the modes and the information of the votes."""
         mode = np.clip(self.mode, -FURTHEST_MODE, FURTHEST_MODE)
         wide = REACH / np.sqrt(1.0 + self._information)
-        low = np.maximum(mode - wide, np.minimum(-1.0 - REACH_OF_LAW * spread, mode))
-        high = np.minimum(mode + wide, np.maximum(1.0 + REACH_OF_LAW * spread, mode))
-        step = np.maximum(SPACING / np.sqrt(1.0 / spread**2 + self._information), (high - low) / (MOST_NODES - 2))
+        low = np.maximum(mode - wide, np.minimum(-1.0 - BELOW * spread, mode))
+        high = np.minimum(mode + wide, np.maximum(1.0 + ABOVE * spread, mode))
+        step = np.minimum(SPACING / np.sqrt(1.0 / spread**2 + self._information), SPACING_OF_LAW * spread)
+        step = np.maximum(step, (high - low) / (MOST_NODES - 2))
         first = np.floor(low / step) + 0.5
         size = 4 * np.ceil((high / step - first + 1.0) / 4.0).astype(np.int64)
         begin = np.append(0, np.cumsum(np.clip(size, LEAST_NODES, MOST_NODES)))
         table, posterior = np.zeros((2, begin[-1]))
-        self.nodes = self.nodes._replace(low=first * step, step=step, begin=begin, table=table, posterior=posterior)
+        nodes = self.nodes._replace(low=first * step, step=step, begin=begin, table=table, posterior=posterior)
+        self.nodes = nodes._replace(log=np.log(np.abs(thetas(nodes))))
 
     def fill(self, R: Floats) -> None:
         """Compute the likelihoods at the nodes."""
@@ -192,8 +196,8 @@ class Crowd:
 
     def stretch(self, factor: float) -> None:
         """Take the scores as so many times as far apart: then abilities of the same likelihoods are so much smaller."""
-        nodes = self.nodes
-        self.nodes, self.mode = nodes._replace(low=nodes.low / factor, step=nodes.step / factor), self.mode / factor
+        nodes, self.mode = self.nodes, self.mode / factor
+        self.nodes = nodes._replace(low=nodes.low / factor, step=nodes.step / factor, log=nodes.log - np.log(factor))
 
     def weigh(self, law: Law) -> Posterior:
         """Set the posteriors under a law; return their sums."""
@@ -240,13 +244,6 @@ class Crowd:
         meat = sums.meat + crossed + crossed.T + along @ sums.scales @ along.T
         return Clusters(meat, laplacian(sums.by_vote), sums.shares, sums.judges)
 
-    def thetas(self) -> Floats:
-        """Return the abilities of all nodes, shape (nodes.begin[−1],)."""
-        size = np.diff(self.nodes.begin)
-        place = np.arange(self.nodes.begin[-1]) - np.repeat(self.nodes.begin[:-1], size)
-        thetas: Floats = np.repeat(self.nodes.low, size) + place * np.repeat(self.nodes.step, size)
-        return thetas
-
     def abilities(self, *, followers: bool = False) -> Abilities:
         """Return the posteriors of the annotators.
 
@@ -254,7 +251,7 @@ class Crowd:
         ----------
         followers : count a follower's ability by what the votes alone say of it; else as 0, as in the equations
         """
-        theta = self.thetas()
+        theta = thetas(self.nodes)
         mean, square = (np.add.reduceat(self.nodes.posterior * x, self.nodes.begin[:-1]) for x in (theta, theta**2))
         if followers:
             share = self.types[:, TYPES.index("follower")]
@@ -276,3 +273,11 @@ def laplacian(pairs: Floats) -> Floats:
     """Return Σ pairs_ab (e_a − e_b)(e_a − e_b)′ of a table with a < b, shape (n_models, n_models)."""
     both = pairs + pairs.T
     return np.diag(both.sum(axis=0)) - both
+
+
+def thetas(nodes: Nodes) -> Floats:
+    """Return the abilities of all nodes, shape (nodes.begin[−1],)."""
+    size = np.diff(nodes.begin)
+    place = np.arange(nodes.begin[-1]) - np.repeat(nodes.begin[:-1], size)
+    found: Floats = np.repeat(nodes.low, size) + place * np.repeat(nodes.step, size)
+    return found

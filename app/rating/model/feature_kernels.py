@@ -226,20 +226,18 @@ def expand_leans(  # noqa: C901, PLR0912  loops over nodes
 @compiled
 def fill_factors(
     posterior: Floats, mass: Floats, low: float, step: float, one: Floats, two: Floats, law: LawNumbers,
-    strength: float, odds: Floats, room: Floats, K: Floats, of_law: Floats,
+    strength: float, logs: Floats, K: Floats, of_law: Floats,
 ) -> tuple[float, float]:  # fmt: skip
     """Set the factors K at an annotator's nodes, and `of_law`; return E[θ²] and the sum of `mass`.
 
     Its sums are taken in order: in another, their last bits would hang on where the arrays lie.
     """
-    m, length, known, logs = len(posterior), 0.0, 0.0, law.log_shares[2] - law.log_shares[0]
-    for q in range(m):
-        odds[q] = min(max(logs - 2.0 * (low + q * step) / law.spread**2, -LARGEST_ODDS), LARGEST_ODDS)
-    exponentiate(odds[:m], room)
+    m, length, known = len(posterior), 0.0, 0.0
     c1 = c2 = a1 = a2 = 0.0
     for q in range(m):
-        t, w, contrary = low + q * step, posterior[q], odds[q] / (1.0 + odds[q])
-        able, pull = ((t - 1.0) ** 2 + 4.0 * t * contrary) / law.spread**2 - 1.0, w * pull_of(t, strength)
+        t, w = low + q * step, posterior[q]
+        contrary, pull = 1.0 if t < 0.0 else 0.0, w * pull_of(t, strength)
+        able = -2.0 * law.shape * (logs[q] - abs(t) - law.middle)
         c1 += w * contrary * one[q]
         c2 += w * contrary * two[q]
         a1 += w * able * one[q]
@@ -278,7 +276,7 @@ def find_feature_contributions(  # noqa: C901, PLR0912, PLR0915  one pass over a
     count, size, terms = z.shape[1], len(stretch), len(rows)
     models, half = size - count, OF_ABILITY + count
     K, totals = np.empty((SUMS, MOST_NODES)), np.empty(OF_MEAN)
-    e, odds, one, two = np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty(MOST_NODES)
+    e, one, two = np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty(MOST_NODES)
     mu, V, own, entry = np.empty(MOST_NODES), np.empty((count, count)), np.zeros((size, terms)), np.empty(terms)
     touched, mark = np.empty(size + 1, np.int64), np.zeros(size, np.int64)
     for k in range(first, last):
@@ -286,7 +284,7 @@ def find_feature_contributions(  # noqa: C901, PLR0912, PLR0915  one pass over a
         find_polynomials(nodes.posterior[at : at + m], low, step, m, one, two)
         posterior, own_mass = nodes.posterior[at : at + m], mass[at : at + m]
         length, known = fill_factors(
-            posterior, own_mass, low, step, one, two, law, strength, odds, mu, K, told.of_law[k]
+            posterior, own_mass, low, step, one, two, law, strength, nodes.log[at : at + m], K, told.of_law[k]
         )
         for term in range(OF_MEAN):
             total = 0.0

@@ -40,6 +40,7 @@ class Nodes(NamedTuple):
     first, ratio : e^{low d} and e^{step d} of each cell's difference d of scores, not beyond `FURTHEST`, shape
         (n_cells,): so e^{θ d} is a geometric series on the grid
     table : log-likelihoods, shape (begin[−1],)
+    log : log |θ|, of the same shape
     posterior : weights; with the types that have no node an annotator's add up to 1
     """
 
@@ -49,14 +50,23 @@ class Nodes(NamedTuple):
     first: Floats
     ratio: Floats
     table: Floats
+    log: Floats
     posterior: Floats
 
 
 class LawNumbers(NamedTuple):
-    """The law as compiled loops read it."""
+    """The law as compiled loops read it.
+
+    Attributes
+    ----------
+    shape : κ of the gamma law of |θ|, whose mean is 1 and whose log density is (κ − 1) log |θ| − κ |θ| + base
+    middle : E[log |θ| − |θ|] under it
+    """
 
     log_shares: Floats
-    spread: float
+    shape: float
+    base: float
+    middle: float
 
 
 @compiled
@@ -192,61 +202,52 @@ def weigh_nodes(  # noqa: C901, PLR0912  loops over nodes
     Returns
     -------
     number : expected annotators of each part of the law
-    square : expected Σ z² of honest and contrary ones
-    missing : Σ_k Var_k of the parts' indicators and of z², shape (5, 5)
+    slope : expected Σ v of honest and contrary ones, v the derivative of the log density by log τ
+    missing : Σ_k Var_k of the parts' indicators and of v, shape (5, 5)
     value : Σ log ∫ L dG
     """
-    number, square, missing, value = np.zeros(4), 0.0, np.zeros((5, 5)), 0.0
-    f, power, own, cross, shape = (
-        np.empty(2 * MOST_NODES),
-        np.empty(2 * MOST_NODES),
-        np.empty(4),
-        np.zeros(4),
-        np.empty(5),
-    )
-    base = -np.log(law.spread) - 0.5 * np.log(2.0 * np.pi)
+    number, slope, missing, value = np.zeros(4), 0.0, np.zeros((5, 5)), 0.0
+    f, power, own, cross, shape = np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty(4), np.zeros(4), np.empty(5)
     for k in range(len(nodes.low)):
         if silent[k]:
             continue
-        at, low, step = nodes.begin[k], nodes.low[k], nodes.step[k]
-        m = nodes.begin[k + 1] - at
-        table, here = nodes.table[at : at + m], base + np.log(step)
-        logs = here + law.log_shares[0], here + law.log_shares[2]
+        at, end, low, step = nodes.begin[k], nodes.begin[k + 1], nodes.low[k], nodes.step[k]
+        table, log, posterior, m = nodes.table[at:end], nodes.log[at:end], nodes.posterior[at:end], end - at
+        here = law.base + np.log(step)
+        below = min(max(int(np.rint(-low / step + 0.5)), 0), m)  # nodes of contrary ones
         for q in range(m):
-            t = low + q * step
-            f[q] = table[q] + logs[0] - 0.5 * ((t - 1.0) / law.spread) ** 2
-            f[m + q] = table[q] + logs[1] - 0.5 * ((t + 1.0) / law.spread) ** 2
+            f[q] = table[q] + here + (law.shape - 1.0) * log[q] - law.shape * abs(low + q * step)
+        for q in range(below):
+            f[q] += law.log_shares[2]
+        for q in range(below, m):
+            f[q] += law.log_shares[0]
         coin, follower = extra[k, COIN] + law.log_shares[1], extra[k, FOLLOWER] + law.log_shares[3]
         top = max(coin, follower)
-        for q in range(2 * m):
+        for q in range(m):
             top = max(top, f[q])
-        for q in range(2 * m):
+        for q in range(m):
             f[q] = max(f[q] - top, LEAST_LOG)
-        exponentiate(f[: 2 * m], power)
+        exponentiate(f[:m], power)
         own[1], own[3] = np.exp(coin - top), np.exp(follower - top)
         curve = 0.0
-        for side in range(2):
+        for part, first, last in ((0, below, m), (2, 0, below)):
             there = mixed = 0.0
-            for q in range(m):
-                w, z = f[side * m + q], (low + q * step - (1.0 - 2.0 * side)) / law.spread
-                there += w
-                mixed += w * z * z
-                curve += w * z * z * z * z
-            own[2 * side], cross[2 * side] = there, mixed
+            for q in range(first, last):
+                v = -2.0 * law.shape * (log[q] - abs(low + q * step) - law.middle)
+                there += f[q]
+                mixed += f[q] * v
+                curve += f[q] * v * v
+            own[part], cross[part] = there, mixed
         total = own.sum()
         value += np.log(total) + top
         for q in range(m):
-            f[q] = (f[q] + f[m + q]) / total
-            nodes.posterior[at + q] = f[q]
-        below = 0.0
-        for q in range(m):
-            below += f[q] if low + q * step < 0.0 else 0.0
+            posterior[q] = f[q] / total
         for j in range(4):
             shape[j] = own[j] / total
             number[j] += shape[j]
-        types[k, 0], types[k, 1], types[k, 2], types[k, 3] = shape[0] + shape[2] - below, shape[1], below, shape[3]
+            types[k, j] = shape[j]
         shape[4] = (cross[0] + cross[2]) / total
-        square += shape[4]
+        slope += shape[4]
         missing[4, 4] += curve / total
         for i in range(5):
             for j in range(5):
@@ -255,4 +256,4 @@ def weigh_nodes(  # noqa: C901, PLR0912  loops over nodes
             missing[i, i] += shape[i]
             missing[i, 4] += cross[i] / total
             missing[4, i] += cross[i] / total
-    return number, square, missing, value
+    return number, slope, missing, value

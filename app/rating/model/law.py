@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import eigh
+from scipy.special import digamma, gammaln, polygamma
 
 from app.rating.arrays import Floats
 from app.rating.model.kernels import LawNumbers
@@ -22,10 +23,10 @@ ROUNDING = 1e-12  # of a value, by which it may seem to fall
 
 @dataclass(frozen=True)
 class Law:
-    """Shares of the types, in the order of `TYPES`, and the spread τ of honest abilities: N(1, τ²).
+    """Shares of the types, in the order of `TYPES`, and the spread τ of honest abilities.
 
-    `before` is the spread that is assumed before any vote is seen. Contrary ones follow N(−1, τ²). What is said of an
-    annotator goes by the sign of the ability, whichever part of the law it may be from.
+    They follow a gamma law with the mean 1 and the standard deviation τ, contrary ones the same with the other sign.
+    `before` is the spread that is assumed before any vote is seen.
     """
 
     shares: Floats
@@ -52,7 +53,15 @@ class Law:
 
     def numbers(self) -> LawNumbers:
         """Return the law as compiled loops read it."""
-        return LawNumbers(np.log(self.shares), self.spread)
+        shape = self.spread**-2
+        base = shape * np.log(shape) - float(gammaln(shape))
+        return LawNumbers(np.log(self.shares), shape, float(base), float(digamma(shape) - np.log(shape)) - 1.0)
+
+    @property
+    def information(self) -> float:
+        """Variance of the derivative of an honest annotator's log density by log τ."""
+        shape = self.spread**-2
+        return float(4.0 * shape**2 * (polygamma(1, shape) - 1.0 / shape))
 
 
 @dataclass(frozen=True)
@@ -62,13 +71,13 @@ class Posterior(Sums):
     Attributes
     ----------
     number : expected annotators of each part of the law, shape (4,)
-    square : expected Σ z² of honest and contrary annotators, z = (θ ∓ 1)/τ
-    missing : Σ_k Var_k of the parts' indicators and of z², shape (5, 5)
+    slope : expected Σ v of honest and contrary annotators, v the derivative of the log density by log τ
+    missing : Σ_k Var_k of the parts' indicators and of v, shape (5, 5)
     value : Σ_k log ∫ L_k dG
     """
 
     number: Floats
-    square: float
+    slope: float
     missing: Floats
     value: float
 
@@ -149,8 +158,7 @@ def _gradient(at: Found) -> Floats:
     """Return the gradient by log-shares, but that of the honest, and by log τ."""
     found, law = at.posterior, at.law
     number = found.number + ASSUMED
-    of_spread = found.square - found.number[0] - found.number[2]
-    of_spread += SPREAD_VOTERS * ((law.before / law.spread) ** 2 - 1.0)
+    of_spread = found.slope + SPREAD_VOTERS * ((law.before / law.spread) ** 2 - 1.0)
     return np.append((number - law.shares * number.sum())[1:], of_spread)
 
 
@@ -158,10 +166,9 @@ def _measure(law: Law, found: Posterior, least: float, bounds: tuple[float, floa
     """Add the inverse of the information; where it is not positive, that of at least a share of complete data's."""
     number, shares, complete = found.number.sum() + ASSUMED.sum(), law.shares[1:], np.zeros((4, 4))
     complete[:3, :3] = number * (np.diag(shares) - np.outer(shares, shares))
-    complete[3, 3] = 2.0 * (found.square + SPREAD_VOTERS * (law.before / law.spread) ** 2)
-    turn = np.eye(5)
-    turn[4, [0, 2]] = -1.0  # from z² to z² − 1, an able annotator's derivative by log τ
-    missing = (turn @ found.missing @ turn.T)[1:, 1:]
+    able = float(found.number[0] + found.number[2]) * law.information
+    complete[3, 3] = max(able + 2.0 * found.slope, able / 2.0) + 2.0 * SPREAD_VOTERS * (law.before / law.spread) ** 2
+    missing = found.missing[1:, 1:]
     gradient = _gradient(Found(law, found, complete))
     free = np.ones(4, dtype=bool)
     free[3] = not ((law.spread <= bounds[0] and gradient[3] < 0.0) or (law.spread >= bounds[1] and gradient[3] > 0.0))

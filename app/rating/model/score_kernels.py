@@ -11,11 +11,9 @@ from app.rating.arrays import Floats, Indices
 from app.rating.compiled import compiled
 from app.rating.model.kernels import (
     ANY_ORDER,
-    LEAST_LOG,
     MOST_NODES,
     LawNumbers,
     Nodes,
-    exponentiate,
     raise_powers,
 )
 from app.rating.votes.cells import CellArrays
@@ -121,21 +119,18 @@ def find_contributions(  # noqa: C901, PLR0912, PLR0915  one pass over an annota
     found, own = np.zeros(12), np.zeros((size, 12))
     touched, mark = np.empty(size + 1, np.int64), np.zeros(size, np.int64)
     lengths, totals, compact = np.zeros((2, components)), np.empty(10), np.empty((2, size))
-    odds, power, logs = np.empty(MOST_NODES), np.empty(MOST_NODES), law.log_shares[2] - law.log_shares[0]
+    odds, power = np.empty(MOST_NODES), np.empty(MOST_NODES)
     for row in range(len(who)):
         k = who[row]
         if starts[k] == starts[k + 1]:
             continue
         low, step, weights = nodes.low[k], nodes.step[k], nodes.posterior[nodes.begin[k] : nodes.begin[k + 1]]
-        m = len(weights)
+        logs, m = nodes.log[nodes.begin[k] : nodes.begin[k + 1]], len(weights)
         find_polynomials(weights, low, step, m, one, two)
         for q in range(m):
-            odds[q] = logs - 2.0 * (low + q * step) / law.spread**2
-            odds[q] = min(max(odds[q], LEAST_LOG), -LEAST_LOG)
-        exponentiate(odds[:m], power)
-        for q in range(m):
-            t, w, contrary = low + q * step, weights[q], odds[q] / (1.0 + odds[q])
-            able = ((t - 1.0) ** 2 + 4.0 * t * contrary) / law.spread**2 - 1.0
+            t, w = low + q * step, weights[q]
+            contrary = 1.0 if t < 0.0 else 0.0
+            able = -2.0 * law.shape * (logs[q] - abs(t) - law.middle)
             odds[q], power[q] = w * contrary, w * able
             pull = w * pull_of(t, strength)
             K[0, q], K[1, q], K[2, q], K[3, q] = pull, w * t, pull * one[q], pull * two[q]

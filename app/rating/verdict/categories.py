@@ -23,7 +23,9 @@ from app.rating.votes.cells import Cells
 from app.rating.votes.compact import pool_annotators
 from app.rating.votes.graph import Components
 
+HONEST = TYPES.index("honest")
 STEEPNESS = 1.25  # a vote of an able annotator pulls as |θ|^−¼
+STEPS, STILL = 6, 1e-3  # of abilities and scores of all votes; change of a score that ends them, natural units
 LARGEST = 1 << 25
 """Numbers in a table of categories and pairs of models: 256 MiB, a few times."""
 
@@ -144,9 +146,14 @@ def pool_categories(whole: Rating, categories: Sequence[Cells]) -> Categories:
     weight = _weigh(whole)
     everything, parts = replace(small.cells, trust=weight).trusted(), [_weighed(whole, x, weight) for x in categories]
     precision = 0.0 if whole.marginal is None else whole.marginal.law.spread**-2
-    likelihood, whole_likelihood = PooledLikelihood(parts, theta, component, precision), Likelihood(everything)
-    pilot = maximise_scores(whole_likelihood, theta, component, fit.R)[0]
-    fits = fit_categories(likelihood, pilot, _follow(whole, parts))
+    whole_likelihood, pilot, follow = Likelihood(everything), fit.R, _follow(whole, parts)
+    for _ in range(STEPS):  # found as the categories' are: those that do not differ have the scores of all votes
+        theta, before = follow(np.tile(pilot, (len(parts), 1)), theta), pilot
+        pilot = maximise_scores(whole_likelihood, theta, component, pilot)[0]
+        if np.abs(pilot - before).max() < STILL:
+            break
+    likelihood = PooledLikelihood(parts, theta, component, precision)
+    fits = fit_categories(likelihood, pilot, follow)
     shifts = shift_projector(component)
     information = whole_likelihood.expand(pilot, theta).A / likelihood.dispersion
     known = np.linalg.inv(information + shifts) - shifts
@@ -163,13 +170,19 @@ def pool_categories(whole: Rating, categories: Sequence[Cells]) -> Categories:
 
 
 def _weigh(whole: Rating) -> Floats:
-    """Return the weight of a vote of each cell of the rating's fit, shape (n_cells,)."""
-    cells, fit, limit = whole.small.cells, whole.fit, whole.settings.influence_limit
-    if whole.marginal is None or limit is None:
+    """Return the weight of a vote of each cell of the rating's fit, shape (n_cells,).
+
+    Votes count as far as their annotator is honest by all votes: scores of a category that only coins judged could be
+    such that they seem honest.
+    """
+    cells, limit = whole.small.cells, whole.settings.influence_limit
+    if whole.marginal is None:
         return np.ones(len(cells.n))
-    able = np.maximum(np.abs(fit.theta[cells.annotator]), 1.0) ** -STEEPNESS
-    weight: Floats = able * weigh_votes(cells, limit) * (1.0 if cells.trust is None else cells.trust)
-    return weight
+    weight: Floats = weigh_votes(cells, limit) * (1.0 if cells.trust is None else cells.trust)
+    if limit is not None:
+        weight *= np.maximum(np.abs(whole.fit.theta[cells.annotator]), 1.0) ** -STEEPNESS
+    honest: Floats = whole.marginal.types[:, HONEST]
+    return weight * honest[cells.annotator]
 
 
 def _weighed(whole: Rating, cells: Cells, weight: Floats) -> Cells:
@@ -188,10 +201,7 @@ def _weighed(whole: Rating, cells: Cells, weight: Floats) -> Cells:
 
 
 def _follow(whole: Rating, parts: Sequence[Cells]) -> Callable[[Floats, Floats], Floats]:
-    """Return what finds abilities of honest annotators, their mean 1, at scores by category; the others keep theirs.
-
-    Scores of a category that only coins judged could be such that they seem honest.
-    """
+    """Return what finds the abilities of honest annotators at scores by category; their mean is 1."""
     marginal = whole.marginal
     if marginal is None:  # known, or maximised with the scores of all votes
         return lambda _R, theta: theta
@@ -202,13 +212,11 @@ def _follow(whole: Rating, parts: Sequence[Cells]) -> Callable[[Floats, Floats],
     order = np.argsort(columns["annotator"], kind="stable")
     stacked: dict[str, Any] = {name: column[order] for name, column in columns.items()}
     everything = replace(parts[0], **stacked, n_models=size * len(parts))
-    honest = marginal.types[:, TYPES.index("honest")]
-    others = marginal.ability - honest * find_abilities(whole.small.cells, marginal.R, marginal).if_honest
+    honest = marginal.types[:, HONEST]
 
     def follow(R: Floats, _start: Floats) -> Floats:
-        moved = find_abilities(everything, R.ravel(), marginal).if_honest
-        unit = float(honest @ moved) / max(float(honest.sum()), TINY)
-        return honest * moved / unit + others
+        found = find_abilities(everything, R.ravel(), marginal).if_honest
+        return found * float(honest.sum()) / max(float(honest @ found), TINY)
 
     return follow
 

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit
+from scipy.stats import gamma
 
 from app.rating.arrays import Floats
 from app.rating.model.crowd import Crowd
@@ -45,3 +46,9 @@ def look(drawn: Drawn, law: Law | None = None, *, limit: float | None = 1.25) ->
     crowds.each(Crowd.look, drawn.R, spread)
     crowds.each(Crowd.fill, drawn.R)
     return crowds, drawn.R
+
+
+def log_density(theta: Floats, law: Law) -> Floats:
+    """Return the log density of the law at abilities, that of honest and of contrary annotators."""
+    density: Floats = gamma.logpdf(np.abs(theta), law.spread**-2, scale=law.spread**2)
+    return density + np.log(np.where(theta > 0.0, law.shares[0], law.shares[2]))

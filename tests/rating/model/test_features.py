@@ -18,6 +18,7 @@ from app.rating.votes.cells import Cells
 from app.rating.votes.features import featured_cells
 from app.rating.votes.indexed import IndexedVotes
 from app.rating.votes.measures import Features
+from tests.rating.model.crowds import log_density
 from tests.rating.model.styled_world import StyledWorld, draw_styled
 
 LAW = Law(np.array([0.8, 0.12, 0.07, 0.01]), 0.35)
@@ -46,10 +47,7 @@ def log_likelihood(cells: Cells, R: Floats, law: Law = LAW) -> float:
     """Σ_k log ∫∫ L_k dG(θ) dN(b) by a fine sum over both: the naive twin."""
     z, total = features_of(cells)[:, 0], 0.0
     of_b = norm.logpdf(LEAN, 0.0, SPREAD[0]) + np.log(np.diff(LEAN)[0])
-    of_theta = np.logaddexp(
-        np.log(law.shares[0]) + norm.logpdf(THETA, 1.0, law.spread),
-        np.log(law.shares[2]) + norm.logpdf(THETA, -1.0, law.spread),
-    ) + np.log(np.diff(THETA)[0])
+    of_theta = log_density(THETA, law) + np.log(np.diff(THETA)[0])
     for k in range(cells.n_annotators):
         own = cells.annotator == k
         plain, n, s = R[cells.model_a[own]] - R[cells.model_b[own]], cells.n[own], cells.s[own]

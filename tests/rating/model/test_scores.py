@@ -225,7 +225,7 @@ def test_votes_count_as_often_as_they_are_trusted() -> None:
     half, whole = (replace(cells, trust=np.full(len(cells.n), trust)) for trust in (0.5, 1.0))
     plain = fit_scores(cells)
     np.testing.assert_array_equal(fit_scores(whole).R, plain.R)
-    assert (fit_scores(half).ability_sd > plain.ability_sd).mean() > 0.95
+    assert (fit_scores(half).ability_sd > plain.ability_sd).mean() > 0.85
     doubted = replace(cells, trust=np.where(cells.model_a == 0, 1e-6, 1.0))
     without = fit_scores(cells.where(cells.model_a != 0))
     np.testing.assert_allclose(

@@ -220,7 +220,7 @@ def test_too_many_models_and_a_search_without_end_are_refused(monkeypatch: pytes
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize(("annotators", "votes_each", "arenas"), [(20, 200, 40), (200, 100, 40), (2000, 60, 16)])
+@pytest.mark.parametrize(("annotators", "votes_each", "arenas"), [(20, 200, 40), (200, 100, 40), (2000, 60, 48)])
 @pytest.mark.parametrize("tau", [0.0, 30.0, 100.0])
 @pytest.mark.parametrize("own_category", [False, True])
 def test_intervals_hold_the_scores_of_categories_and_of_their_weighted_mean(
