@@ -10,7 +10,7 @@ from app.rating.arrays import Floats, Indices, Ints, sum_by
 from app.rating.compiled import compiled
 from app.rating.model.crowd import Crowd
 from app.rating.model.kernels import MOST_NODES, Nodes, raise_powers
-from app.rating.model.score_kernels import find_polynomials, pull_of
+from app.rating.model.score_kernels import pull_of
 from app.rating.model.scores import MarginalFit
 from app.rating.model.start import balance, fit_bradley_terry
 from app.rating.model.weights import weigh_votes
@@ -18,9 +18,10 @@ from app.rating.threads import map_parts
 from app.rating.votes.cells import CellArrays, Cells
 
 CHUNK = 512  # annotators whose rows are held at once
-CURVATURE, PULL, PLAIN = 0, 1, 2
-"""Columns of the parts; then come E[φ h (s − n p)] (2) and E[φ θ (s − n p)] (2) for the first polynomials φ in θ."""
-MOVED, OF_PLAIN, COLUMNS = 3, 5, 7
+CURVATURE, PULL, PLAIN, MOVED, PLAIN_MOVED = range(5)
+"""Columns of the parts of a cell: E[h θ n p (1 − p)], and with r = s − n p, E[h r], E[θ r], and of z, θ standardised,
+E[z h r] and E[z θ r]."""
+COLUMNS = 5
 
 
 class OwnRows(NamedTuple):
@@ -29,13 +30,11 @@ class OwnRows(NamedTuple):
     Attributes
     ----------
     u : what the votes add to the scores' equations
-    moved, by : of two polynomials in θ, Cov_k(u_k, φ) and Cov_k(dℓ_k/dR, φ): their products are what the ability, not
-        being known, takes from the information
+    moved : what a standard deviation of the ability adds
     """
 
     u: Floats
-    moved: tuple[Floats, Floats]
-    by: tuple[Floats, Floats]
+    moved: Floats
 
 
 class Expansion:
@@ -103,7 +102,7 @@ class Expansion:
         bend = (along / self.directions.length).sum(axis=1)
         stretch = self.ability - self.pull
         for first, last, own in self.each():
-            moved = self.temper * self.ability_sd[first:last, None] * own.moved[0]
+            moved = self.temper * self.ability_sd[first:last, None] * own.moved
             yield first, last, moved + np.outer(stretch[first:last], bend)
 
     def each(self, size: int = CHUNK) -> Iterator[tuple[int, int, OwnRows]]:
@@ -114,18 +113,16 @@ class Expansion:
 
     def own(self, first: int, last: int) -> OwnRows:
         """Return the rows of annotators first … last−1."""
-        c, R, along = self.cells, self.fit.R, self.directions.along
-        rows = np.zeros((COLUMNS - 1, last - first, len(R)))
+        c, number = self.cells, last - first
+        rows = np.zeros((COLUMNS, number, len(self.fit.R)))
         scatter(first, last, c.starts, c.model_a, c.model_b, self.parts, rows)
+        return OwnRows(self._stretch(rows[PULL], rows[PLAIN]), self._stretch(rows[MOVED], rows[PLAIN_MOVED]))
 
-        def stretch(weighted: Floats, plain: Floats) -> Floats:
-            stretched: Floats = weighted + (plain - weighted) @ along @ along.T
-            return stretched
-
-        u = stretch(rows[PULL - 1], rows[PLAIN - 1])
-        weighted, plain = rows[MOVED - 1 : OF_PLAIN - 1], rows[OF_PLAIN - 1 :]
-        moved = stretch(weighted[0], plain[0]), stretch(weighted[1], plain[1])
-        return OwnRows(u, moved, (self.temper * plain[0], self.temper * plain[1]))
+    def _stretch(self, weighted: Floats, plain: Floats) -> Floats:
+        """Return the rows of the weighted votes, but for each component's stretch those of the plain ones."""
+        along = self.directions.along
+        stretched: Floats = weighted + (plain - weighted) @ along @ along.T
+        return stretched
 
     def information(self, annotator: int) -> Floats:
         """Return what one annotator's votes say of each score, abilities known, shape (n_models,)."""
@@ -133,26 +130,23 @@ class Expansion:
         amount = self.parts[mine, CURVATURE]
         return sum_by(c.model_a[mine], amount, size) + sum_by(c.model_b[mine], amount, size)
 
-    def curve(self, first: int, last: int, own: OwnRows, X: Floats) -> Floats:
-        """Return J_k x for annotators first … last−1, J_k annotator k's part of the Jacobian, x the row of X."""
-        out, c = np.zeros_like(X), self.cells
-        curve_cells(first, last, c.starts, c.model_a, c.model_b, self.parts, X, out)
-        for moved, by in zip(own.moved, own.by, strict=True):
-            out -= moved * np.einsum("ki,ki->k", by, X)[:, None]
-        return out
-
 
 @compiled
 def expand_cells(cells: CellArrays, weight: Floats, nodes: Nodes, parts: Floats, pulls: Floats) -> None:
-    """Set the parts (n_cells, 7) of every cell, and E[h(θ)] of every annotator."""
+    """Set the parts (n_cells, 5) of every cell, and E[h(θ)] of every annotator."""
     starts, n, s = cells.starts, cells.n, cells.s
-    one, two, e = np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty(MOST_NODES)
+    e = np.empty(MOST_NODES)
     for k in range(len(pulls)):
         if starts[k] == starts[k + 1]:
             continue
         low, step, posterior = nodes.low[k], nodes.step[k], nodes.posterior[nodes.begin[k] : nodes.begin[k + 1]]
         m = len(posterior)
-        find_polynomials(posterior, low, step, m, one, two)
+        mean = square = 0.0
+        for q in range(m):
+            t = low + q * step
+            mean += posterior[q] * t
+            square += posterior[q] * t * t
+        sd = np.sqrt(max(square - mean * mean, 1e-12))
         for q in range(m):
             pulls[k] += posterior[q] * pull_of(low + q * step, 1.0)
         for c in range(starts[k], starts[k + 1]):
@@ -160,32 +154,19 @@ def expand_cells(cells: CellArrays, weight: Floats, nodes: Nodes, parts: Floats,
             for q in range(m):
                 t, p, f = low + q * step, e[q] / (1.0 + e[q]), posterior[q]
                 h, rest = weight[c] * pull_of(t, 1.0), s[c] - n[c] * p
+                z = (t - mean) / sd
                 parts[c, CURVATURE] += f * h * t * n[c] * p * (1.0 - p)
                 parts[c, PULL] += f * h * rest
                 parts[c, PLAIN] += f * t * rest
-                parts[c, MOVED] += f * h * rest * one[q]
-                parts[c, MOVED + 1] += f * h * rest * two[q]
-                parts[c, OF_PLAIN] += f * t * rest * one[q]
-                parts[c, OF_PLAIN + 1] += f * t * rest * two[q]
+                parts[c, MOVED] += f * h * rest * z
+                parts[c, PLAIN_MOVED] += f * t * rest * z
 
 
 @compiled
 def scatter(first: int, last: int, starts: Indices, a: Ints, b: Ints, parts: Floats, rows: Floats) -> None:
-    """Add the parts but the curvature, times (e_a − e_b), to the rows (6, last − first, n_models)."""
+    """Add the parts, times (e_a − e_b), to the rows (5, last − first, n_models)."""
     for k in range(first, last):
         for c in range(starts[k], starts[k + 1]):
-            for term in range(1, parts.shape[1]):
-                rows[term - 1, k - first, a[c]] += parts[c, term]
-                rows[term - 1, k - first, b[c]] -= parts[c, term]
-
-
-@compiled
-def curve_cells(
-    first: int, last: int, starts: Indices, a: Ints, b: Ints, parts: Floats, X: Floats, out: Floats
-) -> None:
-    """Add curvature (e_a − e_b)(e_a − e_b)′ x of every cell to the row of its annotator, x the row of X."""
-    for k in range(first, last):
-        for c in range(starts[k], starts[k + 1]):
-            amount = parts[c, CURVATURE] * (X[k - first, a[c]] - X[k - first, b[c]])
-            out[k - first, a[c]] += amount
-            out[k - first, b[c]] -= amount
+            for term in range(COLUMNS):
+                rows[term, k - first, a[c]] += parts[c, term]
+                rows[term, k - first, b[c]] -= parts[c, term]

@@ -8,8 +8,9 @@ from typing import Literal
 import numpy as np
 from scipy.special import expit
 
-from app.rating.arrays import Floats, Indices
-from app.rating.model.expansion import Expansion, curve_cells
+from app.rating.arrays import Floats, Indices, Ints, sum_by
+from app.rating.compiled import compiled
+from app.rating.model.expansion import CURVATURE, Expansion
 from app.rating.model.scores import MarginalFit
 from app.rating.plain.m_elo import shift_projector
 from app.rating.threads import map_parts, one_blas_thread
@@ -120,6 +121,12 @@ class MarginalInfluence(Influence):
         self.expansion = Expansion(cells, marginal, rating.settings.influence_limit)
         self.along = np.ones(len(cells.n)) if cells.trust is None else cells.trust
         self.pull = self.along * self.expansion.weight * self.expansion.pull[cells.annotator]
+        number, component = int(self.component.max()) + 1, self.component[cells.model_a]
+        own = sum_by(
+            cells.annotator.astype(np.int64) * number + component, self.expansion.parts[:, CURVATURE],
+            cells.n_annotators * number,
+        ).reshape(-1, number)  # fmt: skip
+        self._share = own / np.maximum(own.sum(axis=0), TINY)
 
     def solve(self, contrasts: Floats) -> Floats:
         """Return J⁻ᵀ times the contrasts."""
@@ -131,15 +138,14 @@ class MarginalInfluence(Influence):
         return self.expansion.shares(Y)
 
     def without(self, left_out: slice) -> Floats:
-        """Solve (J − J_k) x = −u_k by x ← J⁻¹ (J_k x − u_k), for all of them together."""
+        """Return −J⁻¹ u_k/(1 − h_k), h_k the annotator's share of the information on a component.
+
+        The equations bend: a Newton step with the others' Jacobian alone goes too far.
+        """
         own = self.expansion.own(left_out.start, left_out.stop)
-        bread = self.expansion.bread.T
-
-        def again(X: Floats) -> Floats:
-            step: Floats = (self.expansion.curve(left_out.start, left_out.stop, own, X) - own.u) @ bread
-            return step
-
-        return _iterate(again, -own.u @ bread) @ self._across
+        left = np.where(self._share[left_out] < 1.0 - TINY, 1.0 - self._share[left_out], np.nan)
+        change: Floats = -own.u @ self.expansion.bread.T / left[:, self.component]
+        return change @ self._across
 
 
 class PlainInfluence(Influence):
@@ -170,7 +176,7 @@ class PlainInfluence(Influence):
         found, point, cells = self.found, self.found.point, self.rating.small.cells
         group, inverse_D, share = (x[left_out] for x in (found.groups.annotators, found.inverse_D, found.share))
         u, B = (found.likelihood.own_rows(left_out, x) for x in (self.gradient, point.cross))
-        curvature = (point.variance * point.theta[cells.annotator] ** 2)[:, None]
+        curvature = point.variance * point.theta[cells.annotator] ** 2
         weight, whole = share * point.D[left_out], found.size[group]
         size = np.maximum(whole - weight * share, TINY)
         along = np.where(found.groups.models == group[:, None], found.along, 0.0)
@@ -202,7 +208,7 @@ def find_influence(rating: Estimate) -> Influence:
 def leave_annotators_out(influence: Influence) -> Floats:
     """Return the change of every published score if one annotator's votes were removed, for every annotator.
 
-    One Newton step of the equations without the annotator, from the fit; ability 1 is then the mean of the others.
+    One step from the fit; with abilities as known, or maximised, ability 1 is then the mean of the others.
 
     Returns
     -------
@@ -245,3 +251,15 @@ def _iterate(again: Callable[[Floats], Floats], X: Floats) -> Floats:
             break
     X[moved > DIVERGED * (1.0 + np.abs(X).max(axis=1, initial=0.0))] = np.nan
     return X
+
+
+@compiled
+def curve_cells(
+    first: int, last: int, starts: Indices, a: Ints, b: Ints, curvature: Floats, X: Floats, out: Floats
+) -> None:
+    """Add curvature (e_a − e_b)(e_a − e_b)′ x of every cell to the row of its annotator, x the row of X."""
+    for k in range(first, last):
+        for c in range(starts[k], starts[k + 1]):
+            amount = curvature[c] * (X[k - first, a[c]] - X[k - first, b[c]])
+            out[k - first, a[c]] += amount
+            out[k - first, b[c]] -= amount
