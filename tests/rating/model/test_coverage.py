@@ -11,7 +11,7 @@ def integrated(world: World, crowds: int) -> Covered:
     return found
 
 
-@pytest.mark.parametrize("world", [World(100, 9), World(40, 51)])
+@pytest.mark.parametrize("world", [World(100, 9), World(40, 51), World(100, 51, coins=0.2)])
 def test_intervals_of_small_crowds_hold_the_truth(world: World) -> None:
     found = integrated(world, 12)
     assert found.every is not None
@@ -30,6 +30,7 @@ def test_intervals_hold_the_truth(world: World) -> None:
     few, noise = world.votes_each < 20, bool(world.lean_sd or world.taste_sd)
     least = 0.90 if world.coins or noise or world.models < 10 else 0.92  # five models: 60 crowds say it to .02
     assert least < found.every < 0.985
-    assert found.ends > (0.82 if noise else 0.87)
-    off = 0.09 if noise or (few and world.coins) else 0.06 if few else 0.04  # unmodelled leans and tastes flatten
+    assert found.ends > (0.85 if noise else 0.87)
+    off = 0.08 if noise or (few and world.coins) else 0.06 if few else 0.03 if world.coins else 0.04
+    # unmodelled leans and tastes flatten; few votes do not tell coins
     assert abs(found.scale - 1.0) < off
