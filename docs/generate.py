@@ -1,4 +1,4 @@
-"""Writes the tables of reference.md, the results in notebook.md and the models of clients/python: `make docs`.
+"""Writes the lists of reference.md, the results in notebook.md and the models of clients/python: `make docs`.
 
 Tests find them out of date.
 """
@@ -7,7 +7,8 @@ import ast
 import io
 import re
 import runpy
-from collections.abc import Callable, Iterator
+import textwrap
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import chdir, redirect_stdout
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,48 +27,47 @@ from app.settings import PREFIX, Settings
 REFERENCE = Path(__file__).with_name("reference.md")
 NOTEBOOK = Path(__file__).with_name("notebook.md")
 CLIENT = Path(__file__).parent.parent / "clients" / "python" / "generate.py"
+NEW_WORDS = 3  # of a problem's title, from which the page has it beside the code
 BLOCK = re.compile(r"^```python\n(?P<code>.*?)^```\n(?P<result>\n```text\n.*?^```\n)?", re.DOTALL | re.MULTILINE)
 
 
 def commands() -> str:
-    """Return the table of commands."""
-    rows = [(f"`{name}`", listed.line) for name, listed in COMMANDS.items()]
-    return _table(("command", "what it does"), rows)
+    """Return the list of commands."""
+    return _list((f"`{name}`", listed.line) for name, listed in COMMANDS.items())
 
 
 def settings() -> str:
-    """Return the table of settings, each with its default and description."""
-    return _table(("variable", "default", "meaning"), list(_settings_of(Settings, PREFIX)))
+    """Return the list of settings, each with its default and description."""
+    return _list(_settings_of(Settings, PREFIX))
 
 
 def policy() -> str:
-    """Return the table of the policy's settings."""
-    rows = [
-        (f"`{name}`", _default(field.get_default(call_default_factory=True)), field.description or "")
+    """Return the list of the policy's settings."""
+    return _list(
+        (_named(name, field.get_default(call_default_factory=True)), field.description or "")
         for name, field in Policy.model_fields.items()
-    ]
-    return _table(("setting", "default", "meaning"), rows)
+    )
 
 
 def problems() -> str:
-    """Return a list of the problem types for each HTTP status, with their titles."""
+    """Return a list of the problem types for each HTTP status, with the titles that say more than the code."""
     create_app(Settings())
     for name, listed in COMMANDS.items():
         load_command(name, listed)  # commands have errors of their own
     kinds = {kind.code: kind for kind in _subclasses(StableArenaError) if kind.__module__.startswith("app.")}
-    lists: dict[int, list[str]] = {}
+    lists: dict[int, list[tuple[str, str]]] = {}
     for code, kind in sorted(kinds.items()):
         status = next(STATUS[base] for base in kind.__mro__ if base in STATUS)
-        lists.setdefault(status, []).append(f"- `{code}`: {kind.title}")
-    return "\n\n".join("\n".join((f"**{status}**\n", *lists[status])) for status in sorted(lists)) + "\n"
+        lists.setdefault(status, []).append((f"`{code}`", kind.title if _says_more(code, kind.title) else ""))
+    return "\n".join(_problems_of(status, lists[status]) for status in sorted(lists))
 
 
-TABLES = {"commands": commands, "settings": settings, "policy": policy, "problems": problems}
+LISTS = {"commands": commands, "settings": settings, "policy": policy, "problems": problems}
 
 
 def generate(text: str) -> str:
-    """Return the page with every generated table made anew."""
-    for name, make in TABLES.items():
+    """Return the page with every generated list made anew."""
+    for name, make in LISTS.items():
         between = re.compile(rf"(<!-- generated: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
         text, count = between.subn(lambda found, made=make: f"{found[1]}\n{made()}\n{found[2]}", text)  # type: ignore[misc]
         if count != 1:
@@ -75,22 +75,34 @@ def generate(text: str) -> str:
     return text
 
 
-def _settings_of(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, str, str]]:
+def _settings_of(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, str]]:
     for name, field in model.model_fields.items():
         kind = field.annotation
         if isinstance(kind, type) and issubclass(kind, BaseModel):
             yield from _settings_of(kind, f"{prefix}{name.upper()}__")
         else:
-            default = "" if field.default_factory else _default(field.default)
-            yield f"`{prefix}{name.upper()}`", default, field.description or ""
+            default = None if field.default_factory else field.default
+            yield _named(f"{prefix}{name.upper()}", default), field.description or ""
 
 
-def _default(value: object) -> str:
-    if value is None or value in ((), {}):
-        return ""
-    if isinstance(value, tuple):
-        return ", ".join(f"`{part}`" for part in value)
-    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+def _says_more(code: str, title: str) -> bool:
+    """Whether a title has `NEW_WORDS` words of four letters or more that its code does not have."""
+    return len({word.lower().rstrip("s") for word in re.findall(r"\w{4,}", title)} - set(code.split("-"))) >= NEW_WORDS
+
+
+def _problems_of(status: int, listed: list[tuple[str, str]]) -> str:
+    plain = textwrap.fill(", ".join(code for code, title in listed if not title), 120, break_on_hyphens=False)
+    titled = "\n".join(f"- {code}: {title}" for code, title in listed if title)
+    return "".join(f"{part}\n\n" for part in (f"**{status}**", plain, titled) if part).removesuffix("\n")
+
+
+def _named(name: str, default: object) -> str:
+    """Return a setting's name with its default behind it, if it has one."""
+    if default is None or default in ((), {}):
+        return f"`{name}`"
+    several = default if isinstance(default, tuple) else (default,)
+    shown = ", ".join(f"`{str(one).lower() if isinstance(one, bool) else one}`" for one in several)
+    return f"`{name}` ({shown})"
 
 
 def _subclasses(kind: type[StableArenaError]) -> Iterator[type[StableArenaError]]:
@@ -99,9 +111,15 @@ def _subclasses(kind: type[StableArenaError]) -> Iterator[type[StableArenaError]
         yield from _subclasses(each)
 
 
-def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    lines = [head, ("---",) * len(head), *rows]
-    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
+def _list(rows: Iterable[tuple[str, str]]) -> str:
+    """Return a list of names and what they mean, in lines of 120 characters."""
+    return "".join(
+        textwrap.fill(
+            f"- {name}: {meaning}", 120, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False
+        )
+        + "\n"
+        for name, meaning in rows
+    )
 
 
 def execute(text: str, after_block: Callable[[dict[str, Any]], None] = lambda _: None) -> str:

@@ -25,7 +25,7 @@ PYTHON_FILES = [
     for folder in ("app", "benchmarks", "clients", "docs", "examples", "lab", "migrations", "tests")
     for path in (ROOT / folder).rglob("*.py")
 ]
-MOST_WORDS, MOST_WORDS_OF_README = 32_000, 600
+MOST_WORDS, MOST_WORDS_OF_README = 30_500, 600
 ODD_WORDS = re.compile(r"(?<![\"`])\b(nobody|whoever|whom|lest)\b", re.IGNORECASE)  # `nobody` is a user of Unix
 
 
@@ -39,12 +39,13 @@ def anchors(page: Path) -> set[str]:
 
 
 def first_cells(heading: str) -> set[str]:
-    """First cells, without their backquotes, of the table below a heading of the reference."""
+    """Names in backquotes in the first cells of the table below a heading of the reference."""
     section = REFERENCE.split(f"## {heading}\n")[1].split("\n## ")[0]
-    return set(re.findall(r"^\| `([^`]+)`", section, re.MULTILINE))
+    cells = re.findall(r"^\| (`[^|]+) \|", section, re.MULTILINE)
+    return {name for cell in cells for name in re.findall(r"`([^`]+)`", cell)}
 
 
-def test_the_generated_tables_are_those_of_the_code() -> None:
+def test_the_generated_lists_are_those_of_the_code() -> None:
     generate: Any = runpy.run_path(str(DOCS / "generate.py"))["generate"]
     assert generate(REFERENCE) == REFERENCE, "run make docs"
 
