@@ -1,7 +1,6 @@
-"""The command `stable-arena battles`: see the battles that the service drew, and simulate other ways to draw them."""
+"""The command `stable-arena battles`: see the battles that the service drew."""
 
-from collections.abc import Mapping
-from typing import Annotated, ClassVar
+from typing import Annotated
 from uuid import UUID
 
 import typer
@@ -11,7 +10,6 @@ from app.battles import service
 from app.battles.exposure.schemas import Counts, Exposure
 from app.battles.exposure.service import report_exposure
 from app.battles.schemas import BattleState
-from app.cli.command import LazyGroup, Listed
 from app.cli.options import PrintedOption, read_time
 from app.cli.outputs import print_result
 from app.cli.session import reading
@@ -20,21 +18,12 @@ from app.cli.tables import make_table, number
 _COUNTED = ("Offered", "Voted", "Skipped", "Expired")
 
 
-class _Battles(LazyGroup):
-    table: ClassVar[Mapping[str, Listed]] = {
-        "simulate": Listed(
-            "app.cli.simulate:simulate",
-            "Simulate an arena like yours under every battle policy: how many votes its ranking takes.",
-        )
-    }
-
-
-battles = typer.Typer(cls=_Battles, add_completion=False, no_args_is_help=True)
+battles = typer.Typer(add_completion=False, no_args_is_help=True)
 
 
 @battles.callback()
 def about() -> None:
-    """See the battles that the service drew, and simulate other ways to draw them.
+    """See the battles that the service drew.
 
     docs/battles.md says how it draws them.
     """
