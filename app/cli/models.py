@@ -8,9 +8,8 @@ import typer
 from app.auth.keys import COMMAND_LINE
 from app.cli.failures import one_line
 from app.cli.options import ALL, PrintedOption, read_form
-from app.cli.outputs import print_result
+from app.cli.outputs import print_list
 from app.cli.session import changing, reading
-from app.cli.tables import make_table
 from app.database.timestamps import from_midnight
 from app.errors import BadInputError
 from app.models.merges import mark_changed, merge_model, unmark_changed, unmerge_model
@@ -36,16 +35,9 @@ def show(
     """List the models by name."""
     with reading() as conn:
         found = [one.public() for one in list_models(conn, limit=ALL, archived=archived)]
-    rows = [
-        (
-            one_line(one.name), *(one_line(value or "") for value in (one.organization, one.license, one.link)),
-            f"{one.released or ''}", f"{one.archived_at:%Y-%m-%d}" if one.archived_at else "",
-            one_line(one.merged_into or ""),
-        )
-        for one in found
-    ]  # fmt: skip
-    columns = ("Model", "Organization", "License", "Link", "Released", "Archived", "Merged into")
-    print_result(output_format, {"models": found}, make_table(*columns, rows=rows))
+    facts = ("Organization=organization", "License=license", "Link=link", "Released=released")
+    archived_on = ("Archived", lambda one: one.archived_at and one.archived_at.date())
+    print_list(output_format, "models", found, "Model=name", *facts, archived_on, "Merged into=merged_into")
 
 
 @models.command()
