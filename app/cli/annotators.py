@@ -11,7 +11,7 @@ from app.annotators import erasure, service
 from app.annotators.schemas import Action
 from app.annotators.service import find_annotator, list_annotators
 from app.auth.keys import COMMAND_LINE
-from app.cli.options import ALL, PrintedOption, ReasonOption, check_reason
+from app.cli.options import ALL, PrintedOption, ReasonOption
 from app.cli.outputs import print_result
 from app.cli.session import changing, reading
 from app.cli.tables import Column, make_table, shown, table_of
@@ -82,7 +82,6 @@ def decide(
     reason: ReasonOption,
 ) -> None:
     """Decide on an annotator; the next refit takes the decision into account."""
-    reason = check_reason(reason)
     with changing() as conn:
         found, taken = service.decide(conn, annotator, action, reason=reason, decided_by=COMMAND_LINE)
     typer.echo(f"{found.annotator}: {taken.action} is recorded; the standing is now {found.standing}.")

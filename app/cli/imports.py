@@ -9,7 +9,7 @@ import typer
 from app.auth.keys import COMMAND_LINE
 from app.cli.failures import one_line
 from app.cli.inputs import STDIN, FilesArgument, PeopleFileOptions, given_files, options_of
-from app.cli.options import LimitOption, PrintedOption, ReasonOption, check_reason, grouped
+from app.cli.options import LimitOption, PrintedOption, ReasonOption, grouped
 from app.cli.outputs import print_list, print_made, print_result
 from app.cli.progress import showing_stages
 from app.cli.session import changing, open_session, reading
@@ -91,7 +91,7 @@ def undo(
     The votes stay on record and do not count from the next refit on. The same file can be imported again.
     """
     with changing() as conn:
-        done = retract_votes(conn, "import", str(import_id), reason=check_reason(reason), retracted_by=COMMAND_LINE)
+        done = retract_votes(conn, "import", str(import_id), reason=reason, retracted_by=COMMAND_LINE)
     said = f"{counted(done.votes, 'vote')} of import {import_id} retracted; they do not count from now on."
     print_made(output_format, done, said)
 

@@ -14,19 +14,6 @@ from app.errors import BadInputError, FieldError, validation_message
 
 LONGEST_REASON = 2000
 
-Printed = Literal["table", "json"]
-PrintedOption = Annotated[Printed, typer.Option("--format", help="How to print the result.")]
-LimitOption = Annotated[int, typer.Option(min=1, max=1_000_000, help="At most so many.")]
-ReasonOption = Annotated[str, typer.Option(help="Why; it stays on record.")]
-OutputOption = Annotated[
-    Path | None, typer.Option("--output", metavar="FILE", help="Write there instead of to standard output.")
-]
-
-ALL = 2**31 - 1
-"""The limit of a list that is not cut."""
-
-Form = TypeVar("Form", bound=BaseModel)
-
 
 def check_reason(text: str) -> str:
     """Return what --reason says, without space around it.
@@ -37,6 +24,20 @@ def check_reason(text: str) -> str:
     if not 1 <= len(reason) <= LONGEST_REASON:
         raise BadInputError(f"--reason must have 1 to {LONGEST_REASON} characters")
     return reason
+
+
+Printed = Literal["table", "json"]
+PrintedOption = Annotated[Printed, typer.Option("--format", help="How to print the result.")]
+LimitOption = Annotated[int, typer.Option(min=1, max=1_000_000, help="At most so many.")]
+ReasonOption = Annotated[str, typer.Option(callback=check_reason, help="Why; it stays on record.")]
+OutputOption = Annotated[
+    Path | None, typer.Option("--output", metavar="FILE", help="Write there instead of to standard output.")
+]
+
+ALL = 2**31 - 1
+"""The limit of a list that is not cut."""
+
+Form = TypeVar("Form", bound=BaseModel)
 
 
 def read_time(option: str, text: str | None) -> datetime | None:

@@ -8,7 +8,7 @@ import typer
 from rich.console import RenderableType
 
 from app.auth.keys import COMMAND_LINE
-from app.cli.options import PrintedOption, ReasonOption, check_reason, read_form
+from app.cli.options import PrintedOption, ReasonOption, read_form
 from app.cli.outputs import print_made, print_result
 from app.cli.progress import showing_stages
 from app.cli.session import changing, open_session, reading
@@ -77,7 +77,6 @@ def put(
     output_format: PrintedOption = "table",
 ) -> None:
     """Change the policy from the next refit on; `policy preview` shows first what the change would do."""
-    reason = check_reason(reason)
     with changing(creates=True) as conn:
         settings = changed(current_policy(conn).settings, preset, changes)
         version = set_policy(conn, settings, reason=reason, created_by=COMMAND_LINE)

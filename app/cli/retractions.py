@@ -6,7 +6,7 @@ from uuid import UUID
 import typer
 
 from app.auth.keys import COMMAND_LINE
-from app.cli.options import LimitOption, PrintedOption, ReasonOption, check_reason
+from app.cli.options import LimitOption, PrintedOption, ReasonOption
 from app.cli.outputs import print_list, print_made
 from app.cli.session import changing, reading
 from app.rating.errors import counted
@@ -38,7 +38,7 @@ def add(
 ) -> None:
     """Retract one vote, or the votes of a battle, a model, an annotator or an import that are on record now."""
     with changing() as conn:
-        done = retract_votes(conn, target, reference, reason=check_reason(reason), retracted_by=COMMAND_LINE)
+        done = retract_votes(conn, target, reference, reason=reason, retracted_by=COMMAND_LINE)
     said = f"Retraction {done.id}: {counted(done.votes, 'vote')} will not count from the next refit on."
     print_made(output_format, done, said)
 
@@ -51,6 +51,6 @@ def withdraw(
 ) -> None:
     """Take a retraction back: its votes count again from the next refit on."""
     with changing() as conn:
-        done = withdraw_retraction(conn, retraction_id, reason=check_reason(reason), withdrawn_by=COMMAND_LINE)
+        done = withdraw_retraction(conn, retraction_id, reason=reason, withdrawn_by=COMMAND_LINE)
     said = f"Retraction {done.id} is withdrawn: {counted(done.votes, 'vote')} may count again."
     print_made(output_format, done, said)

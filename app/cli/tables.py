@@ -130,10 +130,10 @@ def _reader(column: Column) -> tuple[str, Callable[[Any], Any], str]:
 
 def shown(value: object, spec: str = "") -> str:
     """Return a value as a cell of a table; a number that is missing is –, anything else that is missing is blank."""
-    if spec and not isinstance(value, int | float):
-        return "–"
-    if spec:  # z: no -0.0
-        return f"{value * 100:.1f} %" if spec == "%" else format(value, spec.replace(".", "z.", 1))
+    if spec:
+        if not isinstance(value, int | float):
+            return "–"
+        return f"{100 * value:.1f} %" if spec == "%" else format(value, spec.replace(".", "z.", 1))  # z: no -0.0
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | float):

@@ -4,9 +4,13 @@ import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from pydantic import BaseModel, Field
+from typer.testing import CliRunner
 
+from app.cli.options import grouped
 from app.cli.outputs import print_result
 from app.cli.tables import render, shown, table_of
 
@@ -43,3 +47,26 @@ def test_a_value_is_shown_by_its_kind() -> None:
     assert [shown(value) for value in (True, 1234, None, ["a", "b"])] == ["yes", "1,234", "", "a, b"]
     assert shown(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)) == "2026-01-02 03:04"
     assert [shown(value, "%") for value in (0.4567, None)] == ["45.7 %", "–"]
+
+
+def test_a_dataclass_of_options_is_an_option_for_each_field() -> None:
+    @dataclass(frozen=True)
+    class Size:
+        wide: Annotated[int, typer.Option(min=1, help="Columns.")] = 2
+        tall: Annotated[bool, typer.Option("--tall")] = False
+
+    found = list[object]()
+
+    @grouped
+    def command(name: str, *, size: Size, last: str = "z") -> None:
+        """Say it."""
+        found.append((name, size, last))
+
+    application = typer.Typer()
+    application.command()(command)
+    runner = CliRunner()
+    assert runner.invoke(application, ["a", "--wide", "3", "--tall"]).exit_code == 0
+    assert runner.invoke(application, ["b", "--last", "y"]).exit_code == 0
+    assert found == [("a", Size(3, tall=True), "z"), ("b", Size(), "y")]
+    assert runner.invoke(application, ["a", "--wide", "0"]).exit_code == 2
+    assert "Say it." in runner.invoke(application, ["--help"]).stdout
