@@ -130,9 +130,9 @@ def _reader(column: Column) -> tuple[str, Callable[[Any], Any], str]:
 
 def shown(value: object, spec: str = "") -> str:
     """Return a value as a cell of a table; a number that is missing is –, anything else that is missing is blank."""
-    if spec:
-        if not isinstance(value, int | float):
-            return "–"
+    if spec and value is None:
+        return "–"
+    if spec and isinstance(value, int | float):
         return f"{100 * value:.1f} %" if spec == "%" else format(value, spec.replace(".", "z.", 1))  # z: no -0.0
     if isinstance(value, bool):
         return "yes" if value else "no"

@@ -117,10 +117,11 @@ def _tables(report: "JudgesReport") -> Iterator[RenderableType]:
     shares = ("Left=left_share:%", "Agrees=agreement:%", "Close=agreement_close:%", "Swapped=swap_consistency:%")
     more = [("Own family", lambda row: _with_ends(row, "own_family", 0))] * families + ["Cost=cost:.2f"] * costs
     columns: list[Column] = [
-        ("Ability", lambda row: row.get("said", _with_ends(row, "ability", 2))),
-        ("Lean", lambda row: _with_ends(row, "side_lean", 0)), *shares, "Votes=votes", *more,
+        ("Ability", lambda row: _with_ends(row, "ability", 2)), ("Lean", lambda row: _with_ends(row, "side_lean", 0)),
+        *shares, "Votes=votes", *more,
     ]  # fmt: skip
-    rows = [*report.judges, {**people, "annotator": "people", "said": "1"}]
+    blank = dict.fromkeys(("side_lean", "left_share", "swap_consistency", "own_family", "cost"), "")
+    rows = [*report.judges, {**people, **blank, "annotator": "people", "ability": "1", "votes": round(people["votes"])}]
     yield table_of(rows, "Judge=annotator", *columns, figures=["Ability", "Lean", "Own family"])
     yield ""
     yield from _breakdowns(report)
@@ -178,4 +179,4 @@ def _panel_lines(report: "JudgesReport") -> list[str]:
 
 def _with_ends(row: Mapping[str, Any], name: str, digits: int) -> str:
     value, lower, upper = (shown(row.get(f"{name}{end}"), f".{digits}f") for end in ("", "_lower", "_upper"))
-    return value if row.get(name) is None else f"{value} ({lower} to {upper})"
+    return f"{value} ({lower} to {upper})" if isinstance(row.get(name), float) else value
