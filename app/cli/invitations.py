@@ -45,9 +45,9 @@ def show(limit: LimitOption = 50, output_format: PrintedOption = "table") -> Non
     """List invitations with the votes of each, the newest first."""
     with reading() as conn:
         found = service.list_invitations(conn, limit=limit)
-    whom = ("For", lambda one: one.annotator or "everyone")
+    recipient = ("For", lambda one: one.annotator or "everyone")
     prompts = ("Prompts", lambda one: one.category or "all")
-    columns = ("Invitation=id", whom, "State=state", "Votes=votes", prompts, "Link=link")
+    columns = ("Invitation=id", recipient, "State=state", "Votes=votes", prompts, "Link=link")
     print_list(output_format, "invitations", found, *columns)
 
 
