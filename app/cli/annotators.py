@@ -1,30 +1,29 @@
 """The command `stable-arena annotators`: list annotators, see the evidence, decide."""
 
-from collections.abc import Iterator, Sequence
-from itertools import zip_longest
-from typing import Annotated, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import RenderableType
 from rich.table import Table
 
 from app.annotators import erasure, service
-from app.annotators.schemas import Action, Annotator
+from app.annotators.schemas import Action
 from app.annotators.service import find_annotator, list_annotators
 from app.auth.keys import COMMAND_LINE
-from app.cli.options import ALL, PrintedOption, ReasonOption, check_reason
-from app.cli.outputs import print_result, write_output
+from app.cli.options import ALL, PrintedOption, ReasonOption
+from app.cli.outputs import print_result
 from app.cli.session import changing, reading
-from app.cli.tables import make_table, number
-from app.leaderboard.row_files import rows_csv
+from app.cli.tables import Column, make_table, shown, table_of
 from app.rating.errors import counted
 from app.rating.settings import Standing
 from app.review.evidence.case import make_case
 from app.review.evidence.schemas import Case, ModelFigures, SurprisingVote
-from app.review.schemas import Reason
 from app.review.service import list_reasons
 
 _MOST_MODELS = 10
+
+Row = Mapping[str, Any]
 
 Key = Annotated[str, typer.Argument(help="The annotator's id or key.")]
 
@@ -60,22 +59,20 @@ def list_all(standing: StandingOption = None, output_format: FormatOption = "tab
         {**one.public().model_dump(mode="json"), "strength": reason.strength, "reasons": reason.words}
         for one, reason in listed
     ]
-    if output_format == "csv":
-        write_output(rows_csv([{**row, "reasons": " ".join(row["reasons"])} for row in rows]), None)
-    else:
-        table = _table([one.public() for one, _ in listed], [reason for _, reason in listed])
-        print_result(output_format, {"annotators": rows}, table)
+    flat = ({**row, "reasons": " ".join(row["reasons"])} for row in rows)
+    why = ("Why", lambda row: " ".join(row["reasons"]))
+    print_result(output_format, {"annotators": rows}, [_table(rows, why)], rows=flat)
 
 
-@annotators.command()
-def show(annotator: Key, output_format: PrintedOption = "table") -> None:
+@annotators.command("show")
+def show_evidence(annotator: Key, output_format: PrintedOption = "table") -> None:
     """Show the evidence for and against an annotator, beside the newest leaderboard."""
     with reading() as conn:
         found = find_annotator(conn, annotator)
         case = make_case(conn, found)
-    habits = [_habits(found)] if found.adjusted_ability is not None else []
-    tables = [_table([found.public()]), *habits, *(_case(case) if case else [])]
-    print_result(output_format, {**found.public().model_dump(mode="json"), "evidence": case}, *tables)
+    row = found.public().model_dump(mode="json")
+    habits = [_habits(row)] if found.adjusted_ability is not None else []
+    print_result(output_format, {**row, "evidence": case}, [_table([row]), *habits, *(_case(case) if case else [])])
 
 
 @annotators.command()
@@ -85,7 +82,6 @@ def decide(
     reason: ReasonOption,
 ) -> None:
     """Decide on an annotator; the next refit takes the decision into account."""
-    reason = check_reason(reason)
     with changing() as conn:
         found, taken = service.decide(conn, annotator, action, reason=reason, decided_by=COMMAND_LINE)
     typer.echo(f"{found.annotator}: {taken.action} is recorded; the standing is now {found.standing}.")
@@ -103,34 +99,31 @@ def pseudonymise() -> None:
     typer.echo(f"Replaced {counted(rewritten, 'raw key')} by pseudonyms.")
 
 
-def _table(found: list[Annotator], reasons: Sequence[Reason] = ()) -> Table:
-    columns = ["Annotator", "Ability", "SE", "P(low)", "Votes", "Standing", "Rule says", "Override"]
-    table = make_table(*columns, *(["Why"] if reasons else []), words=["Annotator", *columns[5:], "Why"])
-    for one, reason in zip_longest(found, reasons):
-        inside = one.ability is not None
-        ability, se = (one.ability, one.se) if inside else (one.shadow_ability, one.shadow_se)
-        table.add_row(
-            one.annotator,
-            number(ability, 3) if inside else f"({number(ability, 3)})",  # a shadow ability: not part of the fit
-            number(se, 3), number(one.probability_low, 3),
-            f"{one.votes:,}", one.standing, one.rule_standing, one.override or "",
-            *([" ".join(reason.words)] if reason else []),
-        )  # fmt: skip
-    return table
+def _table(rows: Sequence[Row], *more: Column) -> Table:
+    def ability(row: Row) -> str:  # in brackets a shadow ability: not part of the fit
+        inside = row["ability"] is not None
+        return shown(row["ability"], ".3f") if inside else f"({shown(row['shadow_ability'], '.3f')})"
+
+    def error(row: Row) -> str:
+        return shown(row["shadow_se" if row["ability"] is None else "se"], ".3f")
+
+    figures = (("Ability", ability), ("SE", error), "P(low)=probability_low:.3f", "Votes=votes")
+    rules = ("Standing=standing", "Rule says=rule_standing", "Override=override")
+    return table_of(rows, "Annotator=annotator", *figures, *rules, *more, figures=["Ability", "SE"])
 
 
-def _habits(one: Annotator) -> RenderableType:
+def _habits(row: Row) -> Table:
     """Return the adjusted ability, the readiness to tie and the lean, with 95 % intervals."""
-    shares = one.tie_readiness, one.tie_readiness_lower, one.tie_readiness_upper
-    points = one.side_lean, one.side_lean_lower, one.side_lean_upper
-    adjusted = one.adjusted_ability, one.adjusted_lower, one.adjusted_upper
+    named = (
+        ("Adjusted ability", "adjusted_ability", "adjusted", ".2f"),
+        ("Ties between equals", "tie_readiness", "tie_readiness", "%"),
+        ("Lean to the left, Elo points", "side_lean", "side_lean", ".0f"),
+    )
     rows = [
-        ("Adjusted ability", *(number(x, 2) for x in adjusted)),
-        ("Ties between equals", *(_percent(share) for share in shares)),
-        ("Lean to the left, Elo points", *(number(x, 0) for x in points)),
+        (heading, *(shown(row[name], spec) for name in (estimate, f"{ends}_lower", f"{ends}_upper")))
+        for heading, estimate, ends, spec in named
     ]
-    columns = ("", "Estimate", "From", "To")
-    return make_table(*columns, rows=rows, words=[""], title="What the votes alone say")
+    return make_table("", "Estimate", "From", "To", rows=rows, words=[""], title="What the votes alone say")
 
 
 def _case(case: Case) -> Iterator[RenderableType]:
@@ -151,51 +144,34 @@ def _case(case: Case) -> Iterator[RenderableType]:
 def _figures(case: Case) -> Table:
     agreement, sides, ties, pace = case.agreement, case.sides, case.ties, case.pace
     own, typical = agreement.expected
-    accuracy, median = _percent(agreement.accuracy), pace.median_seconds
+    accuracy, median = shown(agreement.accuracy, "%"), pace.median_seconds
     rows = [
-        (
-            "Follows the leaderboard, as a typical annotator",
-            accuracy,
-            _percent(typical.accuracy),
-            _z(typical.accuracy_z),
-        ),
-        ("Follows the leaderboard, given the ability", accuracy, _percent(own.accuracy), _z(own.accuracy_z)),
-        ("Left model wins", _percent(sides.left), _percent(sides.expected_left), _p(sides.p_value)),
-        ("Ties", _percent(ties.share), _percent(ties.expected), _z(ties.z)),
-        ("Within 5 seconds of the vote before", _percent(pace.hasty), _percent(pace.typical_hasty), _z(pace.hasty_z)),
-        ("Between two votes, median", "–" if median is None else f"{median:,.0f} s", "", ""),
+        ("Follows the leaderboard, as a typical annotator", accuracy, typical.accuracy, _z(typical.accuracy_z)),
+        ("Follows the leaderboard, given the ability", accuracy, own.accuracy, _z(own.accuracy_z)),
+        ("Left model wins", shown(sides.left, "%"), sides.expected_left, _p(sides.p_value)),
+        ("Ties", shown(ties.share, "%"), ties.expected, _z(ties.z)),
+        ("Within 5 seconds of the vote before", shown(pace.hasty, "%"), pace.typical_hasty, _z(pace.hasty_z)),
     ]
+    lines = [(what, observed, shown(expected, "%"), z) for what, observed, expected, z in rows]
+    lines.append(("Between two votes, median", "–" if median is None else f"{median:,.0f} s", "", ""))
     columns = ("", "Observed", "Expected", "z or p")
-    return make_table(*columns, rows=rows, words=[""], title=f"Beside snapshot {case.snapshot}")
+    return make_table(*columns, rows=lines, words=[""], title=f"Beside snapshot {case.snapshot}")
 
 
 def _surprising(votes: list[SurprisingVote]) -> Table:
-    words = ("Model A", "Model B", "Verdict")
-    rows = [
-        (
-            vote.model_a, vote.model_b, vote.winner,
-            _percent(vote.chance.typical_probability), _percent(vote.chance.probability),
-        )
-        for vote in votes
-    ]  # fmt: skip
-    return make_table(*words, "Typical chance", "Own chance", rows=rows, words=words, title="Most surprising votes")
+    words = ("Model A=model_a", "Model B=model_b", "Verdict=winner")
+    chances = ("Typical chance=chance.typical_probability:%", "Own chance=chance.probability:%")
+    return table_of(votes, *words, *chances, title="Most surprising votes")
 
 
 def _models(models: list[ModelFigures]) -> Table:
-    rows = [
-        (row.model, f"{row.decided:,}", f"{row.wins:,}", f"{row.expected_wins:,.1f}", _z(row.residual))
-        for row in models
-    ]
-    columns = ("Model", "Decided", "Wins", "Expected", "z")
-    return make_table(*columns, rows=rows, words=["Model"], title="Furthest from what is expected")
-
-
-def _percent(share: float | None) -> str:
-    return "–" if share is None else f"{100 * share:.1f} %"
+    expected = ("Expected", lambda row: f"{row.expected_wins:,.1f}")
+    columns = ("Model=model", "Decided=decided", "Wins=wins", expected, "z=residual:+.1f")
+    return table_of(models, *columns, title="Furthest from what is expected", figures=["Expected"])
 
 
 def _z(value: float | None) -> str:
-    return "–" if value is None else f"{value:+.1f}"
+    return shown(value, "+.1f")
 
 
 def _p(value: float | None) -> str:

@@ -9,9 +9,9 @@ import typer
 from app.answers import service
 from app.auth.keys import COMMAND_LINE
 from app.cli.options import PrintedOption
-from app.cli.outputs import print_result
+from app.cli.outputs import print_made, print_result
 from app.cli.session import changing, open_session, reading
-from app.cli.tables import make_table
+from app.cli.tables import table_of
 from app.imports.answers import import_answers
 from app.rating.errors import counted
 
@@ -43,7 +43,7 @@ def import_file(
         (done.replaced, "replaced others."),
         (done.conflict, "left out: their models have other answers here (--replace)."),
     ]
-    print_result(output_format, done, " ".join([said, *(f"{number:,} {what}" for number, what in more if number)]))
+    print_made(output_format, done, " ".join([said, *(f"{number:,} {what}" for number, what in more if number)]))
 
 
 @answers.command()
@@ -51,9 +51,9 @@ def coverage(output_format: PrintedOption = "table") -> None:
     """Report how many prompts there are, and how many of them each model has answered."""
     with reading() as conn:
         found = service.report_coverage(conn)
-    rows = [(one.model, f"{one.answers:,}", f"{found.prompts - one.answers:,}") for one in found.models]
-    table = make_table("Model", "Answers", "Missing", rows=rows, words=["Model"])
-    print_result(output_format, found, table, f"{counted(found.prompts, 'prompt')}.")
+    missing = ("Missing", lambda one: found.prompts - one.answers)
+    table = table_of(found.models, "Model=model", "Answers=answers", missing)
+    print_result(output_format, found, [table, f"{counted(found.prompts, 'prompt')}."])
 
 
 @answers.command()
@@ -65,4 +65,4 @@ def withdraw(
     """Show a model's answers no longer; votes on them stay."""
     with changing() as conn:
         number = service.withdraw_answers(conn, model, prompt, withdrawn_by=COMMAND_LINE)
-    print_result(output_format, {"withdrawn": number}, f"{counted(number, 'answer')} withdrawn.")
+    print_made(output_format, {"withdrawn": number}, f"{counted(number, 'answer')} withdrawn.")

@@ -9,9 +9,8 @@ import typer
 from app.audit.queries import Head
 from app.audit.service import list_entries, verify_log
 from app.cli.options import PrintedOption
-from app.cli.outputs import print_result
+from app.cli.outputs import print_list
 from app.cli.session import reading
-from app.cli.tables import make_table
 from app.errors import BadInputError
 from app.snapshots.queries import list_audit_heads
 
@@ -28,15 +27,10 @@ def list_log(
     """List who decided what, the newest first."""
     with reading() as conn:
         entries = list_entries(conn, limit=limit)
-    rows = [
-        (
-            str(entry.number), entry.happened_at.strftime("%Y-%m-%d %H:%M:%S %Z"), entry.actor, entry.action,
-            entry.subject, json.dumps(entry.detail, ensure_ascii=False),
-        )
-        for entry in entries
-    ]  # fmt: skip
-    table = make_table("No.", "When", "Who", "What", "On", "Detail", rows=rows)
-    print_result(output_format, {"entries": entries}, table)
+    when = ("When", lambda entry: f"{entry.happened_at:%Y-%m-%d %H:%M:%S %Z}")
+    detail = ("Detail", lambda entry: json.dumps(entry.detail, ensure_ascii=False))
+    columns = ("No.=number", when, "Who=actor", "What=action", "On=subject", detail)
+    print_list(output_format, "entries", entries, *columns)
 
 
 @audit.command()

@@ -1,40 +1,30 @@
-"""The command `stable-arena battles`: see the battles that the service drew, and simulate other ways to draw them."""
+"""The command `stable-arena battles`: see the battles that the service drew."""
 
-from collections.abc import Mapping
-from typing import Annotated, ClassVar
+from operator import itemgetter
+from typing import Annotated
 from uuid import UUID
 
 import typer
 from rich.console import RenderableType
 
 from app.battles import service
-from app.battles.exposure.schemas import Counts, Exposure
+from app.battles.exposure.schemas import Exposure, OrganizationExposure
 from app.battles.exposure.service import report_exposure
 from app.battles.schemas import BattleState
-from app.cli.command import LazyGroup, Listed
 from app.cli.options import PrintedOption, read_time
-from app.cli.outputs import print_result
+from app.cli.outputs import print_list, print_result
 from app.cli.session import reading
-from app.cli.tables import make_table, number
+from app.cli.tables import shown, table_of
 
-_COUNTED = ("Offered", "Voted", "Skipped", "Expired")
-
-
-class _Battles(LazyGroup):
-    table: ClassVar[Mapping[str, Listed]] = {
-        "simulate": Listed(
-            "app.cli.simulate:simulate",
-            "Simulate an arena like yours under every battle policy: how many votes its ranking takes.",
-        )
-    }
+_COUNTED = ("Offered=offered", "Voted=voted", "Skipped=skipped", "Expired=expired")
 
 
-battles = typer.Typer(cls=_Battles, add_completion=False, no_args_is_help=True)
+battles = typer.Typer(add_completion=False, no_args_is_help=True)
 
 
 @battles.callback()
 def about() -> None:
-    """See the battles that the service drew, and simulate other ways to draw them.
+    """See the battles that the service drew.
 
     docs/battles.md says how it draws them.
     """
@@ -50,15 +40,10 @@ def list_battles(
     """List battles, the newest first."""
     with reading() as conn:
         found = service.list_battles(conn, limit=limit, before=None, annotator=annotator, state=state)
-    words = ("Battle", "Drawn", "State", "Annotator", "Left", "Right", "Drawn by")
-    rows = [
-        (
-            str(one.battle_id), f"{one.created_at:%Y-%m-%d %H:%M:%S}", one.skip_reason or one.state,
-            one.annotator, one.left, one.right, one.drawn_by, f"{one.propensity:.3g}",
-        )
-        for one in found
-    ]  # fmt: skip
-    print_result(output_format, {"battles": found}, make_table(*words, "Propensity", rows=rows, words=words))
+    drawn = ("Drawn", lambda one: f"{one.created_at:%Y-%m-%d %H:%M:%S}")
+    ended = ("State", lambda one: one.skip_reason or one.state)
+    columns = ("Annotator=annotator", "Left=left", "Right=right", "Drawn by=drawn_by", "Propensity=propensity:.3g")
+    print_list(output_format, "battles", found, "Battle=battle_id", drawn, ended, *columns)
 
 
 @battles.command()
@@ -68,11 +53,8 @@ def show(
     """Show a battle: what was drawn, from which models, and how it ended."""
     with reading() as conn:
         found = service.find_battle(conn, battle)
-    rows = [
-        (name, ", ".join(value) if isinstance(value, list) else "–" if value is None else str(value))
-        for name, value in found.model_dump(mode="json").items()
-    ]
-    print_result(output_format, found, make_table("", "", rows=rows))
+    value = ("", lambda one: "–" if one[1] is None else ", ".join(one[1]) if isinstance(one[1], list) else str(one[1]))
+    print_result(output_format, found, [table_of(found.model_dump(mode="json").items(), ("", itemgetter(0)), value)])
 
 
 @battles.command()
@@ -87,31 +69,26 @@ def exposure(
     begin, end = read_time("--since", since), read_time("--until", until)
     with reading() as conn:
         found = report_exposure(conn, since=begin, until=end, snapshot=snapshot, tag=tag)
-    print_result(output_format, found, *_exposure_tables(found))
+    print_result(output_format, found, _exposure_tables(found))
 
 
 def _exposure_tables(found: Exposure) -> list[RenderableType]:
-    models = [
-        (one.model, f"{one.candidate_share:.0%}", *_figures(one), f"{one.compared:,}", number(one.intended, 1))
-        for one in found.models
-    ]
-    organizations = list[tuple[str, ...]]()
-    for one in found.organizations:
-        best: tuple[str, ...] = ()
-        if one.best is not None:
-            interval = f"{one.best.adjusted_lower:.1f} to {one.best.adjusted_upper:.1f}"
-            best = (one.best.model, number(one.best.score, 1), number(one.best.adjusted_score, 1), interval)
-        organizations.append((one.organization, f"{one.models:,}", *_figures(one), *best))
+    def best(one: OrganizationExposure, name: str) -> str:
+        return "" if one.best is None else shown(getattr(one.best, name), ".1f")
+
+    def interval(one: OrganizationExposure) -> str:
+        return "" if one.best is None else f"{best(one, 'adjusted_lower')} to {best(one, 'adjusted_upper')}"
+
+    shares = ("Candidate in", lambda one: f"{one.candidate_share:.0%}")
     tables = [
-        make_table("Model", "Candidate in", *_COUNTED, "Compared", "Intended", rows=models, words=["Model"]),
-        make_table("Organization", "Models", *_COUNTED, "Best", "Score", "Adjusted", "95 %",
-                   rows=organizations, words=["Organization", "Best"]),
-        make_table("Tag", *_COUNTED, rows=[(one.tag, *_figures(one)) for one in found.tags], words=["Tag"]),
-        make_table("Day", *_COUNTED, rows=[(f"{one.day}", *_figures(one)) for one in found.days], words=["Day"]),
+        table_of(found.models, "Model=model", shares, *_COUNTED, "Compared=compared", "Intended=intended:.1f",
+                 figures=["Candidate in"]),
+        table_of(found.organizations, "Organization=organization", "Models=models", *_COUNTED,
+                 ("Best", lambda one: one.best and one.best.model), ("Score", lambda one: best(one, "score")),
+                 ("Adjusted", lambda one: best(one, "adjusted_score")), ("95 %", interval),
+                 figures=["Score", "Adjusted", "95 %"]),
+        table_of(found.tags, "Tag=tag", *_COUNTED),
+        table_of(found.days, "Day=day", *_COUNTED),
     ]  # fmt: skip
     alarms = [f"! {alarm.model}: {alarm.code}: {alarm.detail}" for alarm in found.alarms]
     return [*(table for table in tables if table.row_count), *alarms]
-
-
-def _figures(counts: Counts) -> tuple[str, ...]:
-    return tuple(f"{value:,}" for value in (counts.offered, counts.voted, counts.skipped, counts.expired))

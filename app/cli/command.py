@@ -62,7 +62,7 @@ _LINES = {
     "appeals": "List the appeals that wait for a decision.",
     "impact": "Show the newest leaderboard without an annotator, or with one who does not count.",
     "diff": "Say what moved between two snapshots, and why.",
-    "battles": "See the battles that the service drew, and simulate other ways to draw them.",
+    "battles": "See the battles that the service drew.",
     "policy": "Show the policy in force, change it, or see what a change would do.",
     "models": "List, add, rename, merge and archive models, and record facts about them.",
     "audit": "Show and verify the audit log.",

@@ -7,7 +7,7 @@ import typer
 
 import app
 from app.cli.options import PrintedOption
-from app.cli.outputs import write_json
+from app.cli.outputs import print_result
 from app.cli.session import open_any_schema
 from app.errors import BadInputError, StableArenaError
 from app.monitoring.checks import Check
@@ -63,7 +63,7 @@ def _needed_extras(settings: Settings) -> dict[str, str]:
 def _write_json(checks: list[Check]) -> None:
     shown = [{name: value for name, value in asdict(check).items() if name != "address"} for check in checks]
     well = not any(check.tone == "bad" for check in checks)
-    write_json({"version": app.__version__, "well": well, "checks": shown})
+    print_result("json", {"version": app.__version__, "well": well, "checks": shown})
 
 
 def _write_lines(checks: list[Check]) -> None:

@@ -1,6 +1,6 @@
 """The commands `stable-arena import` and `imports`: record vote files, list what was imported, and undo one."""
 
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -8,25 +8,11 @@ import typer
 
 from app.auth.keys import COMMAND_LINE
 from app.cli.failures import one_line
-from app.cli.inputs import (
-    STDIN,
-    AnnotatorColumnOption,
-    ColumnsOption,
-    DatesOption,
-    FilesArgument,
-    PoolOption,
-    PrefixOption,
-    SchemaOption,
-    VerdictOption,
-    ZeroRankOption,
-    given_files,
-    prefix_of,
-)
-from app.cli.options import LimitOption, PrintedOption, ReasonOption, check_reason
-from app.cli.outputs import print_result, write_json
+from app.cli.inputs import STDIN, FilesArgument, PeopleFileOptions, given_files, options_of
+from app.cli.options import LimitOption, PrintedOption, ReasonOption, grouped
+from app.cli.outputs import print_list, print_made, print_result
 from app.cli.progress import showing_stages
 from app.cli.session import changing, open_session, reading
-from app.cli.tables import make_table
 from app.imports.local import ImportReceipt, import_file
 from app.imports.schemas import ImportFault
 from app.imports.service import ImportOptions, list_imports
@@ -38,58 +24,36 @@ _SHOWN = 10
 imports = typer.Typer(add_completion=False, no_args_is_help=True)
 
 
-def import_votes(
-    files: FilesArgument,
-    schema: SchemaOption = None,
-    columns: ColumnsOption = None,
-    annotator_column: AnnotatorColumnOption = None,
-    pool_annotators: PoolOption = False,
-    annotator_prefix: PrefixOption = "",
-    dates: DatesOption = None,
-    verdict: VerdictOption = None,
-    zero_rank: ZeroRankOption = None,
+@dataclass(frozen=True)
+class ImportedFileOptions(PeopleFileOptions):
+    """How the files are read, and what is done with their votes; `ImportOptions` says what each means."""
+
     skip_invalid: Annotated[
         bool, typer.Option("--skip-invalid", help="Leave out invalid records instead of refusing the file.")
-    ] = False,
-    again: Annotated[
-        bool, typer.Option("--again", help="Import it even if the same file was imported before.")
-    ] = False,
+    ] = False
+    again: Annotated[bool, typer.Option("--again", help="Import it even if the same file was imported before.")] = False
     new_rows_only: Annotated[
         bool, typer.Option("--new-rows-only", help="Leave out the votes that are on record already.")
-    ] = False,
+    ] = False
     allow_repeats: Annotated[
         bool, typer.Option("--allow-repeats", help="Record votes that are on record already as further votes.")
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Check and count the records, but record nothing.")
-    ] = False,
-    output_format: PrintedOption = "table",
-) -> None:
+    ] = False
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check and count the records, but record nothing.")] = False
+
+
+@grouped
+def import_votes(files: FilesArgument, *, read: ImportedFileOptions, output_format: PrintedOption = "table") -> None:
     """Record the votes of a file.
 
     Several files are recorded one after the other. Every record is checked before the first is written. An import that
     was killed is resumed when the same file is imported again; a file that was imported before is not imported twice.
     Votes that contradict recorded ones are listed and left out.
     """
-    options = ImportOptions(
-        schema=schema,
-        annotator_column=annotator_column,
-        pool_annotators=pool_annotators,
-        columns=columns,
-        annotator_prefix=annotator_prefix,
-        dates=dates,
-        verdict=tuple(verdict or ()),
-        zero_rank=zero_rank,
-        skip_invalid=skip_invalid,
-        again=again,
-        new_rows_only=new_rows_only,
-        allow_repeats=allow_repeats,
-        dry_run=dry_run,
-    )
+    options = read.reading(ImportOptions)
     with given_files(files) as given, open_session() as session:
         receipts, stored = [], "standard input" if STDIN in files else "the logs"
         for path in given:
-            own = replace(options, annotator_prefix=prefix_of(annotator_prefix, path))
+            own = options_of(options, path)
             with showing_stages() as show:
                 receipt = import_file(
                     session.database, path, own, requested_by=COMMAND_LINE, stage=show.stage, progress=show.share
@@ -103,7 +67,7 @@ def import_votes(
                 typer.echo(_sentence(path.name if path in files else stored, receipt))
     if output_format == "json":
         plain = [_plain(receipt) for receipt in receipts]
-        write_json(plain[0] if len(plain) == 1 else {"imports": plain})
+        print_result("json", plain[0] if len(plain) == 1 else {"imports": plain})
 
 
 @imports.command("list")
@@ -111,15 +75,9 @@ def show(limit: LimitOption = 50, output_format: PrintedOption = "table") -> Non
     """List the imports, the newest first."""
     with reading() as conn:
         found = list_imports(conn, limit=limit)
-    rows = [
-        (
-            str(one.id), f"{one.created_at:%Y-%m-%d %H:%M}", one_line(one.file_name),
-            "undone" if one.undone_by else one.state, f"{one.counts.created:,}",
-        )
-        for one in found
-    ]  # fmt: skip
-    table = make_table("Import", "Created", "File", "State", "Votes", rows=rows, words=["File"])
-    print_result(output_format, {"imports": found}, table)
+    state = ("State", lambda one: "undone" if one.undone_by else one.state)
+    columns = ("Import=id", "Created=created_at", "File=file_name", state, "Votes=counts.created")
+    print_list(output_format, "imports", found, *columns)
 
 
 @imports.command()
@@ -133,9 +91,9 @@ def undo(
     The votes stay on record and do not count from the next refit on. The same file can be imported again.
     """
     with changing() as conn:
-        done = retract_votes(conn, "import", str(import_id), reason=check_reason(reason), retracted_by=COMMAND_LINE)
+        done = retract_votes(conn, "import", str(import_id), reason=reason, retracted_by=COMMAND_LINE)
     said = f"{counted(done.votes, 'vote')} of import {import_id} retracted; they do not count from now on."
-    print_result(output_format, done, said)
+    print_made(output_format, done, said)
 
 
 def _print_errors(what: str, faults: tuple[ImportFault, ...], total: int) -> None:

@@ -3,14 +3,16 @@
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
 import typer
 
 from app.errors import BadInputError, FieldError
+from app.imports.formats import ReadOptions, VoteFile, join_vote_files, read_vote_file
 from app.imports.formats.grades import ZeroRank
 from app.imports.formats.sources import UNREADABLE, scan_lines
 from app.imports.formats.timestamps import DayOrder
@@ -18,6 +20,8 @@ from app.imports.formats.timestamps import DayOrder
 STDIN = Path("-")
 _MAGIC = {b"PAR1": ".parquet", b"PK\x03\x04": ".xlsx", b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}
 _CALLED = "standard input"
+
+Options = TypeVar("Options", bound=ReadOptions)
 
 FilesArgument = Annotated[
     list[Path],
@@ -27,46 +31,77 @@ FilesArgument = Annotated[
         show_default=False,
     ),
 ]
-SchemaOption = Annotated[
-    str | None, typer.Option(help="Name of the file's format.", show_default="recognised by the columns")
-]
-AnnotatorColumnOption = Annotated[
-    str | None, typer.Option(help="Column that says who voted.", show_default="annotator, judge, user_id, …")
-]
-PoolOption = Annotated[
-    bool, typer.Option("--pool-annotators", help="Treat all votes as one annotator's, named pooled.")
-]
-ColumnsOption = Annotated[
-    str | None,
-    typer.Option(metavar="FIELD=COLUMN,…", help="Columns with other names: winner=Label,model_a=First,model_b=Second."),
-]
-PrefixOption = Annotated[
-    str,
-    typer.Option(
-        metavar="TEXT",
-        help="Put before every annotator, to keep studies apart; {file} is the file's name.",
-    ),
-]
-DatesOption = Annotated[
-    DayOrder | None,
-    typer.Option(help="Order in dates such as 1/2/2026.", show_default="by dates that only fit one"),
-]
-VerdictOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="WORD=VERDICT",
-        help="What a word of the file means: gauche=left. Verdicts are left, right, tie, both_bad. Repeat it.",
-    ),
-]
-ZeroRankOption = Annotated[
-    ZeroRank | None,
-    typer.Option(help="What a rank of 0 means: the best, or not ranked.", show_default="asks where it is not clear"),
-]
 
 
-def prefix_of(prefix: str, file: Path) -> str:
-    """Return the prefix of a file's annotators."""
-    return prefix.replace("{file}", file.name.split(".")[0])
+@dataclass(frozen=True)
+class FileOptions:
+    """How a vote file is read; `ReadOptions` says what each means."""
+
+    schema: Annotated[
+        str | None, typer.Option(help="Name of the file's format.", show_default="recognised by the columns")
+    ] = None
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FIELD=COLUMN,…", help="Columns with other names: winner=Label,model_a=First,model_b=Second."
+        ),
+    ] = None
+    annotator_column: Annotated[
+        str | None, typer.Option(help="Column that says who voted.", show_default="annotator, judge, user_id, …")
+    ] = None
+    annotator_prefix: Annotated[
+        str,
+        typer.Option(
+            metavar="TEXT", help="Put before every annotator, to keep studies apart; {file} is the file's name."
+        ),
+    ] = ""
+    dates: Annotated[
+        DayOrder | None,
+        typer.Option(help="Order in dates such as 1/2/2026.", show_default="by dates that only fit one"),
+    ] = None
+    verdict: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="WORD=VERDICT",
+            help="What a word of the file means: gauche=left. Verdicts are left, right, tie, both_bad. Repeat it.",
+        ),
+    ] = None
+
+    def reading(self, kind: type[Options], **more: Any) -> Options:
+        """Return these options and more as those of reading a file, or of importing it."""
+        known = {one.name for one in fields(kind)}
+        given = {one.name: getattr(self, one.name) for one in fields(self) if one.name in known}
+        return kind(**{**given, "verdict": tuple(self.verdict or ()), **more})
+
+
+@dataclass(frozen=True)
+class PeopleFileOptions(FileOptions):
+    """How a vote file is read that may have one annotator, or ranks."""
+
+    pool_annotators: Annotated[
+        bool, typer.Option("--pool-annotators", help="Treat all votes as one annotator's, named pooled.")
+    ] = False
+    zero_rank: Annotated[
+        ZeroRank | None,
+        typer.Option(
+            help="What a rank of 0 means: the best, or not ranked.", show_default="asks where it is not clear"
+        ),
+    ] = None
+
+
+def read_votes(files: Sequence[Path], options: ReadOptions, progress: Callable[[float], None] | None) -> VoteFile:
+    """Return the votes of several files as those of one."""
+    return join_vote_files([read_vote_file(file, options_of(options, file), progress=progress) for file in files])
+
+
+def options_of(options: Options, file: Path) -> Options:
+    """Return the options for one file: `{file}` in the prefix of its annotators is its name."""
+    return replace(options, annotator_prefix=options.annotator_prefix.replace("{file}", file.name.split(".")[0]))
+
+
+def features_of(style: str | None) -> tuple[str, ...]:
+    """Return the features that --style names, with commas between."""
+    return tuple(name for part in (style or "").split(",") if (name := part.strip()))
 
 
 @contextmanager

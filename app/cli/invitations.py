@@ -7,9 +7,8 @@ import typer
 
 from app.auth.keys import COMMAND_LINE
 from app.cli.options import LimitOption, PrintedOption, read_form, read_time
-from app.cli.outputs import print_result
+from app.cli.outputs import print_list, print_made
 from app.cli.session import changing, reading
-from app.cli.tables import make_table
 from app.invitations import service
 from app.invitations.schemas import NewInvitation
 
@@ -38,7 +37,7 @@ def create(
     new = read_form(NewInvitation, {**values, "max_votes": max_votes, "expires_at": end and end.isoformat()})
     with changing() as conn:
         made = service.add_invitation(conn, new, created_by=COMMAND_LINE)
-    print_result(output_format, made, made.link)
+    print_made(output_format, made, made.link)
 
 
 @invitations.command("list")
@@ -46,13 +45,10 @@ def show(limit: LimitOption = 50, output_format: PrintedOption = "table") -> Non
     """List invitations with the votes of each, the newest first."""
     with reading() as conn:
         found = service.list_invitations(conn, limit=limit)
-    rows = [
-        (str(one.id), one.annotator or "everyone", one.state, f"{one.votes:,}", one.category or "all", one.link)
-        for one in found
-    ]
-    words = ("Invitation", "For", "State", "Prompts", "Link")
-    table = make_table("Invitation", "For", "State", "Votes", "Prompts", "Link", rows=rows, words=words)
-    print_result(output_format, {"invitations": found}, table)
+    recipient = ("For", lambda one: one.annotator or "everyone")
+    prompts = ("Prompts", lambda one: one.category or "all")
+    columns = ("Invitation=id", recipient, "State=state", "Votes=votes", prompts, "Link=link")
+    print_list(output_format, "invitations", found, *columns)
 
 
 @invitations.command()
@@ -62,4 +58,4 @@ def revoke(
     """Revoke a link, or close the door; its votes stay."""
     with changing() as conn:
         done = service.revoke_invitation(conn, invitation, revoked_by=COMMAND_LINE)
-    print_result(output_format, done, f"invitation {done.id} is {done.state}")
+    print_made(output_format, done, f"invitation {done.id} is {done.state}")

@@ -11,9 +11,8 @@ from app.auth.schemas import MAX_OVERLAP, Key
 from app.auth.sessions.service import make_link, sign_in_address
 from app.cli.failures import one_line
 from app.cli.options import Printed, PrintedOption
-from app.cli.outputs import print_result, write_json
+from app.cli.outputs import print_list, print_made
 from app.cli.session import changing, open_session, reading
-from app.cli.tables import make_table
 
 keys = typer.Typer(add_completion=False, no_args_is_help=True)
 
@@ -45,15 +44,8 @@ def show(output_format: PrintedOption = "table") -> None:
     """List the API keys, also the revoked ones, without their secrets."""
     with reading() as conn:
         records = list_keys(conn)
-    rows = [
-        (
-            record.prefix, one_line(record.name), ", ".join(record.scopes),
-            *(_minute(time) for time in (record.created_at, record.expires_at, record.revoked_at)),
-        )
-        for record in records
-    ]  # fmt: skip
-    table = make_table("Prefix", "Name", "Scopes", "Created", "Expires", "Revoked", rows=rows)
-    print_result(output_format, {"keys": records}, table)
+    times = ("Created=created_at", "Expires=expires_at", "Revoked=revoked_at")
+    print_list(output_format, "keys", records, "Prefix=prefix", "Name=name", "Scopes=scopes", *times)
 
 
 @keys.command()
@@ -95,12 +87,7 @@ def sign_in_link(
 
 
 def _show_once(record: Key, secret: str, output_format: Printed) -> None:
-    if output_format == "json":
-        write_json({**record.model_dump(mode="json"), "key": secret})
-        return
-    typer.echo(one_line(f"{record.name}: {', '.join(record.scopes)}. Keep the key, it is shown only now:"), err=True)
-    typer.echo(secret)
-
-
-def _minute(time: datetime | None) -> str:
-    return f"{time:%Y-%m-%d %H:%M}" if time else ""
+    if output_format != "json":
+        said = f"{record.name}: {', '.join(record.scopes)}. Keep the key, it is shown only now:"
+        typer.echo(one_line(said), err=True)
+    print_made(output_format, {**record.model_dump(mode="json"), "key": secret}, secret)

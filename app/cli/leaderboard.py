@@ -1,5 +1,6 @@
 """The commands `stable-arena leaderboard` and `diff`, and how `refit` prints a published leaderboard."""
 
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast, get_args
@@ -9,15 +10,14 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from app.cli.options import OutputOption, Printed, PrintedOption
-from app.cli.outputs import choose_format, print_result, write_json, write_output, write_tables
+from app.cli.outputs import choose_format, print_result
 from app.cli.session import reading
-from app.cli.tables import AS_GOOD_AS_TIED, leaderboard_table, make_table, number
+from app.cli.tables import AS_GOOD_AS_TIED, leaderboard_table, shown, table_of
 from app.errors import BadInputError
 from app.leaderboard.confidence import LeaderboardConfidence, MoreVotes, describe_confidence
 from app.leaderboard.diff.schemas import SnapshotDiff
 from app.leaderboard.diff.service import compare_snapshots
 from app.leaderboard.formats import make_catalog
-from app.leaderboard.row_files import ROW_FILES
 from app.leaderboard.schemas import Leaderboard
 from app.leaderboard.service import choose_leaderboard, read_leaderboard
 from app.rating.errors import counted
@@ -65,8 +65,8 @@ def leaderboard(
     if confidence is not None:
         if method != "am-elo" or compare is not None:
             raise BadInputError("--confidence goes with neither --method nor --compare: it is of am-elo alone")
-        shown = choose_format(_table_or_json(output_format), output, get_args(Printed))
-        _print_confidence(confidence, tag, snapshot, shown, output)
+        plain = choose_format(_table_or_json(output_format), output, get_args(Printed))
+        _print_confidence(confidence, tag, snapshot, plain, output)
         return
     form: _Asked = choose_format(output_format, output, get_args(Format))
     others = _methods(compare)
@@ -74,7 +74,7 @@ def leaderboard(
     if form == "arena-catalog":
         with reading() as conn:
             catalog = make_catalog(conn, choose(conn))
-        write_json(catalog, output)
+        print_result("json", catalog, output=output)
     else:
         with reading() as conn:
             published = read_leaderboard(conn, choose(conn))
@@ -90,20 +90,21 @@ def diff(
     """Say what moved between two snapshots, and why."""
     with reading() as conn:
         found = compare_snapshots(conn, before, after, method=method)
-    print_result(output_format, found, *(f"• {sentence}" for sentence in found.summary), "", _differences(found))
+    print_result(output_format, found, [*(f"• {sentence}" for sentence in found.summary), "", _differences(found)])
 
 
 def write_leaderboard(published: Leaderboard, form: Format, output: Path | None = None) -> None:
     """Print a published leaderboard, or write it to a file."""
-    if form == "json":
-        write_json(published, output)
-    elif form != "table":
-        write_output(ROW_FILES[form](published.rows(), published.columns()), output)
-    else:
-        parts: list[RenderableType] = [leaderboard_table(published.rows())]
-        if any(row.compared for row in published.models):
-            parts += ["", _comparison(published)]
-        write_tables([*parts, *_caption(published)], output)
+    rows = published.rows()
+    print_result(form, published, _board(published, rows), rows=rows, columns=published.columns(), output=output)
+
+
+def _board(published: Leaderboard, rows: Sequence[dict[str, Any]]) -> Iterator[RenderableType]:
+    yield leaderboard_table(rows)
+    if any(row.compared for row in published.models):
+        yield ""
+        yield _comparison(published)
+    yield from _caption(published)
 
 
 def _table_or_json(form: _Asked | None) -> Printed | None:
@@ -124,15 +125,15 @@ def _methods(text: str | None) -> list[LeaderboardMethod]:
 def _comparison(published: Leaderboard) -> Table:
     """Return the models' places by each method: what knowing the annotators changes."""
     others = list(published.models[0].compared) if published.models else []
-    rows: list[list[str]] = []
-    for row in published.models:
-        places: list[Any] = [row, *(row.compared[other] for other in others)]
-        rows.append([row.model, *(_place(one.rank, one.score) for one in places)])
-    return make_table("Model", published.method, *others, rows=rows, words=["Model"], title="Side by side")
+    columns = [(other, lambda row, other=other: _place(row.compared[other])) for other in others]
+    figures = [published.method, *others]
+    return table_of(
+        published.models, "Model=model", (published.method, _place), *columns, title="Side by side", figures=figures
+    )
 
 
-def _place(rank: int | None, score: float | None) -> str:
-    return f"{'–' if rank is None else rank} ({'–' if score is None else f'{score:.1f}'})"
+def _place(one: Any) -> str:
+    return f"{shown(one.rank, 'd')} ({shown(one.score, '.1f')})"
 
 
 def _caption(published: Leaderboard) -> list[str]:
@@ -159,15 +160,9 @@ def _caption(published: Leaderboard) -> list[str]:
 
 def _differences(found: SnapshotDiff) -> Table:
     old, new = found.before.number, found.after.number
-    rows = [
-        (
-            one.model, one.kind, f"{one.rank_before or '–'}", f"{one.rank_after or '–'}",
-            number(one.score_before, 1), number(one.score_after, 1), number(one.change, 1),
-        )
-        for one in found.models
-    ]  # fmt: skip
-    columns = ("Model", "What", f"Rank in {old}", f"in {new}", f"Score in {old}", f"in {new} ", "Change")
-    return make_table(*columns, rows=rows, words=["Model", "What"])
+    ranks = (f"Rank in {old}=rank_before:d", f"in {new}=rank_after:d")
+    scores = (f"Score in {old}=score_before:.1f", f"in {new} =score_after:.1f", "Change=change:.1f")
+    return table_of(found.models, "Model=model", "What=kind", *ranks, *scores)
 
 
 def _print_confidence(k: int, tag: str | None, snapshot: str | None, form: Printed, output: Path | None) -> None:
@@ -175,27 +170,18 @@ def _print_confidence(k: int, tag: str | None, snapshot: str | None, form: Print
     with reading() as conn:
         version = choose_leaderboard(conn, tag=tag, snapshot=snapshot)
         found = describe_confidence(conn, version.snapshot, k=k, tag=version.tag)
-    if form == "json":
-        write_json(found, output)
-    else:
-        write_tables(_confidence(found), output)
+    print_result(form, found, _confidence(found), output=output)
 
 
 def _confidence(found: LeaderboardConfidence) -> list[RenderableType]:
-    names = [f"P(best {found.k})"] if found.k > 1 else []
-    rows = []
-    for row in found.models:
-        shares = [row.p_best, row.p_top_k][: 1 + len(names)]
-        rows.append([f"{row.rank}", row.model, f"{row.score:.1f}", *(f"{share:.3f}" for share in shares)])
-    columns = ("Rank", "Model", "Score", "P(best)", *names)
-    parts: list[RenderableType] = [make_table(*columns, rows=rows, words=["Model"], title="Probabilities for one look")]
+    best = [f"P(best {found.k})=p_top_k:.3f"] if found.k > 1 else []
+    columns = ("Rank=rank", "Model=model", "Score=score:.1f", "P(best)=p_best:.3f", *best)
+    parts: list[RenderableType] = [table_of(found.models, *columns, title="Probabilities for one look")]
     if found.undecided:
-        pairs = [
-            (pair.above, pair.below, f"{pair.gap:.1f}", f"{pair.half_width:.1f}", _range(pair.more_votes))
-            for pair in found.undecided[:_PAIRS_SHOWN]
-        ]
-        words = ("Above", "Below")
-        parts += ["", make_table(*words, "Gap", "Needed", "More votes", rows=pairs, words=words, title="Undecided")]
+        more = ("More votes", lambda pair: _range(pair.more_votes))
+        pair = ("Above=above", "Below=below", "Gap=gap:.1f", "Needed=half_width:.1f")
+        undecided = found.undecided[:_PAIRS_SHOWN]
+        parts += ["", table_of(undecided, *pair, more, title="Undecided", figures=["More votes"])]
         if found.undecided_pairs > _PAIRS_SHOWN:
             parts.append(f"… and {counted(found.undecided_pairs - _PAIRS_SHOWN, 'pair')} more")
     return [*parts, "", found.sentence]

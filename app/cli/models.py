@@ -1,5 +1,6 @@
 """The command `stable-arena models`: list, add, rename, merge and archive models."""
 
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Annotated
 
@@ -7,10 +8,9 @@ import typer
 
 from app.auth.keys import COMMAND_LINE
 from app.cli.failures import one_line
-from app.cli.options import ALL, PrintedOption, read_form
-from app.cli.outputs import print_result
+from app.cli.options import ALL, PrintedOption, grouped, read_form
+from app.cli.outputs import print_list
 from app.cli.session import changing, reading
-from app.cli.tables import make_table
 from app.database.timestamps import from_midnight
 from app.errors import BadInputError
 from app.models.merges import mark_changed, merge_model, unmark_changed, unmerge_model
@@ -18,10 +18,21 @@ from app.models.schemas import Merge, ModelChange, NewAlias, NewModel, NewVersio
 from app.models.service import add_alias, add_model, change_model, list_models
 
 Name = Annotated[str, typer.Argument(help="The model's name, or an alias.")]
-Organization = Annotated[str | None, typer.Option(help="Who made it; empty removes the entry.")]
-License = Annotated[str | None, typer.Option(help="Its licence; empty removes the entry.")]
-Link = Annotated[str | None, typer.Option(help="Where to read more, http or https; empty removes the entry.")]
-Released = Annotated[str | None, typer.Option(help="Release date, as 2026-01-31; empty removes the entry.")]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is on record of a model; what is not given stays."""
+
+    organization: Annotated[str | None, typer.Option(help="Who made it; empty removes the entry.")] = None
+    license: Annotated[str | None, typer.Option(help="Its licence; empty removes the entry.")] = None
+    link: Annotated[str | None, typer.Option(help="Where to read more, http or https; empty removes the entry.")] = None
+    released: Annotated[str | None, typer.Option(help="Release date, as 2026-01-31; empty removes the entry.")] = None
+
+    def given(self) -> dict[str, str | None]:
+        """Return the facts that are given, None for those that are removed."""
+        return {name: value or None for name, value in asdict(self).items() if value is not None}
+
 
 Reason = Annotated[str | None, typer.Option(help="Why; name no person here, reasons are kept for ever.")]
 
@@ -36,28 +47,16 @@ def show(
     """List the models by name."""
     with reading() as conn:
         found = [one.public() for one in list_models(conn, limit=ALL, archived=archived)]
-    rows = [
-        (
-            one_line(one.name), *(one_line(value or "") for value in (one.organization, one.license, one.link)),
-            f"{one.released or ''}", f"{one.archived_at:%Y-%m-%d}" if one.archived_at else "",
-            one_line(one.merged_into or ""),
-        )
-        for one in found
-    ]  # fmt: skip
-    columns = ("Model", "Organization", "License", "Link", "Released", "Archived", "Merged into")
-    print_result(output_format, {"models": found}, make_table(*columns, rows=rows))
+    facts = ("Organization=organization", "License=license", "Link=link", "Released=released")
+    archived_on = ("Archived", lambda one: one.archived_at and one.archived_at.date())
+    print_list(output_format, "models", found, "Model=name", *facts, archived_on, "Merged into=merged_into")
 
 
 @models.command()
-def add(
-    name: Annotated[str, typer.Argument(help="The new model's name.")],
-    organization: Organization = None,
-    license: License = None,  # noqa: A002  the option's public name
-    link: Link = None,
-    released: Released = None,
-) -> None:
+@grouped
+def add(name: Annotated[str, typer.Argument(help="The new model's name.")], facts: Facts) -> None:
     """Add a model before the first vote names it; needed where votes on unknown models are refused."""
-    new = read_form(NewModel, {"name": name, **_given(organization, license, link, released)})
+    new = read_form(NewModel, {"name": name, **facts.given()})
     with changing(creates=True) as conn:
         added = add_model(conn, new, added_by=COMMAND_LINE)
     typer.echo(one_line(f"{added.name} was added."))
@@ -140,27 +139,15 @@ def alias(
 
 
 @models.command("set")
-def set_facts(
-    name: Name,
-    organization: Organization = None,
-    license: License = None,  # noqa: A002  the option's public name
-    link: Link = None,
-    released: Released = None,
-) -> None:
+@grouped
+def set_facts(name: Name, facts: Facts) -> None:
     """Record facts about a model; what is not given stays."""
-    given = _given(organization, license, link, released)
+    given = facts.given()
     if not given:
         raise BadInputError("nothing to set: give --organization, --license, --link or --released")
     with changing() as conn:
         changed = change_model(conn, name, read_form(ModelChange, given), changed_by=COMMAND_LINE)
     typer.echo(one_line(f"{changed.name}: recorded {', '.join(given)}."))
-
-
-def _given(
-    organization: str | None, license_: str | None, link: str | None, released: str | None
-) -> dict[str, str | None]:
-    values = {"organization": organization, "license": license_, "link": link, "released": released}
-    return {name: value or None for name, value in values.items() if value is not None}
 
 
 def _period(begin: datetime | None, end: datetime | None) -> str:

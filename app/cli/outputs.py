@@ -2,16 +2,18 @@
 
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
+import typer
 from pydantic_core import to_json
 from rich.console import RenderableType
 
-from app.cli.tables import render
+from app.cli.tables import Column, render, table_of
 from app.drafts import draft_of
 from app.errors import BadInputError
+from app.leaderboard.row_files import ROW_FILES
 
 Format = TypeVar("Format", bound=str)
 
@@ -62,22 +64,36 @@ def stdout_is_terminal() -> bool:
     return sys.stdout.isatty()
 
 
-def write_tables(parts: Iterable[RenderableType], output: Path | None = None) -> None:
-    """Write the parts as text: as wide as the terminal, or uncut and plain where there is none."""
-    write_output(render(parts, terminal=output is None and stdout_is_terminal()).encode(), output)
+def print_result(
+    form: str, document: object, parts: Iterable[RenderableType] = (), *,
+    rows: Iterable[Mapping[str, Any]] = (), columns: Sequence[str] = (), output: Path | None = None,
+) -> None:  # fmt: skip
+    """Print a command's result, or write it to a file.
 
-
-def print_result(form: str, document: object, *parts: RenderableType) -> None:
-    """Print a command's result: the document as JSON, or the parts as text."""
+    `document`: as JSON, indented: a model, a dataclass or a mapping.
+    `parts`: as text, as wide as the terminal, or uncut and plain where there is none; made only if they are printed.
+    `rows`, `columns`: as CSV, Parquet or a spreadsheet; `columns` where there are no rows.
+    """
     if form == "json":
-        write_json(document)
+        content = to_json(document, indent=2, by_alias=False, inf_nan_mode="null") + b"\n"
+    elif form == "table":
+        content = render(parts, terminal=output is None and stdout_is_terminal()).encode()
     else:
-        write_tables(parts)
+        content = ROW_FILES[form](rows, columns)
+    write_output(content, output)
 
 
-def write_json(document: object, output: Path | None = None) -> None:
-    """Write a JSON document, indented: a model, a dataclass or a mapping."""
-    write_output(to_json(document, indent=2, by_alias=False, inf_nan_mode="null") + b"\n", output)
+def print_list(form: str, name: str, found: Sequence[Any], *columns: Column, figures: Collection[str] = ()) -> None:
+    """Print a list of response models: as JSON under its name, or as a table of these columns (`table_of`)."""
+    print_result(form, {name: found}, [table_of(found, *columns, figures=figures)])
+
+
+def print_made(form: str, document: object, said: str) -> None:
+    """Print what a command has done: the response model as JSON, or these words."""
+    if form == "json":
+        print_result(form, document)
+    else:
+        typer.echo(said)
 
 
 def write_output(content: bytes, path: Path | None) -> None:

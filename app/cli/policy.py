@@ -1,17 +1,18 @@
 """The command `stable-arena policy`: show the policy, change it, preview a change."""
 
 import json
+from operator import itemgetter
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
+from rich.console import RenderableType
 
 from app.auth.keys import COMMAND_LINE
-from app.cli.options import PrintedOption, ReasonOption, check_reason, read_form
-from app.cli.outputs import print_result
+from app.cli.options import PrintedOption, ReasonOption, read_form
+from app.cli.outputs import print_made, print_result
 from app.cli.progress import showing_stages
 from app.cli.session import changing, open_session, reading
-from app.cli.tables import make_table, number
+from app.cli.tables import shown, table_of
 from app.errors import BadInputError
 from app.policy.changes import changed_settings, set_policy
 from app.policy.presets import PRESETS, Preset
@@ -65,7 +66,7 @@ def preview(changes: Changes = None, preset: PresetOption = None, output_format:
             found = previews.preview(settings)
         finally:
             previews.stop()
-    print_result(output_format, found, _sentences(found), _annotators(found))
+    print_result(output_format, found, [_sentences(found), *_annotators(found)])
 
 
 @policy.command(name="set")
@@ -76,12 +77,11 @@ def put(
     output_format: PrintedOption = "table",
 ) -> None:
     """Change the policy from the next refit on; `policy preview` shows first what the change would do."""
-    reason = check_reason(reason)
     with changing(creates=True) as conn:
         settings = changed(current_policy(conn).settings, preset, changes)
         version = set_policy(conn, settings, reason=reason, created_by=COMMAND_LINE)
         replaced = policy_before(conn, version.version)
-    print_result(output_format, version, _moved(replaced, version))
+    print_made(output_format, version, _moved(replaced, version))
 
 
 def changed(settings: Policy, preset: Preset | None, changes: list[str] | None) -> Policy:
@@ -116,12 +116,12 @@ def _moved(replaced: PolicyVersion | None, version: PolicyVersion) -> str:
 
 
 def _print(version: PolicyVersion, output_format: str) -> None:
-    rows = [
-        (name, json.dumps(value), Policy.model_fields[name].description)
-        for name, value in version.settings.model_dump(mode="json").items()
-    ]
+    table = table_of(
+        version.settings.model_dump(mode="json").items(), ("Setting", itemgetter(0)),
+        ("Value", lambda one: json.dumps(one[1])), ("", lambda one: Policy.model_fields[one[0]].description),
+    )  # fmt: skip
     caption = f"Version {version.version}, set by {version.created_by}: {version.reason}"
-    print_result(output_format, version, make_table("Setting", "Value", "", rows=rows), caption)
+    print_result(output_format, version, [table, caption])
 
 
 def _sentences(found: PolicyPreview) -> str:
@@ -137,16 +137,9 @@ def _sentences(found: PolicyPreview) -> str:
     return "\n".join(lines)
 
 
-def _annotators(found: PolicyPreview) -> Table:
-    rows: list[tuple[str, ...]] = [
-        (
-            one.annotator, one.before, one.after,
-            number(one.ability if one.ability is not None else one.shadow_ability, 3), f"{one.votes:,}",
-        )
-        for one in found.annotators[:_LISTED]
-    ]  # fmt: skip
+def _annotators(found: PolicyPreview) -> list[RenderableType]:
+    ability = ("Ability", lambda one: shown(one.shadow_ability if one.ability is None else one.ability, ".3f"))
+    columns = ("Annotator=annotator", "Now=before", "Then=after", ability, "Votes=votes")
     left = sum(found.counts.values()) - _LISTED
-    if left > 0:
-        rows.append((f"… and {left:,} more", "", "", "", ""))
-    words = ("Annotator", "Now", "Then")
-    return make_table(*words, "Ability", "Votes", rows=rows, words=words)
+    more = [f"… and {left:,} more"] if left > 0 else []
+    return [table_of(found.annotators[:_LISTED], *columns, figures=["Ability"]), *more]

@@ -9,7 +9,7 @@ from app.auth.keys import COMMAND_LINE
 from app.cli.leaderboard import write_leaderboard
 from app.cli.logs import log_to_stderr
 from app.cli.options import Printed, PrintedOption, check_reason
-from app.cli.outputs import write_json
+from app.cli.outputs import print_made
 from app.cli.session import open_session
 from app.leaderboard.service import choose_leaderboard, read_leaderboard
 from app.rating.arrays import finite
@@ -66,30 +66,23 @@ def refit(
 
 
 def _write_reproduction(made: Reproduction, output_format: Printed) -> None:
-    if output_format == "json":
-        write_json(
-            {
-                "snapshot_id": str(made.snapshot_id),
-                "number": made.number,
-                "votes": made.votes,
-                "same_votes": made.same_votes,
-                "code_version": made.code_version,
-                "same_method": made.same_method,
-                "reproduced": made.reproduced,
-                "largest_difference": finite(made.largest_difference),
-                "differences": {column: finite(difference) for column, difference in made.differences.items()},
-            }
-        )
-    else:
-        same = "the votes" if made.same_votes else "other votes than those"
-        typer.echo(
-            f"snapshot {made.number}, fitted again to {counted(made.votes, 'vote')}: {same} it was published with"
-        )
-        if not made.same_method:
-            typer.echo(f"note: version {made.code_version} made it by another method, so its numbers may differ")
-        typer.echo(f"largest difference: {made.largest_difference:g}")
-        for column, difference in made.differences.items():
-            if difference:
-                typer.echo(f"  {column}: {difference:g}")
+    document = {
+        "snapshot_id": str(made.snapshot_id),
+        "number": made.number,
+        "votes": made.votes,
+        "same_votes": made.same_votes,
+        "code_version": made.code_version,
+        "same_method": made.same_method,
+        "reproduced": made.reproduced,
+        "largest_difference": finite(made.largest_difference),
+        "differences": {column: finite(difference) for column, difference in made.differences.items()},
+    }
+    same = "the votes" if made.same_votes else "other votes than those"
+    lines = [f"snapshot {made.number}, fitted again to {counted(made.votes, 'vote')}: {same} it was published with"]
+    if not made.same_method:
+        lines.append(f"note: version {made.code_version} made it by another method, so its numbers may differ")
+    lines.append(f"largest difference: {made.largest_difference:g}")
+    lines += [f"  {column}: {difference:g}" for column, difference in made.differences.items() if difference]
+    print_made(output_format, document, "\n".join(lines))
     if not made.explained:
         raise typer.Exit(1)

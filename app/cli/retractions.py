@@ -6,11 +6,9 @@ from uuid import UUID
 import typer
 
 from app.auth.keys import COMMAND_LINE
-from app.cli.failures import one_line
-from app.cli.options import LimitOption, PrintedOption, ReasonOption, check_reason
-from app.cli.outputs import print_result
+from app.cli.options import LimitOption, PrintedOption, ReasonOption
+from app.cli.outputs import print_list, print_made
 from app.cli.session import changing, reading
-from app.cli.tables import make_table
 from app.rating.errors import counted
 from app.votes.retractions.queries import Target
 from app.votes.retractions.service import list_retractions, retract_votes, withdraw_retraction
@@ -26,16 +24,9 @@ def show(
     """List retractions, the newest first."""
     with reading() as conn:
         found = list_retractions(conn, limit=limit)
-    rows = [
-        (
-            str(one.id), f"{one.retracted_at:%Y-%m-%d %H:%M}", one.target, one.target_id, f"{one.votes:,}",
-            one.retracted_by, one_line(("" if one.withdrawn_at is None else "withdrawn: ") + one.reason),
-        )
-        for one in found
-    ]  # fmt: skip
-    words = ("What", "Of", "By", "Reason")
-    table = make_table("Retraction", "When", "What", "Of", "Votes", "By", "Reason", rows=rows, words=words)
-    print_result(output_format, {"retractions": found}, table)
+    reason = ("Reason", lambda one: ("" if one.withdrawn_at is None else "withdrawn: ") + one.reason)
+    columns = ("When=retracted_at", "What=target", "Of=target_id", "Votes=votes", "By=retracted_by", reason)
+    print_list(output_format, "retractions", found, "Retraction=id", *columns)
 
 
 @retractions.command()
@@ -47,9 +38,9 @@ def add(
 ) -> None:
     """Retract one vote, or the votes of a battle, a model, an annotator or an import that are on record now."""
     with changing() as conn:
-        done = retract_votes(conn, target, reference, reason=check_reason(reason), retracted_by=COMMAND_LINE)
+        done = retract_votes(conn, target, reference, reason=reason, retracted_by=COMMAND_LINE)
     said = f"Retraction {done.id}: {counted(done.votes, 'vote')} will not count from the next refit on."
-    print_result(output_format, done, said)
+    print_made(output_format, done, said)
 
 
 @retractions.command()
@@ -60,6 +51,6 @@ def withdraw(
 ) -> None:
     """Take a retraction back: its votes count again from the next refit on."""
     with changing() as conn:
-        done = withdraw_retraction(conn, retraction_id, reason=check_reason(reason), withdrawn_by=COMMAND_LINE)
+        done = withdraw_retraction(conn, retraction_id, reason=reason, withdrawn_by=COMMAND_LINE)
     said = f"Retraction {done.id} is withdrawn: {counted(done.votes, 'vote')} may count again."
-    print_result(output_format, done, said)
+    print_made(output_format, done, said)

@@ -5,12 +5,11 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from app.cli.failures import one_line
 from app.cli.options import LimitOption, PrintedOption
-from app.cli.outputs import print_result
+from app.cli.outputs import print_list, print_result
 from app.cli.progress import showing_stages
 from app.cli.session import open_session, reading
-from app.cli.tables import make_table, number
+from app.cli.tables import shown, table_of
 from app.refits.fit.process import FitResources
 from app.review.impact.service import Impacts
 from app.review.queries import flagged
@@ -32,15 +31,10 @@ def reviews(
     with reading() as conn:
         choose = on_the_watch_list(conn) if watch else flagged
         found = [one.review for one in list_reviews(conn, limit=limit, choose=choose)]
-    rows = [
-        (
-            one.annotator, number(reason.strength, 1), number(reason.judged.value if reason.judged else None, 3),
-            f"{one.votes:,}", reason.not_flagged or " ".join(reason.words),
-        )
-        for one, reason in ((one, one.evidence) for one in found)
-    ]  # fmt: skip
-    columns = ("Annotator", "Strength", "Ability", "Votes", "Why")
-    print_result(output_format, {"reviews": found}, make_table(*columns, rows=rows, words=["Annotator", "Why"]))
+    ability = ("Ability", lambda one: shown(one.evidence.judged and one.evidence.judged.value, ".3f"))
+    why = ("Why", lambda one: one.evidence.not_flagged or " ".join(one.evidence.words))
+    columns = ("Annotator=annotator", "Strength=evidence.strength:.1f", ability, "Votes=votes", why)
+    print_list(output_format, "reviews", found, *columns, figures=["Ability"])
 
 
 def appeals(
@@ -52,15 +46,8 @@ def appeals(
     """List the appeals that wait for a decision."""
     with reading() as conn:
         found = list_appeals(conn, limit=limit, only_open=not answered, annotator=annotator)
-    rows = [
-        (
-            f"{one.submitted_at:%Y-%m-%d %H:%M}", one.annotator, one.submitted_by, "yes" if one.open else "no",
-            one_line(one.note),
-        )
-        for one in found
-    ]  # fmt: skip
-    table = make_table("Submitted", "Annotator", "By", "Open", "Note", rows=rows)
-    print_result(output_format, {"appeals": found}, table)
+    columns = ("Submitted=submitted_at", "Annotator=annotator", "By=submitted_by", "Open=open", "Note=note")
+    print_list(output_format, "appeals", found, *columns)
 
 
 def impact(
@@ -78,17 +65,12 @@ def impact(
             found = impacts.impact(annotator)
         finally:
             impacts.stop()
-    print_result(output_format, found, *(f"• {sentence}" for sentence in found.summary), "", _impact(found))
+    print_result(output_format, found, [*(f"• {sentence}" for sentence in found.summary), "", _impact(found)])
 
 
 def _impact(found: Impact) -> Table:
     furthest = sorted(found.models, key=lambda one: -abs(one.change or 0.0))
-    rows = [
-        (
-            one.model, number(one.score_before, 1), number(one.score_after, 1), number(one.change, 1),
-            f"{one.rank_before or '–'}", f"{one.rank_after or '–'}",
-        )
-        for one in furthest[:_MODELS_SHOWN]
-    ]  # fmt: skip
     title = f"Snapshot {found.snapshot} with {found.annotator} {found.what}"
-    return make_table("Model", "Score", "Then", "Change", "Rank", "Then", rows=rows, words=["Model"], title=title)
+    scores = ("Score=score_before:.1f", "Then=score_after:.1f", "Change=change:.1f")
+    ranks = ("Rank=rank_before:d", "Then=rank_after:d")
+    return table_of(furthest[:_MODELS_SHOWN], "Model=model", *scores, *ranks, title=title)

@@ -1,11 +1,15 @@
-"""Leaderboards and annotators as tables for a terminal."""
+"""Results as tables for a terminal: rows by the names of their fields, leaderboards, annotators."""
 
 import io
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
+
+from app.cli.failures import one_line
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -23,84 +27,59 @@ def leaderboard_table(models: Rows) -> RenderableType:
     tables = []
     for number, rows in components.items():
         title = f"Component {number + 1} of {len(components)}" if len(components) > 1 else None
-        table = make_table(
-            "Rank", "Model", "Score", "±", "Votes", "Wins", "Ties", "Losses", words=["Model"], title=title
-        )
-        for row in rows:
-            table.add_row(
-                _rank(row), row["model"], _score(row), _half_width(row),
-                *(f"{row[key]:,}" for key in ("votes", "wins", "ties", "losses")),
-            )  # fmt: skip
-        tables.append(table)
+        tables.append(table_of(rows, _RANK, "Model=model", _SCORE, _HALF_WIDTH, *_VOTES, title=title, figures=_FIGURES))
     return Group(*tables)
 
 
 def elo_table(models: Rows) -> RenderableType:
     """Return the models as rated by Elo over shuffled orders."""
-    columns = ("Rank", "Model", "Mean", "SEM", "SD", "As recorded", "Votes", "Wins", "Ties", "Losses")
-    table = make_table(*columns, words=["Model"])
-    for row in models:
-        table.add_row(
-            f"{row['rank']}", row["model"], f"{row['score']:.1f}", f"{row['sem']:.2f}", f"{row['sd']:.1f}",
-            f"{row['recorded']:.1f}", *(f"{row[key]:,}" for key in ("votes", "wins", "ties", "losses")),
-        )  # fmt: skip
-    return table
+    columns = ("Mean=score:.1f", "SEM=sem:.2f", "SD=sd:.1f", "As recorded=recorded:.1f")
+    return table_of(models, "Rank=rank", "Model=model", *columns, *_VOTES)
 
 
 def annotators_table(annotators: Rows) -> RenderableType:
     """Return the annotators with their abilities."""
-    paper = ["Σ = 1"] if any(row.get("paper_ability") is not None for row in annotators) else []
-    columns = ("Ability", *paper, "SE", "Adjusted", "P(low)", "Ties", "Lean", "Votes", "Standing", "Reason")
-    table = make_table("Annotator", *columns, words=["Annotator", "Standing", "Reason"], title="Annotators")
-    for row in annotators:
-        table.add_row(
-            row["annotator"], number(row["ability"], 3),
-            *(number(row["paper_ability"], 5) for _ in paper), number(row["se"], 3),
-            number(row.get("adjusted_ability"), 3), number(row.get("probability_low"), 3),
-            number(row.get("tie_readiness"), 2), number(row.get("side_lean"), 0),
-            f"{row['votes']:,}", row["standing"], row["reason"] or "",
-        )  # fmt: skip
-    return table
+    paper = ["Σ = 1=paper_ability:.5f"] if any(row.get("paper_ability") is not None for row in annotators) else []
+    return table_of(
+        annotators, "Annotator=annotator", "Ability=ability:.3f", *paper, "SE=se:.3f", "Adjusted=adjusted_ability:.3f",
+        "P(low)=probability_low:.3f", "Ties=tie_readiness:.2f", "Lean=side_lean:.0f", "Votes=votes",
+        "Standing=standing", "Reason=reason", title="Annotators",
+    )  # fmt: skip
 
 
 def style_tables(style: Mapping[str, Any], without: Rows) -> list[RenderableType]:
     """Return the leaderboard with style control, beside the scores without it, and what the features are worth."""
     before = {row["model"]: row for row in without}
-    table = make_table("Rank", "Model", "Score", "±", "Without", "Change", words=["Model"], title="With style control")
-    for row in style["models"]:
-        plain = before[row["model"]]
-        both = row["score"] is not None and plain["score"] is not None
-        change = f"{row['score'] - plain['score']:+.1f}" if both else "–"
-        table.add_row(_rank(row), row["model"], _score(row), _half_width(row), _score(plain), change)
-    worth = make_table(
-        "Feature", "Points", "±", "Spread", words=["Feature"], title="What one standard deviation is worth"
-    )
-    for row in style["features"]:
-        half = None if row["lower"] is None else (row["upper"] - row["lower"]) / 2
-        worth.add_row(row["feature"], f"{row['points']:+.1f}", number(half, 1), number(row["spread"], 1))
-    return [table, "", worth]
+
+    def change(row: Mapping[str, Any]) -> str:
+        plain = before[row["model"]]["score"]
+        return shown(None if row["score"] is None or plain is None else row["score"] - plain, "+.1f")
+
+    beside = [("Without", lambda row: _score(before[row["model"]])), ("Change", change)]
+    return [
+        table_of(style["models"], _RANK, "Model=model", _SCORE, _HALF_WIDTH, *beside, title="With style control",
+                 figures=[*_FIGURES, "Without", "Change"]),
+        "",
+        table_of(style["features"], "Feature=feature", "Points=points:+.1f", _HALF_WIDTH,
+                 "Spread=spread:.1f", title="What one standard deviation is worth", figures="±"),
+    ]  # fmt: skip
 
 
 def category_tables(found: Mapping[str, Any]) -> list[RenderableType]:
     """Return the scores by category; a mark says that a score differs from that of all votes beyond its error."""
     tags = list(found["votes"])
-    table = make_table("Model", "All", *tags, words=["Model"], title=f"By {found['by']}")
-    for row in found["models"]:
-        cells = (row["categories"].get(tag) for tag in tags)
-        table.add_row(
-            row["model"], number(row["score"], 1), *("–" if one is None else _in_category(one) for one in cells)
-        )
+    columns = [(tag, lambda row, tag=tag: _in_category(row["categories"].get(tag))) for tag in tags]
     return [
-        table,
+        table_of(found["models"], "Model=model", "All=score:.1f", *columns, title=f"By {found['by']}", figures=tags),
         f"* differs from all votes beyond its error; scores vary by {found['spread']:.1f} points between categories",
         "Where a category has few votes, its scores are drawn to those of all votes.",
     ]
 
 
-def _in_category(cell: Mapping[str, Any]) -> str:
-    if cell["lower"] is None or cell["score"] is None:
-        return number(cell["score"], 1)
-    return f"{'* ' * cell['stands_out']}{cell['score']:.1f} ± {(cell['upper'] - cell['lower']) / 2:.1f}"
+def _in_category(cell: Mapping[str, Any] | None) -> str:
+    if cell is None or cell["lower"] is None or cell["score"] is None:
+        return shown(cell and cell["score"], ".1f")
+    return f"{'* ' * cell['stands_out']}{cell['score']:.1f} ± {_half(cell)}"
 
 
 def render(parts: Iterable[RenderableType], *, terminal: bool = False) -> str:
@@ -114,6 +93,54 @@ def render(parts: Iterable[RenderableType], *, terminal: bool = False) -> str:
         for part in parts:
             console.print(part)
     return "\n".join(line.rstrip() for line in captured.get().splitlines()) + "\n"
+
+
+Column = str | tuple[str, Callable[[Any], object]]
+
+
+def table_of(rows: Iterable[Any], *columns: Column, title: str | None = None, figures: Collection[str] = ()) -> Table:
+    """Return rows as a table.
+
+    Parameters
+    ----------
+    rows : response models, or mappings
+    columns : "Heading=field", "Heading=field.of_it" or "Heading=field:.1f", with the format of a number that may be
+        missing; or the heading and a function of a row. By default times are shown to the minute, numbers with commas
+        between thousands, lists with commas between their items, and texts on one line
+    figures : headings of columns that hold numbers though a function makes them
+    """
+    read = [_reader(column) for column in columns]
+    right = {heading for heading, _, spec in read if spec} | set(figures)
+    cells = [[value(row) for _, value, _ in read] for row in rows]
+    for place, (heading, _, _) in enumerate(read):
+        if any(isinstance(row[place], int | float) and not isinstance(row[place], bool) for row in cells):
+            right.add(heading)
+    texts = [[shown(cell, spec) for cell, (_, _, spec) in zip(row, read, strict=True)] for row in cells]
+    headings = [heading for heading, _, _ in read]
+    return make_table(*headings, rows=texts, words=[one for one in headings if one not in right], title=title)
+
+
+def _reader(column: Column) -> tuple[str, Callable[[Any], Any], str]:
+    if not isinstance(column, str):
+        return (*column, "")
+    heading, _, rest = column.rpartition("=")
+    field, _, spec = rest.partition(":")
+    return heading, lambda row: row.get(field) if isinstance(row, Mapping) else attrgetter(field)(row), spec
+
+
+def shown(value: object, spec: str = "") -> str:
+    """Return a value as a cell of a table; a number that is missing is –, anything else that is missing is blank."""
+    if spec and value is None:
+        return "–"
+    if spec and isinstance(value, int | float):
+        return f"{100 * value:.1f} %" if spec == "%" else format(value, spec.replace(".", "z.", 1))  # z: no -0.0
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        return f"{value:,}"
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d %H:%M}"
+    return one_line("" if value is None else ", ".join(value) if isinstance(value, list | tuple) else str(value))
 
 
 def make_table(
@@ -148,18 +175,17 @@ def _rank(row: Mapping[str, Any]) -> str:
 def _score(row: Mapping[str, Any]) -> str:
     """Show the score, or its bound where the data bound one side only."""
     if row["identified"]:
-        return number(row["score"], 1)
+        return shown(row["score"], ".1f")
     if row["lower"] is not None:
         return f"≥ {row['lower']:.1f}"
     return f"≤ {row['upper']:.1f}" if row["upper"] is not None else "?"
 
 
-def _half_width(row: Mapping[str, Any]) -> str:
-    if not row["identified"] or row["lower"] is None or row["upper"] is None:
-        return "–"
-    return f"{(row['upper'] - row['lower']) / 2:.1f}"
+def _half(row: Mapping[str, Any]) -> str:
+    ends = row["lower"], row["upper"]
+    return "–" if None in ends or not row.get("identified", True) else f"{(ends[1] - ends[0]) / 2:.1f}"
 
 
-def number(value: float | None, digits: int) -> str:
-    """Return the number with so many digits after the point, – for none."""
-    return "–" if value is None else f"{value:z.{digits}f}"
+_RANK, _SCORE, _HALF_WIDTH = ("Rank", _rank), ("Score", _score), ("±", _half)
+_FIGURES = ("Rank", "Score", "±")
+_VOTES = ("Votes=votes", "Wins=wins", "Ties=ties", "Losses=losses")

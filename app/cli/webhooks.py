@@ -6,11 +6,9 @@ from uuid import UUID
 import typer
 
 from app.auth.keys import COMMAND_LINE
-from app.cli.failures import one_line
 from app.cli.options import LimitOption, PrintedOption, read_form
-from app.cli.outputs import print_result, write_json
+from app.cli.outputs import print_list, print_made
 from app.cli.session import changing, open_session, reading
-from app.cli.tables import make_table
 from app.webhooks import service
 from app.webhooks.events import announce_to
 from app.webhooks.schemas import EVENTS, WebhookRequest
@@ -25,8 +23,8 @@ def show(output_format: PrintedOption = "table") -> None:
     """List webhooks, without their secrets."""
     with reading() as conn:
         found = service.list_webhooks(conn)
-    rows = [(str(one.id), one.url, ", ".join(one.events), "paused" if one.paused_at else "sent") for one in found]
-    print_result(output_format, {"webhooks": found}, make_table("Webhook", "URL", "Events", "State", rows=rows))
+    state = ("State", lambda one: "paused" if one.paused_at else "sent")
+    print_list(output_format, "webhooks", found, "Webhook=id", "URL=url", "Events=events", state)
 
 
 @webhooks.command()
@@ -40,10 +38,7 @@ def add(
     with open_session(creates=False) as session, session.database.begin() as conn:
         private = session.settings.webhooks.allow_private_addresses
         made = service.create_webhook(conn, wanted.url, wanted.events, created_by=COMMAND_LINE, allow_private=private)
-    if output_format == "json":
-        write_json(made)
-    else:  # on its own line, uncut however narrow the terminal is
-        typer.echo(f"Webhook {made.id}. The secret, which is not shown again:\n{made.secret}")
+    print_made(output_format, made, f"Webhook {made.id}. The secret, which is not shown again:\n{made.secret}")
 
 
 @webhooks.command()
@@ -88,12 +83,5 @@ def deliveries(
     """List a webhook's messages, the newest first, with the result of the last attempt."""
     with reading() as conn:
         found = service.list_deliveries(conn, webhook, limit=limit)
-    rows = [
-        (
-            str(one.id), one.event, f"{one.created_at:%Y-%m-%d %H:%M}", f"{one.attempts}", one.status,
-            one_line(one.detail or ""),
-        )
-        for one in found
-    ]  # fmt: skip
-    columns = ("Message", "Event", "Created", "Attempts", "Status", "Last result")
-    print_result(output_format, {"deliveries": found}, make_table(*columns, rows=rows, words=["Event", "Last result"]))
+    columns = ("Created=created_at", "Attempts=attempts", "Status=status", "Last result=detail")
+    print_list(output_format, "deliveries", found, "Message=id", "Event=event", *columns)

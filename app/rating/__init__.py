@@ -14,7 +14,7 @@ Rooms, each of which imports only from the ones before it:
   it; categories of the votes; Elo over orders
 - `judges`: judges beside people, and their own leaderboard
 - `sampling`: which pair the next battle shows
-- `simulation`: made-up arenas, and how many votes they need
+- `simulation`: made-up arenas
 - `estimators`: for notebooks and for `rate`, over the same code; the package `stable_arena` is their face
 
 Beside them: `errors`, `arrays`, `threads`, and `compiled` with `compile` for compiled kernels. A fit goes through

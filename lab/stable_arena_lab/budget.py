@@ -9,12 +9,12 @@ import numpy as np
 
 from app.rating.errors import RatingError
 from app.rating.settings import LoopSettings
-from app.rating.simulation.pooled_arena import share_of_ties
 from app.rating.uncertainty.influence import find_influence
 from app.rating.units import NATURAL_PER_ELO
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells
 from stable_arena_lab.attacks.joining import Attack, join, votes_of_attackers
+from stable_arena_lab.battles.pooled_arena import share_of_ties
 
 Defence = Literal["m-elo", "none", "threshold", "evidence"]
 DEFENCES: tuple[Defence, ...] = get_args(Defence)

@@ -8,12 +8,12 @@ from functools import partial
 import numpy as np
 
 from app.rating.arrays import Floats
-from app.rating.simulation.parallel import Progress, map_seeds
 from app.rating.votes.cells import Cells
 from stable_arena_lab.agreement import consistency, log_loss
 from stable_arena_lab.arenas import Arena
 from stable_arena_lab.descent import PAPER_STEPS, VARIANTS, Descent, Variant, descend
 from stable_arena_lab.methods import ELO_SHUFFLES, METHODS, Method, Rated, rate
+from stable_arena_lab.parallel import Progress, map_seeds
 
 GROUP = 5
 """Starts that are compared with each other, as in the paper."""

@@ -11,7 +11,6 @@ from scipy.special import expit
 from app.rating.arrays import Floats
 from app.rating.errors import NotConvergedError, RatingError
 from app.rating.settings import LoopSettings
-from app.rating.simulation.parallel import Progress, map_seeds
 from app.rating.simulation.worlds import draw_pairs
 from app.rating.uncertainty.centre import weigh_models
 from app.rating.uncertainty.matchups import Matchups, predict_matchups
@@ -20,6 +19,7 @@ from app.rating.verdict.rating import estimate
 from app.rating.votes.cells import Cells, aggregate
 from stable_arena_lab.agreement import vote_losses
 from stable_arena_lab.arenas import Arena
+from stable_arena_lab.parallel import Progress, map_seeds
 from stable_arena_lab.spread import mean_or_none, se_or_none
 
 METHODS = {

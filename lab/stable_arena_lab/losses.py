@@ -10,7 +10,6 @@ import numpy as np
 from app.rating.arrays import Floats, Indices, Mask
 from app.rating.errors import RatingError
 from app.rating.settings import LoopSettings
-from app.rating.simulation.parallel import Progress, map_seeds
 from app.rating.simulation.worlds import Role, draw_pairs, make_world
 from app.rating.uncertainty.centre import weigh_models
 from app.rating.verdict.round import run_round
@@ -20,6 +19,7 @@ from stable_arena_lab.attacks.tuned import TUNED, Tuning
 from stable_arena_lab.defences.gains import FLAGGED, SERVICE, Contest, rate
 from stable_arena_lab.defences.habits import MODELS, Crowd, draw
 from stable_arena_lab.defences.niche import Niche, draw_niche
+from stable_arena_lab.parallel import Progress, map_seeds
 from stable_arena_lab.parts import OF_ERRORS, without
 from stable_arena_lab.spread import mean_or_none, se_or_none
 

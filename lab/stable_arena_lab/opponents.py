@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from app.rating.arrays import Floats
-from app.rating.simulation.parallel import Progress, map_seeds
 from app.rating.simulation.worlds import draw_pairs, make_world
 from stable_arena_lab.arenas import PAPER_ANNOTATORS, PAPER_MODELS, PAPER_VOTES, Arena
 from stable_arena_lab.methods import METHODS, Method, rate
+from stable_arena_lab.parallel import Progress, map_seeds
 from stable_arena_lab.spread import mean_or_none, se_or_none
 
 AVOIDER, SEEKER = 0, 1

@@ -8,10 +8,10 @@ import numpy as np
 
 from app.rating.arrays import Floats
 from app.rating.plain.elo import play
-from app.rating.simulation.parallel import Progress, map_seeds
 from stable_arena_lab.agreement import consistency, ranking_agreement
 from stable_arena_lab.arenas import Arena
 from stable_arena_lab.methods import Method, rate
+from stable_arena_lab.parallel import Progress, map_seeds
 
 K_FACTORS = (1.0, 4.0, 8.0, 16.0, 24.0, 32.0, 36.0)
 PERMUTATIONS = (1, 10, 100, 1_000, 10_000)

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from app.rating.arrays import Floats, Mask
 from app.rating.settings import LoopSettings
-from app.rating.simulation.parallel import Progress, map_seeds
 from app.rating.units import papers_gauge
 from stable_arena_lab.agreement import TIE, f1_score, ranking_agreement
 from stable_arena_lab.arenas import PAPER_ANNOTATORS, Arena
 from stable_arena_lab.methods import ELO_SHUFFLES, METHODS, Method, Rated, rate
+from stable_arena_lab.parallel import Progress, map_seeds
 from stable_arena_lab.spread import mean_or_none, sd_or_none
 
 Strategy = Literal["random", "equal", "flip", "mixed"]

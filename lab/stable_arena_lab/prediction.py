@@ -7,7 +7,6 @@ from functools import partial
 import numpy as np
 
 from app.rating.arrays import sum_by
-from app.rating.simulation.parallel import Progress, map_seeds
 from stable_arena_lab.agreement import (
     area_under_curve,
     mean_squared_error,
@@ -16,6 +15,7 @@ from stable_arena_lab.agreement import (
 )
 from stable_arena_lab.arenas import Arena
 from stable_arena_lab.methods import ELO_SHUFFLES, EVERY_METHOD, Method, rate
+from stable_arena_lab.parallel import Progress, map_seeds
 from stable_arena_lab.spread import mean_or_none, sd_or_none
 
 HELD_OUT = 0.2

@@ -9,10 +9,10 @@ from typing import Literal, get_args
 import numpy as np
 
 from app.rating.arrays import Floats
-from app.rating.simulation.parallel import Progress, map_seeds
 from stable_arena_lab.arenas import Arena
 from stable_arena_lab.methods import Method, rate
 from stable_arena_lab.order import play_orders
+from stable_arena_lab.parallel import Progress, map_seeds
 from stable_arena_lab.spread import mean_or_none
 
 Scenario = Literal["A≫B, B≫C", "A≫B, B≈C", "A≈B, B≫C", "A≈B, B≈C"]

@@ -7,11 +7,11 @@ import pytest
 from typer.testing import Result
 
 from app.rating.settings import LoopSettings
-from app.rating.simulation.pooled_arena import share_of_ties
 from app.rating.verdict.round import run_round
 from stable_arena_lab.attacks.arena import Setup, draw_arena
 from stable_arena_lab.attacks.joining import Attack, join, votes_of_attackers
 from stable_arena_lab.attacks.strategies import STRATEGIES, Scene, coin, paper_random, slow_drift
+from stable_arena_lab.battles.pooled_arena import share_of_ties
 from stable_arena_lab.budget import DEFENCES, find_budget
 from stable_arena_lab.defences.campaign import campaign
 from stable_arena_lab.defences.published import residual_test, sequential_test

@@ -84,7 +84,7 @@ def test_a_command_stops_the_database_that_it_started(name: signal.Signals, data
 @pytest.mark.campaign
 @pytest.mark.parametrize("name", SIGNALS)
 def test_simulations_end_with_their_command(name: signal.Signals, tmp_path: Path) -> None:
-    simulate = ("battles", "simulate", "--world", "20", "--repeats", "100", "--processes", "2")
+    simulate = ("lab", "policies", "--world", "20", "--repeats", "100", "--processes", "2")
     with started(*COMMAND_LINE, *simulate, STABLE_ARENA_DATA_DIR=str(tmp_path)) as command:
         wait_until(lambda: len(family(command, tmp_path)) == 3)  # with the one that cleans up after the two
         processes = family(command, tmp_path)

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from httpx import Client
 
-from app.cli.rate.offline import OfflineSettings, rate_votes
 from app.database.engine import Database
 from app.imports.formats import ReadOptions, read_vote_file
 from app.imports.runner import ImportRunner
@@ -16,6 +15,7 @@ from app.policy.schemas import Policy
 from app.refits.reproduce import reproduce
 from app.refits.schemas import Refit
 from app.wording import change, points
+from stable_arena import AmElo
 from tests.fixtures.console import SignIn
 from tests.fixtures.crowds import RANK_EVERYTHING
 from tests.fixtures.pages import Page
@@ -49,21 +49,20 @@ def test_it_is_the_one_that_rate_has_of_the_same_votes(
     assert run_refit().state == "done"
     file = read_vote_file(arena_file, ReadOptions(features=FEATURES))
     loop = Policy.model_validate(POLICY).loop_settings("am-elo")
-    rated = rate_votes(
-        file, OfflineSettings("am-elo", loop, features=FEATURES), read_seconds=0.0, stage=lambda _: None
-    ).style
-    assert rated is not None
+    parameters = {name: getattr(loop, name) for name in AmElo().get_params() if hasattr(loop, name)}
+    rated = AmElo(**parameters, features=FEATURES).fit(file.table(FEATURES))
+    models, leans = rated.leaderboard.to_dicts(), rated.leans.to_dicts()
     board = ask("GET", "/leaderboard?method=style").json()
-    assert [row["model"] for row in board["models"]] == [row["model"] for row in rated["models"]]
-    for served, expected in zip(board["models"], rated["models"], strict=True):
+    assert [row["model"] for row in board["models"]] == [row["model"] for row in models]
+    for served, expected in zip(board["models"], models, strict=True):
         assert {name: served[name] for name in ("score", "lower", "upper")} == pytest.approx(
             {name: expected[name] for name in ("score", "lower", "upper")}, abs=1e-9
         )
     style = board["diagnostics"]["style"]
     assert (style["votes"], style["left_out"]) == (1800, 0)
-    for served, expected in zip(style["features"], rated["features"], strict=True):
+    for served, expected in zip(style["features"], rated.style.to_dicts(), strict=True):
         assert served == pytest.approx(expected, abs=1e-9)
-    expected = {(row["annotator"], row["feature"]): row["own"] for row in rated["annotators"]}
+    expected = {(row["annotator"], row["feature"]): row["own"] for row in leans}
     for annotator in ask("GET", "/annotators", scope="review:read").json()["items"]:
         leans = {feature: lean["points"] for feature, lean in annotator["leans"].items()}
         assert leans == pytest.approx({name: expected[annotator["annotator"], name] for name in FEATURES}, abs=1e-9)

@@ -38,8 +38,8 @@ class BestOfMany(FrozenModel):
 
     model: str
     score: float = Field(description="As published.")
-    adjusted_score: float
-    adjusted_lower: float = Field(description="Lower end of the 95 % interval, given that this model came out best.")
+    adjusted_score: float = Field(description="The middle of the interval.")
+    adjusted_lower: float = Field(description="Lower end of the 95 % interval, which allows for the choice.")
     adjusted_upper: float
 
 

@@ -24,6 +24,7 @@ from app.battles.exposure.schemas import (
 )
 from app.database.engine import database_time
 from app.errors import BadInputError, FieldError
+from app.rating.verdict.winner import adjust_winner
 from app.snapshots.confidence import find_confidence
 from app.snapshots.queries import newest_snapshot
 from app.snapshots.service import find_snapshot
@@ -138,9 +139,8 @@ def _best_of_many(conn: Connection, snapshot_id: UUID, models: Sequence[RowMappi
     known = find_confidence(conn, snapshot_id)
     if known is None:
         return {}
-    from app.rating.verdict.winner import adjust_winner  # noqa: PLC0415  it loads scipy, and servers start without it
-
     joint, published = known.joint, store.read_scores(conn, snapshot_id)
+    errors = np.sqrt(np.diag(joint.covariance))
     row_of = {row["model_id"]: row for row in models}
     of: dict[str, list[int]] = defaultdict(list)
     for place, model_id in enumerate(joint.models.tolist()):
@@ -151,7 +151,7 @@ def _best_of_many(conn: Connection, snapshot_id: UUID, models: Sequence[RowMappi
     for organization, places in of.items():
         if len(places) < _FEWEST_VARIANTS:
             continue
-        winner = adjust_winner(joint.score[places], joint.covariance[np.ix_(places, places)])
+        winner = adjust_winner(joint.score[places], errors[places])
         place = places[winner.index]
         score = published[int(joint.models[place])]
         shift = score - float(joint.score[place])  # the leaderboard's base

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from app.cli.demo.voters import MODEL_NAMES, Voters
+from app.cli.tables import table_of
 from app.rating.errors import counted
 
 SHOWN_ANNOTATORS = 16
@@ -73,25 +74,21 @@ def draw(view: View, voters: Voters) -> RenderableType:
 
 def _leaderboard(leaderboard: dict[str, Any], voters: Voters) -> Table:
     true_rank = {MODEL_NAMES[i]: rank for rank, i in enumerate(np.argsort(-voters.world.score), start=1)}
-    table = Table(title="Leaderboard", title_justify="left")
-    for heading in ("rank", "model", "score", "95 %", "votes", "true rank"):
-        table.add_column(heading, justify="left" if heading == "model" else "right")
-    for row in leaderboard["models"]:
-        score = "–" if row["score"] is None else f"{row['score']:.0f}"
-        half = "" if row["se"] is None else f"± {(row['upper'] - row['lower']) / 2:.0f}"
-        pushed = " ◂ pushed by the clique" if MODEL_NAMES.index(row["model"]) == voters.world.target else ""
-        rank, votes = "–" if row["rank"] is None else str(row["rank"]), f"{row['votes']:,}"
-        table.add_row(rank, row["model"] + pushed, score, half, votes, str(true_rank[row["model"]]))
-    return table
+    target = MODEL_NAMES[voters.world.target]
+    return table_of(
+        leaderboard["models"], "rank=rank:d",
+        ("model", lambda row: row["model"] + (" ◂ pushed by the clique" if row["model"] == target else "")),
+        "score=score:.0f",
+        ("95 %", lambda row: "" if row["se"] is None else f"± {(row['upper'] - row['lower']) / 2:.0f}"),
+        "votes=votes", ("true rank", lambda row: true_rank[row["model"]]), title="Leaderboard", figures=["95 %"],
+    )  # fmt: skip
 
 
-def _annotators(view: View, voters: Voters) -> Table:
-    table = Table(title="Flagged annotators", title_justify="left")
-    for heading in ("annotator", "ability", "±", "votes", "truth"):
-        table.add_column(heading, justify="left" if heading in ("annotator", "truth") else "right")
-    for row in view.flagged[:SHOWN_ANNOTATORS]:
-        ability, se = f"{row['ability']:.2f}", "" if row["se"] is None else f"{1.96 * row['se']:.2f}"
-        table.add_row(row["annotator"], ability, se, f"{row['votes']:,}", voters.role_of(row["annotator"]))
-    if len(view.flagged) > SHOWN_ANNOTATORS:
-        table.add_row(f"… {len(view.flagged) - SHOWN_ANNOTATORS} more", "", "", "", "")
-    return table
+def _annotators(view: View, voters: Voters) -> RenderableType:
+    table = table_of(
+        view.flagged[:SHOWN_ANNOTATORS], "annotator=annotator", "ability=ability:.2f",
+        ("±", lambda row: "" if row["se"] is None else f"{1.96 * row['se']:.2f}"), "votes=votes",
+        ("truth", lambda row: voters.role_of(row["annotator"])), title="Flagged annotators", figures="±",
+    )  # fmt: skip
+    more = len(view.flagged) - SHOWN_ANNOTATORS
+    return Group(table, f"… {more} more") if more > 0 else table

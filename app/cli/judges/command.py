@@ -1,32 +1,22 @@
 """The command `stable-arena judges`: which judges of a vote file follow the people, without a database."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from operator import itemgetter
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from app.cli.inputs import (
-    AnnotatorColumnOption,
-    ColumnsOption,
-    DatesOption,
-    FilesArgument,
-    PrefixOption,
-    SchemaOption,
-    VerdictOption,
-    given_files,
-    prefix_of,
-)
-from app.cli.outputs import choose_format, write_json, write_tables
+from app.cli.inputs import FileOptions, FilesArgument, features_of, given_files, read_votes
+from app.cli.options import OutputOption, Printed, grouped
+from app.cli.outputs import choose_format, print_result
 from app.cli.progress import showing_stages
-from app.cli.tables import leaderboard_table, make_table, number
+from app.cli.tables import Column, leaderboard_table, make_table, shown, table_of
 from app.errors import BadInputError
-from app.imports.formats import ReadOptions, join_vote_files, read_vote_file
+from app.imports.formats import ReadOptions
 from app.imports.formats.measures import ARENA
 from app.rating.errors import counted
 from app.rating.settings import DEFINITIONS, LoopSettings, SettingError, check_settings
@@ -34,13 +24,14 @@ from app.rating.settings import DEFINITIONS, LoopSettings, SettingError, check_s
 if TYPE_CHECKING:
     from app.cli.judges.report import JudgesReport
 
-Format = Literal["table", "json"]
 DEFAULTS = LoopSettings()
 Rows = list[RenderableType]
 
 
+@grouped
 def judges(
     files: FilesArgument,
+    *,
     people: Annotated[
         str | None,
         typer.Option(
@@ -74,17 +65,10 @@ def judges(
         str, typer.Option(metavar="COLUMN", help="The column with the category of a vote; without it, the tags.")
     ] = "category",
     output_format: Annotated[
-        Format | None, typer.Option("--format", help="By default what --output ends in, else table.")
+        Printed | None, typer.Option("--format", help="By default what --output ends in, else table.")
     ] = None,
-    output: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write there instead of to standard output.")
-    ] = None,
-    schema: SchemaOption = None,
-    columns: ColumnsOption = None,
-    annotator_column: AnnotatorColumnOption = None,
-    annotator_prefix: PrefixOption = "",
-    dates: DatesOption = None,
-    verdict: VerdictOption = None,
+    output: OutputOption = None,
+    read: FileOptions,
 ) -> None:
     """Compare the judges of a vote file with its people, and rate the models by the judges alone.
 
@@ -95,24 +79,14 @@ def judges(
         check_settings(settings)
     except SettingError as error:
         raise BadInputError(f"--{error.name.replace('_', '-')} {error.detail}") from None
-    form: Format = choose_format(output_format, output, get_args(Format))
+    form: Printed = choose_format(output_format, output, get_args(Printed))
     from app.cli.judges.report import compare_judges  # noqa: PLC0415  the solver takes most of a second to import
 
-    features = tuple(name for part in (style or "").split(",") if (name := part.strip()))
-    reading = ReadOptions(
-        schema, annotator_column, False, columns, annotator_prefix, dates, tuple(verdict or ()), judged=True,
-        features=features or tuple(ARENA), by="" if by == "tags" else by,
-    )  # fmt: skip
+    features = features_of(style)
+    options = read.reading(ReadOptions, judged=True, features=features or tuple(ARENA), by="" if by == "tags" else by)
     with given_files(files) as given, showing_stages() as stages:
         stages.stage("reading")
-        votes = join_vote_files(
-            [
-                read_vote_file(
-                    file, replace(reading, annotator_prefix=prefix_of(annotator_prefix, file)), progress=stages.share
-                )
-                for file in given
-            ]
-        )
+        votes = read_votes(given, options, stages.share)
         votes.require_valid()
         votes.require_category("" if by in ("category", "tags") else by)
         report = compare_judges(
@@ -125,10 +99,7 @@ def judges(
         )
     for note in votes.notes:
         typer.echo(f"note: {note}", err=True)
-    if form == "json":
-        write_json(report, output)
-    else:
-        write_tables(_tables(report), output)
+    print_result(form, report, _tables(report), output=output)
 
 
 def _families(texts: list[str]) -> Mapping[str, str]:
@@ -140,52 +111,48 @@ def _families(texts: list[str]) -> Mapping[str, str]:
     return {name: family for name, _, family in parts}
 
 
-def _tables(report: "JudgesReport") -> Rows:
+def _tables(report: "JudgesReport") -> Iterator[RenderableType]:
     people, families = report.people, any(row["own_family"] is not None for row in report.judges)
     costs = any(row["cost"] is not None for row in report.judges)
-    more = (["Own family"] if families else []) + (["Cost"] if costs else [])
-    table = make_table(
-        "Judge", "Ability", "Lean", "Left", "Agrees", "Close", "Swapped", "Votes", *more, words=["Judge"]
-    )  # fmt: skip
-    for row in report.judges:
-        shares = (_percent(row[one]) for one in ("left_share", "agreement", "agreement_close", "swap_consistency"))
-        rest = [_with_ends(row, "own_family", 0)] * families + [number(row["cost"], 2)] * costs
-        ability, lean = _with_ends(row, "ability", 2), _with_ends(row, "side_lean", 0)
-        table.add_row(row["annotator"], ability, lean, *shares, f"{row['votes']:,}", *rest)
-    agree = (_percent(people[one]) for one in ("agreement", "agreement_close"))
-    table.add_row("people", "1", "", "", *agree, "", f"{people['votes']:,.0f}", *("" for _ in more))
+    shares = ("Left=left_share:%", "Agrees=agreement:%", "Close=agreement_close:%", "Swapped=swap_consistency:%")
+    more = [("Own family", lambda row: _with_ends(row, "own_family", 0))] * families + ["Cost=cost:.2f"] * costs
+    columns: list[Column] = [
+        ("Ability", lambda row: _with_ends(row, "ability", 2)), ("Lean", lambda row: _with_ends(row, "side_lean", 0)),
+        *shares, "Votes=votes", *more,
+    ]  # fmt: skip
+    blank = dict.fromkeys(("side_lean", "left_share", "swap_consistency", "own_family", "cost"), "")
+    rows = [*report.judges, {**people, **blank, "annotator": "people", "ability": "1", "votes": round(people["votes"])}]
+    yield table_of(rows, "Judge=annotator", *columns, figures=["Ability", "Lean", "Own family"])
+    yield ""
+    yield from _breakdowns(report)
+    yield from ["The judges' own leaderboard", leaderboard_table(report.models), ""]
     by = "the same battles" if people["agreement_by"] == "battle" else "the same pairs of models"
-    footer = [
-        f"Ability: 1 follows the people's order as they do. Lean, own family, likes: Elo points. Agrees: on {by}.",
-        *_panel_lines(report),
-    ]
-    warnings = [
-        Text(f"warning: {one['board']}: {one['detail']} ({one['code']})", style="yellow") for one in report.warnings
-    ]
-    parts = [table, "", *_breakdowns(report)]
-    return [*parts, "The judges' own leaderboard", leaderboard_table(report.models), "", *footer, *warnings]
+    yield f"Ability: 1 follows the people's order as they do. Lean, own family, likes: Elo points. Agrees: on {by}."
+    yield from _panel_lines(report)
+    for one in report.warnings:
+        yield Text(f"warning: {one['board']}: {one['detail']} ({one['code']})", style="yellow")
 
 
-def _breakdowns(report: "JudgesReport") -> Rows:
-    """Return a table each of agreement by the gap between the models, of categories, and of style."""
-    rows, parts = [*report.judges, {**report.people, "annotator": "people"}], list[RenderableType]()
+def _breakdowns(report: "JudgesReport") -> Iterator[RenderableType]:
+    """Yield a table each of agreement by the gap between the models, of categories, and of style."""
+    rows = [*report.judges, {**report.people, "annotator": "people"}]
     ends = [one["low"] for one in report.people["by_gap"]]
     gaps = [*(f"{low:.0f} to {high:.0f}" for low, high in pairwise(ends)), f"from {ends[-1]:.0f}"]
-    by_gap = [[row["annotator"], *(_percent(one["agreement"]) for one in row["by_gap"])] for row in rows]
-    parts += _table_of(["Agrees by gap"], gaps, by_gap)
+    by_gap = [[row["annotator"], *(shown(one["agreement"], "%") for one in row["by_gap"])] for row in rows]
+    yield from _table_of(["Agrees by gap"], gaps, by_gap)
     by_category = [
-        [one["category"], row["annotator"], _with_ends(one, "ability", 2), _percent(one["agreement"])]
+        [one["category"], row["annotator"], _with_ends(one, "ability", 2), shown(one["agreement"], "%")]
         for row in rows
         for one in row["by_category"]
     ]
-    parts += _table_of(["Category", "Judge"], ["Ability", "Agrees"], sorted(by_category, key=itemgetter(0)))
+    yield from _table_of(["Category", "Judge"], ["Ability", "Agrees"], sorted(by_category, key=itemgetter(0)))
     features = [one["feature"] for one in max((row["style"] for row in rows), key=len)]
     by_style = [
         [row["annotator"], *(_with_ends(liked.get(name, {}), "points", 0) for name in features)]
         for row in rows
         for liked in [{one["feature"]: one for one in row["style"]}]
     ]
-    return [*parts, *_table_of(["Likes"], features, by_style)]
+    yield from _table_of(["Likes"], features, by_style)
 
 
 def _table_of(words: Sequence[str], numbers: Sequence[str], rows: Sequence[Sequence[str]]) -> Rows:
@@ -210,12 +177,6 @@ def _panel_lines(report: "JudgesReport") -> list[str]:
     return lines
 
 
-def _percent(share: float | None) -> str:
-    return "–" if share is None else f"{100 * share:.1f} %"
-
-
 def _with_ends(row: Mapping[str, Any], name: str, digits: int) -> str:
-    value, lower, upper = (row.get(f"{name}{end}") for end in ("", "_lower", "_upper"))
-    if value is None:
-        return "–"
-    return f"{number(value, digits)} ({number(lower, digits)} to {number(upper, digits)})"
+    value, lower, upper = (shown(row.get(f"{name}{end}"), f".{digits}f") for end in ("", "_lower", "_upper"))
+    return f"{value} ({lower} to {upper})" if isinstance(row.get(name), float) else value

@@ -10,9 +10,9 @@ import polars as pl
 
 from app.errors import BadInputError
 from app.imports.formats import VoteFile
-from app.imports.formats.indexing import encode
 from app.imports.formats.measures import ARENA, read_known_features
 from app.rating.arrays import Mask
+from app.rating.estimators.tables import read_table
 from app.rating.judges.ballots import Ballots
 from app.rating.judges.comparison import CLOSE, FEWEST_IN_CATEGORY, Row, compare
 from app.rating.settings import SIDE, LoopSettings
@@ -45,7 +45,7 @@ def compare_judges(
     feature.
     Raises app.rating.errors.RatingError: the votes have no answer.
     """
-    votes = encode(file.frame)
+    votes = read_table(file.table()).votes
     name = file.frame.select(pl.coalesce("question", "battle_id")).to_series()
     number = name.rank("dense").cast(pl.Int64).fill_null(-1).to_numpy()
     human = _find_people(file.frame, votes.annotators, people)

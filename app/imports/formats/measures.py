@@ -8,10 +8,9 @@ import polars as pl
 
 from app.errors import BadInputError
 from app.imports.formats.schemas import Form, Input, derive
-from app.rating.arrays import Floats
 from app.rating.errors import counted
 from app.rating.settings import SIDE
-from app.rating.votes.measures import Features, measure_features, measure_known
+from app.rating.votes.measures import Features, measure_known
 from app.votes.rules import MAX_MEASURE
 
 ARENA: Mapping[str, str] = {
@@ -86,17 +85,12 @@ def join_measures(
     return texts.to_series(), strange
 
 
-def read_features(frame: pl.DataFrame, names: Sequence[str]) -> Features | None:
-    """Return the features of `VoteFile.frame`; None without names.
+def read_measures(frame: pl.DataFrame, names: Sequence[str]) -> dict[str, pl.Series]:
+    """Return the measures of both answers of `VoteFile.frame` for these features, as columns `length_a` and `length_b`.
 
     Raises BadInputError: a measure of a vote is no number.
-    Raises VotesError: as `measure_features`.
     """
-    if not names:
-        return None
-    columns = {name: (_measures(frame, name, 0), _measures(frame, name, 1)) for name in names if name != SIDE}
-    counts = frame["weight"].cast(pl.Float64).fill_null(1.0).to_numpy() if frame["weight"].count() else None
-    return measure_features(names, columns, frame.height, counts)
+    return {f"{name}_{'ab'[side]}": _measures(frame, name, side) for name in names if name != SIDE for side in (0, 1)}
 
 
 def read_known_features(frame: pl.DataFrame, names: Sequence[str]) -> Features | None:
@@ -115,10 +109,10 @@ def _texts(frame: pl.DataFrame, name: str, side: int) -> pl.Series:
     return frame["features"].str.json_path_match(f"$[{json.dumps(name)}][{side}]").alias(column)
 
 
-def _measures(frame: pl.DataFrame, name: str, side: int) -> Floats:
+def _measures(frame: pl.DataFrame, name: str, side: int) -> pl.Series:
     texts = _texts(frame, name, side)
-    found = _numbers(texts).fill_null(np.nan).to_numpy()
-    unknown = int(np.count_nonzero(~np.isfinite(found)))
+    found = _numbers(texts)
+    unknown = int(np.count_nonzero(~np.isfinite(found.fill_null(np.nan).to_numpy())))
     if unknown:
         raise BadInputError(f"{texts.name} is no number in {counted(unknown, 'vote')} of {len(found):,}")
     return found

@@ -10,8 +10,10 @@ import polars as pl
 
 from app.errors import BadInputError, FieldError
 from app.imports.formats.errors import NoVotesError
+from app.imports.formats.measures import read_measures
 from app.imports.formats.reading import ReadOptions, VoteReader
-from app.votes.rules import OVERALL, WINNERS, pairs_of, stated_criterion
+from app.rating.arrays import OUTCOME_VALUES
+from app.votes.rules import OVERALL, pairs_of, stated_criterion
 
 MAX_FAULTS = 1_000
 _MOST_NAMED = 50
@@ -80,15 +82,23 @@ class VoteFile:
         ranked = pl.col("of_ranking").is_not_null()
         return frame.with_columns(battle_id=pl.when(ranked).then(apart).otherwise("battle_id"))
 
-    @property
-    def table(self) -> pl.DataFrame:
-        """The votes with their outcome words, as the estimators of `app.rating` take them."""
-        words = pl.col("outcome").replace_strict(dict(enumerate(WINNERS)), return_dtype=pl.String)
-        columns = ["weight"] if self.frame["weight"].count() else []
-        return self.frame.select(
-            "annotator", "model_a", "model_b", words.alias("winner"), "battle_id",
-            *(pl.col(name).fill_null(1.0) for name in columns),
-        )  # fmt: skip
+    def table(self, features: Sequence[str] = ()) -> pl.DataFrame:
+        """Return the votes as `read_table` takes them, with the measures of these features.
+
+        Raises
+        ------
+        BadInputError
+            A measure of a vote is no number.
+        """
+        frame = self.frame
+        columns = {"winner": pl.Series(OUTCOME_VALUES[frame["outcome"].to_numpy()])}
+        if frame["weight"].count():
+            columns["weight"] = frame["weight"].cast(pl.Float64).fill_null(1.0)
+        if frame["propensity"].count():
+            columns["propensity"] = frame["propensity"].cast(pl.Float64, strict=False)
+        if frame["of_ranking"].count():
+            columns["of_ranking"] = frame["of_ranking"].fill_null(1)
+        return frame.select("annotator", "model_a", "model_b", **columns, **read_measures(frame, features))
 
     def require_category(self, by: str) -> None:
         """Refuse the file if it has no column of categories with this name.

@@ -1,17 +1,48 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, Self, TypedDict
 
 import numpy as np
 from scipy.special import expit
 
-from app.rating.errors import counted
+from app.rating.arrays import Floats, Indices, Mask
+from app.rating.errors import RatingNotice, VotesError, counted
 from app.rating.estimators.estimator import Estimator, as_shape, find_models
 from app.rating.estimators.tables import Spec, VotesLike, VoteTable, leaderboard_chart
+from app.rating.plain.elo import fit_elo
 from app.rating.settings import SettingError, check_numbers
+from app.rating.uncertainty.ranks import rank_by
 from app.rating.units import NATURAL_PER_ELO
-from app.rating.verdict.rows import EloRow, rate_by_order
+from app.rating.verdict.rows import FIGURES, AnnotatorRow, count
+from app.rating.votes.graph import find_components
+
+
+class EloRow(TypedDict):
+    """One model, in Elo points: score is the mean over shuffles, recorded the score in the file's order."""
+
+    model: str
+    score: float
+    sem: float
+    sd: float
+    recorded: float
+    votes: int | float
+    wins: int | float
+    ties: int | float
+    losses: int | float
+    rank: int
+
+
+@dataclass(frozen=True)
+class EloLeaderboard:
+    """Elo's rows, best first, and how many votes they come from."""
+
+    models: list[EloRow]
+    annotators: list[AnnotatorRow]
+    votes_used: int
+    components: int
+    k: float
+    warnings: list[RatingNotice]
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -75,14 +106,63 @@ class Elo(Estimator):
         if not isinstance(shuffles, Integral):
             raise SettingError("shuffles", f"must be a whole number, is {shuffles!r}")
         table = self._read(votes)
-        result = rate_by_order(
-            table.votes, table.cells,
-            min_votes=self.min_votes, base=self.base, anchor=self._find_anchor(table.votes.models),
-            shuffles=self.shuffles, seed=self.random_state, k=self.k,
-        )  # fmt: skip
-        self.votes_, self.result_, self._kind = table.votes, result, table.kind
-        self._warn(result.warnings)
+        self.votes_, self.result_, self._kind = table.votes, self._rate(table), table.kind
+        self._warn(self.result_.warnings)
         return self
+
+    def _rate(self, table: VoteTable) -> EloLeaderboard:
+        """Rate by the votes of annotators with more than `min_votes` votes."""
+        votes, cells = table.votes.repeated(), table.cells
+        by_annotator = votes.rankings_by_annotator()
+        by_annotator = cells.votes_by_annotator() if by_annotator is None else by_annotator
+        enough = by_annotator > self.min_votes
+        keep = enough[votes.annotator]
+        if not keep.any():
+            raise VotesError(f"no vote is left: no annotator has more than {self.min_votes} votes", "no-votes")
+        used, position = np.unique(np.concatenate([votes.model_a[keep], votes.model_b[keep]]), return_inverse=True)
+        a, b = np.split(position, 2)
+        outcome, n = votes.outcome[keep], len(used)
+        result = fit_elo(
+            a, b, outcome, n_models=n, k=self.k, initial=self.base, shuffles=self.shuffles, seed=self.random_state
+        )
+        shift, rank = self._shift(result.score, used, votes.models), rank_by(result.score)
+        counts = [
+            np.bincount(a, outcome == value, n) + np.bincount(b, outcome == 1 - value, n) for value in (1.0, 0.5, 0.0)
+        ]
+        rows = [
+            EloRow(
+                model=votes.models[model],
+                score=float(result.score[i] + shift),
+                sem=float(result.sem[i]),
+                sd=float(result.sd[i]),
+                recorded=float(result.recorded[i] + shift),
+                votes=count(sum(each[i] for each in counts)),
+                wins=count(counts[0][i]),
+                ties=count(counts[1][i]),
+                losses=count(counts[2][i]),
+                rank=int(rank[i]),
+            )
+            for i, model in enumerate(used)
+        ]
+        components = find_components(cells.where(enough[cells.annotator])).number
+        apart = f"no vote links {components} groups of models: ranks cannot be compared across groups"
+        return EloLeaderboard(
+            models=sorted(rows, key=lambda row: (row["rank"], row["model"])),
+            annotators=_voters(votes.annotators, by_annotator, enough),
+            votes_used=int(keep.sum()),
+            components=components,
+            k=result.k,
+            warnings=[RatingNotice("disconnected-graph", apart)] if components > 1 else [],
+        )
+
+    def _shift(self, score: Floats, used: Indices, models: Sequence[Any]) -> float:
+        """Return what the anchor adds to every score."""
+        anchor = self._find_anchor(models)
+        if anchor is None:
+            return 0.0
+        if anchor[0] not in used:
+            raise VotesError("the anchor model has no counted votes")
+        return float(anchor[1] - score[np.searchsorted(used, anchor[0])])
 
     def win_probability(self, a: Any, b: Any) -> Any:
         """Return the probability that a beats b, a tie being half a win for each.
@@ -118,3 +198,18 @@ class Elo(Estimator):
         models = counted(len(self.result_.models), "model")
         votes = len(self.votes_.outcome) if self.votes_.weight is None else self.votes_.weight.sum()
         return f"{self.result_.votes_used:,} of {votes:,.0f} votes count, {models}"
+
+
+def _voters(names: Sequence[Any], votes: Floats, counted: Mask) -> list[AnnotatorRow]:
+    """Return the annotators, most votes first; Elo estimates no abilities, it only counts votes."""
+    rows = [
+        AnnotatorRow(
+            annotator=name,
+            **dict.fromkeys(FIGURES),  # type: ignore[typeddict-item]  # keys of the row
+            votes=count(votes[i]),
+            standing="active" if counted[i] else "pending",
+            reason=None,
+        )
+        for i, name in enumerate(names)
+    ]
+    return sorted(rows, key=lambda row: (-row["votes"], row["annotator"]))

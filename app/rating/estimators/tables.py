@@ -24,7 +24,7 @@ VotesLike = IntoFrame | Mapping[str, ArrayLike]
 """A pandas, polars or Arrow table, any other that narwhals knows, or a mapping from column names to arrays."""
 
 NEEDED = ("model_a", "model_b", "winner")
-COLUMNS = (*NEEDED, "annotator", "weight", "battle_id", "propensity")
+COLUMNS = (*NEEDED, "annotator", "weight", "battle_id", "propensity", "of_ranking")
 OUTCOMES: Mapping[str, float] = {"model_a": 1.0, "model_b": 0.0, "tie": 0.5, "tie (bothbad)": 0.5}
 NAMED = 5  # unknown outcomes that an error names
 
@@ -83,8 +83,9 @@ def read_table(votes: VotesLike, features: Sequence[str] = ()) -> VoteTable:
     else:
         annotator, annotators = np.zeros(len(frame), dtype=np.int32), ["pooled"]
     weight = _numbers(frame, "weight") if "weight" in frame.columns else None
-    propensity = _numbers(frame, "propensity") if "propensity" in frame.columns else None
-    indexed = IndexedVotes(annotators, models, annotator, a, b, _outcomes(frame), weight, propensity)
+    propensity = _numbers(frame, "propensity", missing=True) if "propensity" in frame.columns else None
+    share = 1.0 / _numbers(frame, "of_ranking") if "of_ranking" in frame.columns else None
+    indexed = IndexedVotes(annotators, models, annotator, a, b, _outcomes(frame), weight, propensity, share)
     if not features:
         return VoteTable(indexed, annotated, frame.implementation)
     given = {
@@ -194,7 +195,7 @@ def _outcomes(frame: nw.DataFrame[Any]) -> Floats:
     series = frame["winner"]
     if not _is_text(series):
         outcome = _numbers(frame, "winner")
-        _refuse_unknown(outcome.tolist(), OUTCOMES.values())
+        _refuse_unknown(np.unique(outcome).tolist(), OUTCOMES.values())
         return outcome
     _refuse_rows("winner", "is missing", series.is_null().to_numpy())
     words = series.cast(nw.String)
@@ -209,12 +210,13 @@ def _refuse_unknown(found: Iterable[Any], known: Collection[Any]) -> None:
         raise VotesError(f"unknown winner {', '.join(unknown[:NAMED])}{more}; {known_words}", "value")
 
 
-def _numbers(frame: nw.DataFrame[Any], column: str) -> Floats:
+def _numbers(frame: nw.DataFrame[Any], column: str, *, missing: bool = False) -> Floats:
     series = frame[column]
     if not series.dtype.is_numeric():
         raise VotesError(f"{column} cannot be {series.dtype}", "type")
     numbers: Floats = series.cast(nw.Float64).to_numpy()
-    _refuse_rows(column, "is missing", np.isnan(numbers))
+    if not missing:
+        _refuse_rows(column, "is missing", np.isnan(numbers))
     return numbers
 
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from app.rating.arrays import Floats, Indices, Mask
-from app.rating.simulation.pooled_arena import PUBLIC
 from app.rating.simulation.worlds import draw_pairs
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate
 from stable_arena_lab.attacks.honest import Honest, Variety, draw_honest
 from stable_arena_lab.attacks.strategies import STRATEGIES, Scene
+from stable_arena_lab.battles.pooled_arena import PUBLIC
 
 LEAD = 10.0  # points between close leaders
 TIE_SHARE = 0.32  # between equals; with scores that differ by 140 Elo points (sd) a quarter of all votes are ties

@@ -9,13 +9,13 @@ import numpy as np
 
 from app.rating.arrays import Floats, Indices
 from app.rating.settings import PairPolicy, SamplingSettings
-from app.rating.simulation.parallel import Progress, map_seeds
 from stable_arena_lab.attacks.arena import TIE_SHARE, Votes
 from stable_arena_lab.attacks.honest import Variety, draw_honest
 from stable_arena_lab.attacks.strategies import Scene, coin
 from stable_arena_lab.battles.rounds import draw_battles, tabulate, vote_in_rounds
 from stable_arena_lab.defences.review_trial import ReviewTrial
 from stable_arena_lab.defences.trial import EVERYONE
+from stable_arena_lab.parallel import Progress, map_seeds
 
 MODELS, SCORE_SD, ABILITY_SD = 20, 140.0, 0.3
 REGULARS, REGULAR_VOTES, ROUNDS = 100, 100, 3

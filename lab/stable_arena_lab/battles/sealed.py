@@ -10,15 +10,15 @@ import numpy as np
 from app.rating.arrays import Floats, Indices
 from app.rating.sampling.pair_weights import PairWeights
 from app.rating.settings import PairPolicy, SamplingSettings
-from app.rating.simulation.parallel import Progress, map_seeds
-from app.rating.simulation.pooled_arena import PUBLIC
 from app.rating.verdict.round import run_round
 from stable_arena_lab.attacks.arena import Setup, Votes
 from stable_arena_lab.attacks.honest import draw_honest
 from stable_arena_lab.attacks.strategies import RIVALS, STRATEGIES, Scene
+from stable_arena_lab.battles.pooled_arena import PUBLIC
 from stable_arena_lab.battles.rounds import draw_battles, tabulate, vote_in_rounds
 from stable_arena_lab.defences.gains import BOARDS
 from stable_arena_lab.defences.trial import find_place
+from stable_arena_lab.parallel import Progress, map_seeds
 from stable_arena_lab.spread import mean_or_none, sd_or_none
 
 Choice = Literal["chosen", "uniform", "top_k", "mixed"]

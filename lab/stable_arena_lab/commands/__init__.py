@@ -60,6 +60,10 @@ EXPERIMENTS = {
         "stable_arena_lab.commands.sealed:sealed",
         "Attack with battles that the attackers choose, and with battles that the service draws.",
     ),
+    "policies": Listed(
+        "stable_arena_lab.commands.policies:policies",
+        "Simulate an arena like yours under every battle policy: how many votes its ranking takes.",
+    ),
     "calibration": Listed(
         "stable_arena_lab.commands.calibration:calibration",
         "Find bad annotators by calibration battles: how many votes that takes, and how far δ can fall.",

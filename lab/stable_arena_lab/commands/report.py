@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from app.cli.outputs import check_output, write_json, write_output, write_tables
+from app.cli.outputs import check_output, print_result, write_output
 from app.errors import BadInputError
 from stable_arena_lab.commands.options import Format
 
@@ -85,21 +85,18 @@ def publish(report: Report, output_format: Format, figure: Path | None) -> None:
     if figure is not None:
         drawn = _draw(report.chart) if figure.suffix.lower() == ".svg" else json.dumps(report.chart).encode()
         write_output(drawn, figure)
-    if output_format == "json":
-        write_json(
-            {
-                "experiment": report.experiment,
-                "settings": report.settings,
-                **report.results,
-                "notes": list(report.notes),
-                "seconds": round(report.seconds, 3),
-            }
-        )
-    elif output_format == "markdown":
+    if output_format == "markdown":
         text = "\n\n".join([*(each.markdown() for each in report.tables), " ".join(report.notes)])
         write_output(f"{text}\n".encode(), None)
-    else:
-        write_tables([*_spaced(report.tables), *report.notes])
+        return
+    document = {
+        "experiment": report.experiment,
+        "settings": report.settings,
+        **report.results,
+        "notes": list(report.notes),
+        "seconds": round(report.seconds, 3),
+    }
+    print_result(output_format, document, [*_spaced(report.tables), *report.notes])
 
 
 def table(title: str, rows: Rows, columns: Mapping[str, Callable[[Row], str]], *, text: Sequence[str] = ()) -> Table:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from app.cli.progress import Stages
 from app.imports.formats import read_vote_file
-from app.imports.formats.indexing import encode
+from app.rating.estimators.tables import read_table
 from app.rating.votes.cells import Cells
 from app.rating.votes.indexed import IndexedVotes
 
@@ -42,4 +42,4 @@ def read_indexed(file: Path, stages: Stages) -> IndexedVotes:
     stages.stage("reading")
     votes = read_vote_file(file, progress=stages.share)
     votes.require_valid()
-    return encode(votes.frame)
+    return read_table(votes.table()).votes

@@ -6,10 +6,10 @@ from functools import partial
 
 import numpy as np
 
-from app.rating.simulation.parallel import Progress, map_seeds
 from stable_arena_lab.attacks.arena import Setup
 from stable_arena_lab.attacks.strategies import STRATEGIES
 from stable_arena_lab.defences.trial import NO_ATTACK, Trial, try_seed
+from stable_arena_lab.parallel import Progress, map_seeds
 from stable_arena_lab.spread import mean_or_none, sd_or_none
 
 

@@ -8,10 +8,10 @@ import numpy as np
 from scipy.special import expit
 
 from app.rating.arrays import Floats
-from app.rating.simulation.parallel import Progress, map_seeds
 from app.rating.simulation.worlds import draw_pairs
 from app.rating.types.drift import ABILITIES, AbilityChange, find_drift
 from app.rating.units import NATURAL_PER_ELO
+from stable_arena_lab.parallel import Progress, map_seeds
 from stable_arena_lab.spread import mean_or_none, sd_or_none
 
 MODELS = 20

@@ -8,11 +8,11 @@ import numpy as np
 
 from app.rating.arrays import Floats
 from app.rating.settings import EVIDENCE_TESTS, LoopSettings
-from app.rating.simulation.parallel import Progress, map_seeds
 from app.rating.types.evidence import Evidence
 from app.rating.units import NATURAL_PER_ELO
 from stable_arena_lab.attacks.arena import Votes
 from stable_arena_lab.defences.review_trial import ReviewTrial
+from stable_arena_lab.parallel import Progress, map_seeds
 from stable_arena_lab.spread import mean_or_none, sd_or_none
 
 FAMILY = 4  # models

@@ -9,11 +9,11 @@ import numpy as np
 
 from app.rating.arrays import Floats, Mask
 from app.rating.errors import VotesError
-from app.rating.simulation.parallel import Progress, map_seeds
 from app.rating.simulation.worlds import Role, simulate_votes
 from stable_arena_lab.arenas import Arena
 from stable_arena_lab.attacks.arena import Votes
 from stable_arena_lab.defences.gains import SERVICE, rate
+from stable_arena_lab.parallel import Progress, map_seeds
 from stable_arena_lab.spread import mean_or_none, se_or_none
 
 PROBABILITIES = (0.5, 0.8, 0.9, 0.95, 0.99)

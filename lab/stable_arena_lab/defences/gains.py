@@ -9,12 +9,12 @@ import numpy as np
 from app.rating.arrays import Floats, Mask
 from app.rating.errors import RatingError
 from app.rating.settings import LoopSettings
-from app.rating.simulation.parallel import Progress, map_seeds
 from app.rating.types.evidence import weigher_of_votes
 from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import run_round
 from stable_arena_lab.attacks.arena import Arena, Setup, Votes, count_attackers, draw_arena, draw_crowd
 from stable_arena_lab.attacks.tuned import Tuning, attack_crowd
+from stable_arena_lab.parallel import Progress, map_seeds
 from stable_arena_lab.spread import mean_or_none, sd_or_none, se_or_none
 
 FLAGGED = ("flagged", "excluded")

@@ -8,13 +8,13 @@ import numpy as np
 
 from app.rating.arrays import Floats, Indices, Mask
 from app.rating.settings import LoopSettings
-from app.rating.simulation.parallel import Progress, map_seeds
 from app.rating.simulation.worlds import draw_pairs
 from app.rating.types.evidence import weigher_of_votes
 from app.rating.units import NATURAL_PER_ELO
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import aggregate
 from stable_arena_lab.defences.gains import FLAGGED
+from stable_arena_lab.parallel import Progress, map_seeds
 from stable_arena_lab.spread import mean_or_none, sd_or_none
 
 MODELS, FAMILIES, TIERS = 20, 5, 4

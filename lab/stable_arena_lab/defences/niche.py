@@ -8,11 +8,11 @@ import numpy as np
 
 from app.rating.arrays import Floats, Indices
 from app.rating.settings import TASTE_TESTS, LoopSettings
-from app.rating.simulation.parallel import Progress, map_seeds
 from app.rating.simulation.worlds import draw_pairs
 from stable_arena_lab.attacks.arena import Votes
 from stable_arena_lab.attacks.honest import Variety, draw_honest
 from stable_arena_lab.defences.gains import FLAGGED, rate
+from stable_arena_lab.parallel import Progress, map_seeds
 from stable_arena_lab.spread import mean_or_none, se_or_none
 
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from app.rating.arrays import Floats
 from app.rating.settings import LoopSettings
-from app.rating.simulation.parallel import Progress, map_seeds
 from stable_arena_lab.attacks.arena import Setup
 from stable_arena_lab.attacks.tuned import ANY_GAP, TUNED, Tuning
 from stable_arena_lab.defences.gains import BOARDS, Contest, Gain, Outcome, summarise
+from stable_arena_lab.parallel import Progress, map_seeds
 
 ELITE = 0.25  # share of a generation from which the next one is drawn
 NARROWEST = 0.05  # standard deviation in each dimension, so that the search goes on

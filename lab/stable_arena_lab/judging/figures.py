@@ -7,8 +7,8 @@ from functools import partial
 from typing import Protocol
 
 from app.rating.settings import LoopSettings
-from app.rating.simulation.parallel import Progress, map_seeds
 from stable_arena_lab.judging.targets import find_target
+from stable_arena_lab.parallel import Progress, map_seeds
 from stable_arena_lab.spread import mean_or_none, se_or_none
 
 Values = Mapping[tuple[str, str], float]

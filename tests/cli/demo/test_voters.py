@@ -97,7 +97,7 @@ def test_a_model_without_a_rank_has_none_on_the_screen() -> None:
     voters, _ = crowd_after(1)
     row = {"model": MODEL_NAMES[0], "score": None, "se": None, "rank": None, "votes": 3}
     shown = render([draw(View({"snapshot": {"number": 7}, "models": [row]}, []), voters)])
-    assert [line.split()[1] for line in shown.splitlines() if MODEL_NAMES[0] in line] == ["–"]
+    assert [line.split()[0] for line in shown.splitlines() if MODEL_NAMES[0] in line] == ["–"]
 
 
 def test_before_the_first_leaderboard() -> None:

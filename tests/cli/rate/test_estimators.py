@@ -62,4 +62,4 @@ def test_a_file_of_another_arena_is_read_as_by_rate(votes: pl.DataFrame, tmp_pat
     words = {"model_a": "left", "model_b": "right", "tie": "tie"}
     evalica = votes.select(worker="annotator", left="model_a", right="model_b", winner=pl.col("winner").replace(words))
     evalica.write_csv(path)
-    assert AmElo().fit(read_vote_file(path).table).leaderboard.to_dicts() == rate(path)["models"]
+    assert AmElo().fit(read_vote_file(path).table()).leaderboard.to_dicts() == rate(path)["models"]

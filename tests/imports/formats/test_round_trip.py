@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.imports.formats import read_vote_file
-from app.imports.formats.indexing import encode
 from app.naming.names import name_error
+from app.rating.estimators.tables import read_table
 
 AWKWARD = ["580", "007", "1e3", "nan", "NaN", "null", "None", "true", '"', 'a"b', "a,b", "=1+1", "'", "a;b", "#x", "\\"]
 texts = st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1, max_size=12).map(str.strip)
@@ -39,7 +39,7 @@ def test_what_is_written_is_read_back_whatever_the_names(rows: list[tuple[str, s
             assert file.frame.select("annotator", "model_a", "model_b", "outcome").rows() == expected
             assert (file.faults, file.rows_read) == ([], len(rows))
             assert file.frame["row"].to_list() == list(range(len(rows)))
-        assert_numbered(rows, file.frame)
+        assert_numbered(rows, file.table())
 
 
 def write(path: Path, rows: list[tuple[str, str, str, str]]) -> None:
@@ -53,8 +53,8 @@ def write(path: Path, rows: list[tuple[str, str, str, str]]) -> None:
         pl.DataFrame(rows, schema=COLUMNS, orient="row").write_parquet(path)
 
 
-def assert_numbered(rows: list[tuple[str, str, str, str]], frame: pl.DataFrame) -> None:
-    indexed = encode(frame)
+def assert_numbered(rows: list[tuple[str, str, str, str]], table: pl.DataFrame) -> None:
+    indexed = read_table(table).votes
     assert indexed.annotators == sorted({row[0] for row in rows})
     assert indexed.models == sorted({name for row in rows for name in row[1:3]})
     assert [indexed.annotators[i] for i in indexed.annotator] == [row[0] for row in rows]

@@ -43,7 +43,7 @@ def test_a_weight_counts_in_every_kind_of_file(write: Write, tmp_path: Path) -> 
     for path in files:
         file = read_vote_file(path)
         assert weights(file) == [3.0, 0.5], path.name
-        assert file.table["weight"].to_list() == [3.0, 0.5]
+        assert file.table()["weight"].to_list() == [3.0, 0.5]
         assert len(file.notes) == 1
     others = "annotator,left,right,winner,weight\nk,x,y,left,2\n"
     assert weights(read_vote_file(write("evalica.csv", others))) == [2.0]

@@ -13,10 +13,10 @@ from app.rating.arrays import Floats
 from app.rating.sampling.pair_weights import pair_positions
 from app.rating.sampling.policies import POLICIES, Weigh, draw_top_k, mix_pairs, mixed
 from app.rating.sampling.scored_models import ScoredModels
-from app.rating.simulation.parallel import Progress, map_seeds
-from app.rating.simulation.pooled_arena import PooledArena
 from app.rating.threads import one_blas_thread
 from app.rating.units import ELO_PER_NATURAL
+from stable_arena_lab.battles.pooled_arena import PooledArena
+from stable_arena_lab.parallel import Progress, map_seeds
 
 COVAL_POINTS = 300.0
 

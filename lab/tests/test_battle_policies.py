@@ -5,8 +5,10 @@ from functools import partial
 import numpy as np
 import pytest
 
-from app.rating.simulation.pooled_arena import pooled_arena, simulated_arena
-from app.rating.simulation.votes_needed import (
+from app.rating.simulation.worlds import World
+from app.rating.units import NATURAL_PER_ELO
+from stable_arena_lab.battles.pooled_arena import pooled_arena, simulated_arena
+from stable_arena_lab.battles.votes_needed import (
     COMPARED,
     PolicyRow,
     VotesNeeded,
@@ -15,8 +17,6 @@ from app.rating.simulation.votes_needed import (
     coval,
     summarise,
 )
-from app.rating.simulation.worlds import World
-from app.rating.units import NATURAL_PER_ELO
 
 
 def test_pooled_votes_are_those_of_the_annotators() -> None:

@@ -1,33 +1,26 @@
-"""The command `battles simulate`."""
-
 import time
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.table import Table
 
-from app.cli.options import PrintedOption
-from app.cli.outputs import print_result
 from app.cli.progress import Stages, showing_stages
-from app.cli.tables import make_table
 from app.errors import BadInputError
-from app.imports.formats import read_vote_file
-from app.imports.formats.indexing import encode
-from app.rating.simulation.parallel import Progress
-from app.rating.simulation.pooled_arena import PooledArena, fitted_arena, simulated_arena
-from app.rating.simulation.votes_needed import COMPARED, PolicyRow, compare_policies
+from stable_arena_lab.battles.pooled_arena import PooledArena, fitted_arena, simulated_arena
+from stable_arena_lab.battles.votes_needed import COMPARED, compare_policies
+from stable_arena_lab.commands.options import FileArgument, FormatOption, ProcessesOption, SeedOption
+from stable_arena_lab.commands.report import Report, Row, Rows, Table, number, percent, publish, table, word
+from stable_arena_lab.commands.vote_files import read_indexed
+from stable_arena_lab.parallel import Progress
 
 FEWEST_MODELS = 4  # more than are to be decided
 
 
-def simulate(
-    file: Annotated[
-        Path | None, typer.Argument(metavar="[FILE]", help="Votes: CSV, JSONL (both also .gz, .zst) or Parquet.")
-    ] = None,
+def policies(
+    file: FileArgument = None,
     world: Annotated[
         list[int] | None, typer.Option(help="Simulated arenas of so many models instead of a file; repeat for several.")
     ] = None,
@@ -38,9 +31,9 @@ def simulate(
     top: Annotated[int, typer.Option(min=1, help="How many leading models are to be decided.")] = 3,
     floor: Annotated[float, typer.Option(min=0.01, max=1, help="Share of battles on uniform pairs.")] = 0.1,
     repeats: Annotated[int, typer.Option(min=1, help="Arenas; of a file, times that its votes are drawn.")] = 30,
-    seed: Annotated[int, typer.Option(min=0, help="The first seed; repeats use the following ones.")] = 0,
-    processes: Annotated[int, typer.Option(min=1, max=64, help="Processes that share the repeats.")] = 2,
-    output_format: PrintedOption = "table",
+    seed: SeedOption = 0,
+    processes: ProcessesOption = 2,
+    output_format: FormatOption = "table",
 ) -> None:
     """Simulate an arena like yours under every battle policy: how many votes its ranking takes."""
     if (file is None) == (not world):
@@ -49,31 +42,34 @@ def simulate(
         if name not in COMPARED:
             raise BadInputError(f"--policy must be one of {', '.join(COMPARED)}, is {name}")
     started = time.perf_counter()
-    found: list[PolicyRow] = []
+    found: list[Row] = []
     with showing_stages() as stages:
         arenas = _arenas(file, world or [], bad, top, stages)
         stages.stage("simulating")
         for done, arena in enumerate(arenas):
-            found += compare_policies(
+            rows = compare_policies(
                 arena, seeds=range(seed, seed + repeats), policies=tuple(policy or COMPARED), k=top, floor=floor,
                 processes=processes, progress=_part(stages.share, done, len(arenas)),
             )  # fmt: skip
+            found += [asdict(row) for row in rows]
     source = file.name if file else "simulated" + (f", {100 * bad:g} % bad annotators" if bad else "")
-    notes = [
-        "Ranking: votes from which the rank correlation (Spearman) with the truth stays above .95.",
-        f"Top {top}: votes from which they stay decided, with a probability of .95.",
-        "Medians. ×: votes relative to uniform pairs in the same arena, median and quartiles.",
-    ]
-    models = [row.models for row in found if row.policy == "uniform"]
-    settings = {"source": source, "models": models, "bad": bad, "top": top, "floor": floor, "repeats": repeats}
-    document = {
-        "experiment": "battles",
-        "settings": {**settings, "seed": seed},
-        "policies": found,
-        "notes": notes,
-        "seconds": round(time.perf_counter() - started, 3),
-    }
-    print_result(output_format, document, _table(found, source, top), "", *notes)
+    sizes = [row["models"] for row in found if row["policy"] == "uniform"]
+    report = Report(
+        experiment="policies",
+        settings={
+            "source": source, "models": sizes, "bad": bad, "top": top, "floor": floor, "repeats": repeats, "seed": seed,
+        },
+        results={"policies": found},
+        tables=[_table(found, f"Votes that an arena needs · {source}, {repeats} arenas", top)],
+        notes=[
+            "Ranking: votes from which the rank correlation (Spearman) with the truth stays above .95.",
+            f"Top {top}: votes from which they stay decided, with a probability of .95.",
+            "Medians. ×: votes relative to uniform pairs in the same arena, median and quartiles.",
+        ],
+        chart={},
+        seconds=time.perf_counter() - started,
+    )  # fmt: skip
+    publish(report, output_format, None)
 
 
 def _arenas(
@@ -84,11 +80,9 @@ def _arenas(
         if min(world) <= max(top, FEWEST_MODELS - 1):
             raise BadInputError(f"--world must be at least {max(top + 1, FEWEST_MODELS)} models, is {min(world)}")
         return [partial(simulated_arena, n_models=models, bad=bad) for models in dict.fromkeys(world)]
-    stages.stage("reading")
-    votes = read_vote_file(file, progress=stages.share)
-    votes.require_valid()
+    cells = read_indexed(file, stages).aggregate()
     stages.stage("fitting")
-    arena = fitted_arena(encode(votes.frame).aggregate())
+    arena = fitted_arena(cells)
     if len(arena.score) <= top:
         raise BadInputError(f"{file}: {len(arena.score)} model(s) have a score; --top {top} needs more")
     return [partial(_same, arena)]
@@ -102,19 +96,17 @@ def _part(share: Progress | None, done: int, parts: int) -> Progress | None:
     return None if share is None else lambda of_part: share((done + of_part) / parts)
 
 
-def _table(found: list[PolicyRow], source: str, top: int) -> Table:
-    title = f"Votes that an arena needs · {source}, {found[0].arenas} arenas"
-    columns = ("Models", "Policy", "Ranking", "×", f"Top {top}", "× ", "Wrong")
-    rows = [
-        (
-            f"{row.models:,}", row.policy, f"{row.ranking:,.0f}", _ratio(row, "ranking"),
-            f"{row.top:,.0f}", _ratio(row, "top"), f"{100 * row.wrong:.0f} %",
-        )
-        for row in found
-    ]  # fmt: skip
-    return make_table(*columns, rows=rows, words=["Policy"], title=title)
+def _table(rows: Rows, title: str, top: int) -> Table:
+    return table(
+        title,
+        rows,
+        {
+            "Models": word("models"), "Policy": word("policy"), "Ranking": number("ranking", 0), "×": _ratio("ranking"),
+            f"Top {top}": number("top", 0), "× ": _ratio("top"), "Wrong": percent("wrong"),
+        },
+        text=["Policy"],
+    )  # fmt: skip
 
 
-def _ratio(row: PolicyRow, key: str) -> str:
-    plain: dict[str, Any] = asdict(row)
-    return f"{plain[f'{key}_ratio']:.2f} ({plain[f'{key}_low']:.2f} to {plain[f'{key}_high']:.2f})"
+def _ratio(key: str) -> Callable[[Row], str]:
+    return lambda row: f"{row[f'{key}_ratio']:.2f} ({row[f'{key}_low']:.2f} to {row[f'{key}_high']:.2f})"
