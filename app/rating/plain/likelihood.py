@@ -1,7 +1,7 @@
 """The likelihood of scores and abilities, and its derivatives."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import expit
@@ -10,7 +10,8 @@ from app.rating.arrays import Floats, sum_by
 from app.rating.model.crowd import laplacian
 from app.rating.votes.cells import Cells
 
-BLOCK = 1 << 21  # numbers in the rows that are held at once
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 
 @dataclass(frozen=True)
@@ -86,40 +87,16 @@ class Likelihood:
         c = self.cells
         return sum_by(c.model_a, weight, c.n_models) - sum_by(c.model_b, weight, c.n_models)
 
-    def times(self, weight: Floats, vector: Floats) -> Floats:
-        """Return each annotator's Σ weight (e_a − e_b) times a vector over models, shape (n_annotators,)."""
+    def rows(self, weight: Floats, *, signed: bool = True) -> "csr_array[Any, tuple[int, int]]":
+        """Return each annotator's Σ weight (e_a − e_b), sparse, shape (n_annotators, n_models); unsigned, e_a + e_b."""
+        from scipy.sparse import csr_array  # noqa: PLC0415  slow to import, and scores alone need none
+
         c = self.cells
-        return sum_by(c.annotator, weight * (vector[c.model_a] - vector[c.model_b]), c.n_annotators)
-
-    def rows(self, *weights: Floats, signed: bool = True) -> Iterator[tuple[slice, slice, list[Floats]]]:
-        """Yield some annotators at a time, their cells, and for each weight their rows Σ weight (e_a − e_b).
-
-        Parameters
-        ----------
-        weights : shape (n_cells,) each
-        signed : with False Σ weight (e_a + e_b)
-        """
-        size, starts = self.cells.n_models, self.cells.starts
-        step = max(1, BLOCK // max(size, 1))
-        for first in range(0, self.cells.n_annotators, step):
-            some = slice(first, min(first + step, self.cells.n_annotators))
-            here = slice(int(starts[some.start]), int(starts[some.stop]))
-            yield some, here, [self.own_rows(some, weight, signed=signed) for weight in weights]
-
-    def own_rows(self, some: slice, weight: Floats, *, signed: bool = True) -> Floats:
-        """Return the rows Σ weight (e_a − e_b) of these annotators, (n, n_models); unsigned Σ weight (e_a + e_b)."""
-        c, shape = self.cells, (some.stop - some.start, self.cells.n_models)
-        here = slice(*c.starts[[some.start, some.stop]])
-        row, own = (c.annotator[here].astype(np.int64) - some.start) * c.n_models, weight[here]
-        a, b = (sum_by(row + model[here], own, shape[0] * shape[1]).reshape(shape) for model in (c.model_a, c.model_b))
-        return a - b if signed else a + b
-
-    def products(self, weight: Floats, scale: Floats) -> Floats:
-        """Return Σ_k scale_k row_k′ row_k, row_k = Σ weight (e_a − e_b), shape (n_models, n_models)."""
-        total = np.zeros((self.cells.n_models,) * 2)
-        for some, _, (rows,) in self.rows(weight):
-            total += (rows * scale[some, None]).T @ rows
-        return total
+        values = np.stack([weight, -weight if signed else weight], axis=1).ravel()
+        models = np.stack([c.model_a, c.model_b], axis=1).ravel()
+        rows = csr_array((values, models, 2 * c.starts), shape=(c.n_annotators, c.n_models))
+        rows.sum_duplicates()
+        return rows
 
 
 def _value(c: Cells, x: Floats, u: Floats) -> float:

@@ -12,9 +12,9 @@ from app.rating.arrays import Floats, Indices, Ints, sum_by
 from app.rating.compiled import compiled
 from app.rating.model.expansion import CURVATURE, Expansion
 from app.rating.model.scores import MarginalFit
+from app.rating.plain.information import find_information
 from app.rating.plain.m_elo import shift_projector
 from app.rating.threads import map_parts, one_blas_thread
-from app.rating.uncertainty.plain import find_information
 from app.rating.uncertainty.results import Estimate
 from app.rating.units import ELO_PER_NATURAL
 
@@ -156,7 +156,7 @@ class PlainInfluence(Influence):
         cells, fit = rating.small.cells, rating.fit
         self.pull, self.along = fit.theta[cells.annotator], np.ones(len(cells.n))
         self.found = find_information(cells, fit, self.component, has_abilities=rating.has_abilities)
-        self.gradient = self.found.likelihood.contributions(fit.R, fit.theta)
+        self.gradient = self.found.likelihood.rows(self.found.likelihood.contributions(fit.R, fit.theta))
 
     def solve(self, contrasts: Floats) -> Floats:
         """Return S⁺ times the contrasts."""
@@ -165,8 +165,9 @@ class PlainInfluence(Influence):
 
     def shares(self, Y: Floats) -> Floats:
         """Return q = Q B Y of each annotator for each column of Y, shape (n_annotators, m)."""
-        cross = self.found.point.cross
-        return self.found.project(np.array([self.found.likelihood.times(cross, y) for y in Y.T]).T)
+        found = self.found
+        q: Floats = found.inverse_D[:, None] * (found.B @ Y - (found.Z @ Y)[found.groups.annotators])
+        return q
 
     def without(self, left_out: slice) -> Floats:
         """Solve S₋ₖ x = −u_k − z₋ₖ (what θ_k takes from the others) by x ← S⁻¹(… + (S − S₋ₖ) x), for all together.
@@ -174,14 +175,15 @@ class PlainInfluence(Influence):
         z₋ₖ and size₋ₖ are those of the constraint that the others' mean ability is 1.
         """
         found, point, cells = self.found, self.found.point, self.rating.small.cells
-        group, inverse_D, share = (x[left_out] for x in (found.groups.annotators, found.inverse_D, found.share))
-        u, B = (found.likelihood.own_rows(left_out, x) for x in (self.gradient, point.cross))
+        group, inverse_D = found.groups.annotators[left_out], found.inverse_D[left_out]
+        u, B = (x[left_out].toarray() for x in (self.gradient, found.B))
         curvature = point.variance * point.theta[cells.annotator] ** 2
-        weight, whole = share * point.D[left_out], found.size[group]
-        size = np.maximum(whole - weight * share, TINY)
-        along = np.where(found.groups.models == group[:, None], found.along, 0.0)
-        others = along - B * share[:, None]
-        right = -u - others * (weight * (point.theta[left_out] - 1.0) / size)[:, None]
+        whole = found.size[group]
+        size = np.maximum(whole - inverse_D, TINY)
+        along = np.where(np.isinf(whole), 0.0, whole)[:, None] * found.Z[group]
+        others = along - B * inverse_D[:, None]
+        pull = (point.theta[left_out] - 1.0) * (inverse_D > 0.0)
+        right = -u - others * (pull / size)[:, None]
 
         def again(X: Floats) -> Floats:
             own = np.zeros_like(X)

@@ -4,34 +4,12 @@ import numpy as np
 
 from app.rating.arrays import Floats, Indices
 from app.rating.fitted import FitResult
-from app.rating.plain.information import ENOUGH, LARGEST, TINY, Information, link_groups, scaled_contributions
-from app.rating.plain.likelihood import Likelihood
-from app.rating.plain.m_elo import shift_projector
+from app.rating.plain.information import ENOUGH, LARGEST, TINY, Information, find_information, scaled_contributions
 from app.rating.settings import Interval
 from app.rating.uncertainty.covariance import Covariance, squared_residuals, sum_by_vote
 from app.rating.uncertainty.freedom import NORMAL
 from app.rating.votes.cells import Cells
 from app.rating.votes.compact import pool_annotators
-
-
-def find_information(cells: Cells, fit: FitResult, component: Indices, *, has_abilities: bool) -> Information:
-    """Return what the votes say of the scores at a fit.
-
-    Parameters
-    ----------
-    component : of each model
-    has_abilities : whether abilities are found with the scores, in units of their mean; else all are 1
-
-    Raises
-    ------
-    SaddlePointError
-    """
-    groups, likelihood = link_groups(cells, component), Likelihood(cells)
-    weight = np.ones(cells.n_annotators) if has_abilities else None
-    point = likelihood.expand(fit.R, fit.theta)
-    found = Information.at(likelihood, point, groups, shift_projector(component), weight)
-    _ = found.inverse
-    return found
 
 
 def plain_covariance(
@@ -86,20 +64,15 @@ def _by_annotator(found: Information) -> tuple[Floats, Floats, Floats, Indices, 
     with_pull : Σ_k c_k pull_k over each model's group, c_k annotator k's part in the scores, shape (n_models,)
     pull : Σ_k pull_k² of each group
     """
-    point, groups, cells, size = found.point, found.groups, found.likelihood.cells, len(found.point.R)
+    point, groups, cells = found.point, found.groups, found.likelihood.cells
     members = groups.sum(np.ones(len(point.theta)))
-    pull = found.share * point.D * (point.theta - 1.0)  # of the unit's equation Σ w (θ − 1) = 0
+    pull = (point.theta - 1.0) * (found.inverse_D > 0.0)  # of the unit's equation Σ (θ − 1) = 0
     pull *= np.sqrt(members / np.maximum(members - 1.0, 1.0))[groups.annotators]
-    meat, with_pull, squares, judges = np.zeros((size, size)), np.zeros(size), np.zeros(size), np.zeros(size)
-    alone = np.zeros(len(cells.n))  # variance of votes that are taken as independent too
-    for some, here, rows, share in scaled_contributions(found.likelihood, point, np.diag(point.A)):
-        meat += rows.T @ rows
-        with_pull += rows.T @ pull[some]
-        squares += (share**2).sum(axis=0)
-        judges += (share > 0.0).sum(axis=0)
-        own = cells.annotator[here] - some.start
-        most = np.maximum(share[own, cells.model_a[here]], share[own, cells.model_b[here]])
-        alone[here] = point.variance[here] * np.clip((most - ENOUGH) / (LARGEST - ENOUGH), 0.0, 1.0)
+    rows, share = scaled_contributions(found.likelihood, point, np.diag(point.A))
+    meat, with_pull, squares = (rows.T @ rows).toarray(), rows.T @ pull, (share**2).sum(axis=0)
+    judges = np.bincount(share.indices[share.data > 0.0], minlength=len(point.R))
+    most = np.maximum(share[cells.annotator, cells.model_a], share[cells.annotator, cells.model_b])
+    alone = point.variance * np.clip((most - ENOUGH) / (LARGEST - ENOUGH), 0.0, 1.0)  # of votes taken as independent
     together, inverse = groups.models[:, None] == groups.models, found.inverse
     square, of_unit, mixed = groups.sum(pull**2), inverse @ found.z, inverse @ with_pull
     with_pull = mixed + of_unit * square[groups.models]
@@ -113,7 +86,7 @@ def _by_annotator(found: Information) -> tuple[Floats, Floats, Floats, Indices, 
         np.diag(scores), between, of_unit**2 * square[groups.models], 1.0 / np.maximum(squares, TINY),
         members[groups.models],
     )  # fmt: skip
-    return scores, order, freedom, judges.astype(np.int64), with_pull, square
+    return scores, order, freedom, judges, with_pull, square
 
 
 def _by_vote(found: Information, kind: Interval) -> Floats:
@@ -133,22 +106,19 @@ def _by_vote(found: Information, kind: Interval) -> Floats:
 def _sum(found: Information, squares: Floats) -> Floats:
     """Return the sum over votes: a unit of a residual adds θ (e_a − e_b) − d (BᵀQ)_k to the scores' equations."""
     cells = found.likelihood.cells
-    moved = ((some.start, some.stop, -found.moved_rows(some)) for some, _, _ in found.likelihood.rows())
-    none = () if not found.inverse_D.any() else moved
-    return sum_by_vote(cells, found.point.R, squares, found.point.theta[cells.annotator], none)
+    moved = [(0, cells.n_annotators, -found.moved_rows())] if found.inverse_D.any() else []
+    return sum_by_vote(cells, found.point.R, squares, found.point.theta[cells.annotator], moved)
 
 
 def _ability_se(found: Information, scores: Floats, with_pull: Floats, pull: Floats) -> Floats:
     """Return the standard error of θ_k relative to the mean ability.
 
-    θ_k changes by r_k·c + τ_k·pull where the scores change by c, r_k = −(BᵀQ)_k, τ_k = −w_k/(D_k wᵀD⁻¹w).
+    θ_k changes by r_k·c + τ_k·pull where the scores change by c, r_k = −(QB)_k, τ_k = −1/(D_k 1ᵀD⁻¹1).
     """
-    group, variance = found.groups.annotators, np.empty(len(found.share))
-    tau = -found.share / found.size[group]
-    for some, _, _ in found.likelihood.rows():
-        rows = -found.moved_rows(some)
-        variance[some] = np.einsum("ij,ij->i", rows @ scores, rows) + 2.0 * tau[some] * (rows @ with_pull)
-    variance += tau**2 * pull[group] + found.inverse_D + found.share * tau
+    group, rows = found.groups.annotators, -found.moved_rows()
+    tau = -found.inverse_D / found.size[group]
+    variance = np.einsum("ij,ij->i", rows @ scores, rows) + 2.0 * tau * (rows @ with_pull)
+    variance += tau**2 * pull[group] + found.inverse_D * (1.0 + tau)
     se: Floats = np.sqrt(np.maximum(variance, 0.0))
     return se
 
