@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
+from scipy.sparse import csr_array, hstack
 
 from app.rating.arrays import Floats, Mask
 from app.rating.judges.ballots import Ballots
-from app.rating.judges.leaning import WIDE, identified_leans, maximise_own
-from app.rating.judges.own_votes import OwnVotes
+from app.rating.judges.leaning import WIDE, OwnVotes, identified_leans, maximise, own_columns, score_columns
 from app.rating.judges.people import PeoplesScores
 from app.rating.uncertainty.covariance import TINY
 from app.rating.uncertainty.freedom import NORMAL
@@ -142,21 +142,24 @@ class _Search:
         """Find the maxima, with tastes of this variance; yield every judge with votes, and these at the maximum."""
         c, a, b = self.cells, self.place[self.cells.model_a], self.place[self.cells.model_b]
         d, x = self.known.score[a] - self.known.score[b], features_of(c) * self.identified[c.annotator]
-        mean, voters = np.eye(self.at.shape[1])[ABILITY], np.flatnonzero(np.diff(c.starts)).tolist()
+        mean, voters = np.zeros(self.at.shape), np.flatnonzero(np.diff(c.starts)).tolist()
+        mean[:, ABILITY] = 1.0
+        precision = np.full(mean.size, WIDE**-2)
         for _ in range(ROUNDS):
             flat = flatten(self.at[c.annotator, ABILITY] ** 2 * self.doubt[a, b] + 2.0 * taste[c.annotator])
-            h = flat[:, None] * np.column_stack([d, x])
-            for k in voters:
-                mine = slice(int(c.starts[k]), int(c.starts[k + 1]))
-                self.at[k] = maximise_own(h[mine], c.n[mine], c.s[mine], mean)
+            X = own_columns(c.annotator, flat[:, None] * np.column_stack([d, x]), len(mean))
+            self.at = maximise(X, c.n, c.s, precision, mean.ravel(), mean.ravel()).reshape(mean.shape)
         battles = int(self.kept.battle.max(initial=-1)) + 1
         for k in voters:
             one = self.kept.where(self.kept.votes.annotator == k)
             left, right = self.place[one.votes.model_a], self.place[one.votes.model_b]
             flat = flatten(self.at[k, ABILITY] ** 2 * self.doubt[left, right] + 2.0 * taste[k])
-            own = one.differences() * self.identified[k]
-            h = flat * np.vstack([self.known.score[left] - self.known.score[right], own.T])
-            yield k, OwnVotes(one, self.place, h, self.at[k], flat=flat, battles=battles)
+            d, x = self.known.score[left] - self.known.score[right], one.differences() * self.identified[k]
+            h, scores = (
+                flat[:, None] * np.column_stack([d, x]),
+                score_columns(left, right, flat, len(self.known.models)),
+            )
+            yield k, OwnVotes(one, csr_array(hstack([csr_array(h), scores])), h.shape[1], h @ self.at[k], battles)
 
 
 def _errors(votes: OwnVotes, ability: float, known: PeoplesScores, taste: float) -> Floats:
