@@ -23,7 +23,7 @@ from app.rating.estimators.tables import VoteTable
 from app.rating.settings import LoopSettings
 from app.rating.verdict.rows import annotator_rows, count, model_rows
 from app.rating.verdict.style import lean_rows, style_rows
-from app.rating.votes.spread import spread_votes, summarise
+from app.rating.votes.graph import spread_votes, summarise
 
 
 @dataclass(frozen=True)

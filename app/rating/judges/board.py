@@ -17,7 +17,7 @@ from app.rating.uncertainty.estimate import fit_without_errors
 from app.rating.uncertainty.freedom import NORMAL
 from app.rating.uncertainty.results import Estimate
 from app.rating.verdict.rating import Rating, publish
-from app.rating.votes.compact import compact, find_places
+from app.rating.votes.cells import compact, find_places
 from app.rating.votes.features import features_of
 
 

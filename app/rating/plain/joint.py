@@ -7,9 +7,8 @@ from app.rating.arrays import Floats
 from app.rating.errors import NoCommonRankingError, NoFiniteMaximumError, NotConvergedError, SaddlePointError
 from app.rating.fitted import FitResult
 from app.rating.model.start import balance, fit_bradley_terry
-from app.rating.plain.abilities import count_following, own_abilities
 from app.rating.plain.information import TINY, Groups, eliminate, invert, link_groups, saddle_point
-from app.rating.plain.likelihood import Derivatives, Likelihood
+from app.rating.plain.likelihood import Derivatives, Likelihood, count_following, own_abilities
 from app.rating.plain.m_elo import (
     CONVERGED,
     MOST_HALVINGS,

@@ -11,8 +11,8 @@ from app.rating.threads import one_blas_thread
 from app.rating.types.favouritism import Favouritism, find_favouritism
 from app.rating.types.habits import Habits, Typing
 from app.rating.types.law import COIN, CONTRARY, EQUAL, FOLLOWER, LEFT, RIGHT, Law
+from app.rating.votes.features import SidedCells
 from app.rating.votes.indexed import IndexedVotes
-from app.rating.votes.sided_cells import SidedCells
 
 FEW_JUDGES = 20.0  # effective number of judges of an annotator's models from which their scores are not in doubt
 

@@ -8,8 +8,7 @@ from app.rating.plain.information import ENOUGH, LARGEST, TINY, Information, fin
 from app.rating.settings import Interval
 from app.rating.uncertainty.covariance import Covariance, squared_residuals, sum_by_vote
 from app.rating.uncertainty.freedom import NORMAL
-from app.rating.votes.cells import Cells
-from app.rating.votes.compact import pool_annotators
+from app.rating.votes.cells import Cells, pool_annotators
 
 
 def plain_covariance(

@@ -19,8 +19,7 @@ from app.rating.uncertainty.models import make_model_estimates
 from app.rating.uncertainty.pooling import PooledFit, PooledLikelihood, fit_categories
 from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.rating import Rating
-from app.rating.votes.cells import Cells
-from app.rating.votes.compact import pool_annotators
+from app.rating.votes.cells import Cells, pool_annotators
 from app.rating.votes.graph import Components
 
 HONEST = TYPES.index("honest")

@@ -7,7 +7,7 @@ from app.rating.arrays import Floats, Mask
 from app.rating.errors import RatingNotice, VotesError, counted
 from app.rating.fitted import Start
 from app.rating.model.abilities import find_abilities
-from app.rating.plain.abilities import shadow_abilities
+from app.rating.plain.likelihood import shadow_abilities
 from app.rating.settings import LoopSettings, check_settings
 from app.rating.threads import one_blas_thread
 from app.rating.types.evidence import Weigher, weigher_by_rule
@@ -16,8 +16,8 @@ from app.rating.uncertainty.results import AnnotatorEstimates, Estimate
 from app.rating.verdict.flags import Flags, Judge
 from app.rating.verdict.rating import Rating, publish
 from app.rating.votes.cells import Cells
+from app.rating.votes.features import SidedCells
 from app.rating.votes.indexed import IndexedVotes, refuse_rankings
-from app.rating.votes.sided_cells import SidedCells
 
 GROUP_ROUNDS = 6
 STABLE = 0.02  # change of a weight

@@ -6,8 +6,8 @@ import numpy as np
 from scipy.special import ndtr
 
 from app.rating.arrays import Floats
+from app.rating.verdict.confidence import square_root
 from app.rating.verdict.forecasts import SEED
-from app.rating.verdict.joint import square_root
 
 DRAWS = 20_000
 SHARE = 0.1  # of the error probability that goes to the simultaneous interval

@@ -13,7 +13,7 @@ from app.rating.units import NATURAL_PER_ELO
 from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells
-from app.rating.votes.sided_cells import SidedCells
+from app.rating.votes.features import SidedCells
 from stable_arena_lab.attacks.arena import Votes
 from stable_arena_lab.defences.discoveries import discover_by_evidence
 from stable_arena_lab.defences.published import residual_test, sequential_test

@@ -10,7 +10,7 @@ from app.rating.types.evidence import Evidence, weigh, weigher_of_votes
 from app.rating.types.law import COIN
 from app.rating.units import NATURAL_PER_ELO
 from app.rating.votes.cells import aggregate
-from app.rating.votes.sided_cells import SidedCells
+from app.rating.votes.features import SidedCells
 from stable_arena_lab.attacks.arena import Arena, Setup, Votes, draw_arena
 from stable_arena_lab.attacks.honest import Variety
 from stable_arena_lab.defences.discoveries import discover_by_evidence, discover_by_p

@@ -12,7 +12,7 @@ from app.rating.types.evidence import weigh, weigher_of_votes
 from app.rating.verdict.flags import flag_by_ability
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate
-from app.rating.votes.sided_cells import SidedCells
+from app.rating.votes.features import SidedCells
 from stable_arena_lab.attacks.arena import Setup, Votes, draw_arena
 
 MakeCells = Callable[[SimulatedVotes], Cells]
