@@ -121,9 +121,11 @@ class _Search:
         """Return the step of scores and abilities, and by about twice how much it lowers the objective.
 
         Abilities are eliminated, and steps are across what changes no probability: shifts of the scores, and stretches
-        with smaller abilities. The error says where the observed information is not positive definite.
+        with smaller abilities, by the information on each score: one that runs away is no stretch. The error says
+        where the observed information is not positive definite.
         """
-        stretch = np.where(self.groups.models == np.arange(self.groups.number)[:, None], point.R, 0.0)
+        of_group = self.groups.models == np.arange(self.groups.number)[:, None]
+        stretch = np.where(of_group, point.A @ point.R, 0.0)
         stretch /= np.maximum(np.linalg.norm(stretch, axis=1, keepdims=True), TINY)
         flat, inverse_D = self.shifts + stretch.T @ stretch, invert(point.D)
         across, size, saddle = np.eye(len(flat)) - flat, typical(point.A), None
