@@ -21,13 +21,11 @@ class Ballots:
     ----------
     votes : model_a was shown on the left
     battle : shape (n_votes,); votes of one battle are on the same pair, in either order of sides
-    shared : whether the file names its battles; if not, every vote is a battle of its own
     style : what the answers of each vote differ in, NaN where that is not known
     """
 
     votes: IndexedVotes
     battle: Indices
-    shared: bool
     style: Features | None = None
 
     @classmethod
@@ -40,15 +38,15 @@ class Ballots:
         """
         alone = np.arange(len(votes.annotator), dtype=np.int64)
         if name is None or not (name >= 0).any():
-            return cls(votes, alone, shared=False)
-        key = np.column_stack([np.where(name >= 0, name, -1 - alone), cls(votes, alone, shared=False).pair])
+            return cls(votes, alone)
+        key = np.column_stack([np.where(name >= 0, name, -1 - alone), cls(votes, alone).pair])
         battle = np.unique(key, axis=0, return_inverse=True)[1].ravel()
-        return cls(votes, battle.astype(np.int64), shared=True)
+        return cls(votes, battle.astype(np.int64))
 
     def where(self, keep: Mask) -> "Ballots":
         """Return the votes for which `keep`, shape (n_votes,), is true; names and battles keep their numbers."""
         style = self.style and replace(self.style, values=self.style.values[keep])
-        return Ballots(self.votes.rows(keep), self.battle[keep], self.shared, style)
+        return Ballots(self.votes.rows(keep), self.battle[keep], style)
 
     def between(self, models: Indices) -> "Ballots":
         """Return the votes on two of these models."""
@@ -91,10 +89,7 @@ class Ballots:
         """Return the votes as cells with their differences as features, one by one where there are more than sides."""
         v = replace(self.votes, weight=self.weight)
         if self.style is None:
-            sided = SidedCells.of_votes(
-                v.annotator, v.model_a, v.model_b, v.outcome,
-                n_annotators=len(v.annotators), n_models=len(v.models), weight=v.weight,
-            )  # fmt: skip
+            sided = SidedCells.of_indexed(v)
             return replace(sided.cells, features=sided.side[:, None])
         return single_cells(v, self.differences(), np.ones(len(v.outcome), dtype=bool))
 

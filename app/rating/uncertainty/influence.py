@@ -55,9 +55,11 @@ class Influence(ABC):
 
     Attributes
     ----------
+    bread : what a unit of each score's equation moves the scores by, shape (n_models, n_models)
     pull, along : of each cell, shape (n_cells,)
     """
 
+    bread: Floats
     pull: Floats
     along: Floats
 
@@ -67,9 +69,10 @@ class Influence(ABC):
         self.component = rating.components.label[rating.small.models]
         self._across = np.eye(len(R)) - shift_projector(self.component)
 
-    @abstractmethod
     def solve(self, contrasts: Floats) -> Floats:
         """Return what a unit of each score's equation moves contrast·R by; contrasts are columns, or one vector."""
+        solved: Floats = self.bread.T @ contrasts
+        return solved
 
     @abstractmethod
     def shares(self, Y: Floats) -> Floats:
@@ -119,6 +122,7 @@ class MarginalInfluence(Influence):
         super().__init__(rating)
         cells = rating.small.cells
         self.expansion = Expansion(cells, marginal, rating.settings.influence_limit)
+        self.bread = self.expansion.bread
         self.along = np.ones(len(cells.n)) if cells.trust is None else cells.trust
         self.pull = self.along * self.expansion.weight * self.expansion.pull[cells.annotator]
         number, component = int(self.component.max()) + 1, self.component[cells.model_a]
@@ -127,11 +131,6 @@ class MarginalInfluence(Influence):
             cells.n_annotators * number,
         ).reshape(-1, number)  # fmt: skip
         self._share = own / np.maximum(own.sum(axis=0), TINY)
-
-    def solve(self, contrasts: Floats) -> Floats:
-        """Return J⁻ᵀ times the contrasts."""
-        solved: Floats = self.expansion.bread.T @ contrasts
-        return solved
 
     def shares(self, Y: Floats) -> Floats:
         """Return q of each annotator for each column of Y, shape (n_annotators, m)."""
@@ -144,7 +143,7 @@ class MarginalInfluence(Influence):
         """
         own = self.expansion.own(left_out.start, left_out.stop)
         left = np.where(self._share[left_out] < 1.0 - TINY, 1.0 - self._share[left_out], np.nan)
-        change: Floats = -own.u @ self.expansion.bread.T / left[:, self.component]
+        change: Floats = -own.u @ self.bread.T / left[:, self.component]
         return change @ self._across
 
 
@@ -156,12 +155,8 @@ class PlainInfluence(Influence):
         cells, fit = rating.small.cells, rating.fit
         self.pull, self.along = fit.theta[cells.annotator], np.ones(len(cells.n))
         self.found = find_information(cells, fit, self.component, has_abilities=rating.has_abilities)
+        self.bread = self.found.inverse
         self.gradient = self.found.likelihood.rows(self.found.likelihood.contributions(fit.R, fit.theta))
-
-    def solve(self, contrasts: Floats) -> Floats:
-        """Return S⁺ times the contrasts."""
-        solved: Floats = self.found.inverse @ contrasts
-        return solved
 
     def shares(self, Y: Floats) -> Floats:
         """Return q = Q B Y of each annotator for each column of Y, shape (n_annotators, m)."""
@@ -190,9 +185,9 @@ class PlainInfluence(Influence):
             curve_cells(left_out.start, left_out.stop, *cells.arrays[:1], *cells.arrays[2:4], curvature, X, own)
             for row, scale in ((B, -inverse_D), (along, 1.0 / whole), (others, -1.0 / size)):
                 own += row * (scale * np.einsum("ki,ki->k", row, X))[:, None]
-            return (right + own) @ self._across @ found.inverse
+            return (right + own) @ self._across @ self.bread
 
-        return _iterate(again, right @ self._across @ found.inverse)
+        return _iterate(again, right @ self._across @ self.bread)
 
 
 @one_blas_thread()

@@ -278,13 +278,15 @@ def compact(cells: Cells, present: Mask | None = None) -> Compact:
     annotators = np.flatnonzero(np.diff(cells.starts))
     if len(models) == cells.n_models and len(annotators) == cells.n_annotators:
         return Compact(cells, models, annotators)
+    return Compact(renumber(cells, models, annotators), models, annotators)
+
+
+def renumber(cells: Cells, models: Indices, annotators: Indices) -> Cells:
+    """Return the votes of these annotators between these models, renumbered by their places among them."""
     model, annotator = find_places(models, cells.n_models), find_places(annotators, cells.n_annotators)
-    renumbered = replace(
-        cells,
-        annotator=annotator[cells.annotator], model_a=model[cells.model_a], model_b=model[cells.model_b],
-        n_annotators=len(annotators), n_models=len(models),
-    )  # fmt: skip
-    return Compact(renumbered, models, annotators)
+    k, a, b = annotator[cells.annotator], model[cells.model_a], model[cells.model_b]
+    found = replace(cells, annotator=k, model_a=a, model_b=b, n_annotators=len(annotators), n_models=len(models))
+    return found.where((k >= 0) & (a >= 0) & (b >= 0))
 
 
 def find_places(kept: Indices, size: int) -> Ints:

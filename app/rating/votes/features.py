@@ -138,6 +138,14 @@ class SidedCells:
         side = np.where(apart.annotator & 1, 1.0, -1.0)
         return cls(replace(apart, annotator=apart.annotator >> 1, n_annotators=n_annotators), side)
 
+    @classmethod
+    def of_indexed(cls, votes: IndexedVotes) -> "SidedCells":
+        """Collapse indexed votes to cells, apart by side."""
+        return cls.of_votes(
+            votes.annotator, votes.model_a, votes.model_b, votes.outcome,
+            n_annotators=len(votes.annotators), n_models=len(votes.models), weight=votes.weight,
+        )  # fmt: skip
+
     @property
     def known(self) -> bool:
         """Whether the sides are known."""

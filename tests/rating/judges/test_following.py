@@ -155,7 +155,7 @@ def test_likings_are_found_again_beside_few_people() -> None:
     v = judged.ballots.votes
     columns = (v.annotator, v.model_a, v.model_b, v.outcome)
     doubled = IndexedVotes(v.annotators, v.models, *(np.concatenate([one, one]) for one in columns))
-    twice = Ballots(doubled, np.concatenate([judged.ballots.battle] * 2), shared=True)
+    twice = Ballots(doubled, np.concatenate([judged.ballots.battle] * 2))
     again = like(twice, np.concatenate([style, style]))
     assert again[0][8:] == pytest.approx(b[8:], abs=1e-6)
     assert again[1][8:] == pytest.approx(se[8:], rel=1e-6)
