@@ -10,6 +10,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 from app.rating.arrays import Floats, Indices, sum_by
 from app.rating.errors import SaddlePointError
 from app.rating.fitted import FitResult
+from app.rating.model.score_kernels import LARGEST_SHARE
 from app.rating.plain.likelihood import Derivatives, Likelihood
 from app.rating.plain.m_elo import shift_projector, typical
 from app.rating.votes.cells import Cells
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 TINY = 1e-300
-LARGEST = 0.8  # share up to which a contribution is scaled up for what the fit takes away of it; then it tells nothing
 ENOUGH = 0.15  # share from which too few annotators are left to learn from; votes are then also taken as independent
 
 
@@ -173,5 +173,5 @@ def scaled_contributions(
     rows = likelihood.rows(likelihood.contributions(point.R, point.theta))
     share = likelihood.rows(point.variance * point.theta[likelihood.cells.annotator] ** 2, signed=False)
     share.data /= np.maximum(whole, TINY)[share.indices]
-    rows.data /= np.sqrt(1.0 - np.minimum(share.data, LARGEST))  # both have the same places
+    rows.data /= np.sqrt(1.0 - np.minimum(share.data, LARGEST_SHARE))  # both have the same places
     return rows, share
