@@ -29,8 +29,7 @@ from app.rating.model.law import ASSUMED_SPREAD, Law
 from app.rating.model.scores import Search
 from app.rating.model.start import balance, disperse, fit_bradley_terry
 from app.rating.threads import one_blas_thread
-from app.rating.votes.cells import Cells, aggregate
-from app.rating.votes.compact import pool_annotators
+from app.rating.votes.cells import Cells, aggregate, pool_annotators
 from app.rating.votes.graph import find_components
 from benchmarks.size import sized
 

@@ -11,7 +11,7 @@ from cachetools import LRUCache
 
 from app.answers.queries import pool_version, read_pool
 from app.database.engine import Database
-from app.rating.sampling.pair_sampler import Random
+from app.rating.sampling.pair_weights import Random
 
 Pair = tuple[int, int]
 """Two models, the lower number first."""

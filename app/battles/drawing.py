@@ -9,8 +9,7 @@ from cachetools import LRUCache
 from app.battles.histories import History, Pair
 from app.battles.queries import ModelIds
 from app.battles.roster import Roster
-from app.rating.sampling.pair_sampler import PairSampler, Random
-from app.rating.sampling.pair_weights import uniform_weights
+from app.rating.sampling.pair_weights import PairSampler, Random, uniform_weights
 
 _MOST_PAIRS = 1_000_000  # of all tables that are kept, about 60 bytes each
 

@@ -5,7 +5,7 @@ from itertools import combinations
 from pydantic import Field
 from sqlalchemy import Connection
 
-from app.rating.verdict.agreement import compare_orders
+from app.rating.verdict.order import compare_orders
 from app.schemas import FrozenModel
 from app.snapshots.confidence import list_orders
 from app.snapshots.queries import list_leaderboards

@@ -16,9 +16,9 @@ from app.rating.verdict.fragility import find_fragility
 from app.rating.verdict.round import run_round
 from app.rating.verdict.style import control_style
 from app.rating.votes.cells import Cells, aggregate
+from app.rating.votes.features import SidedCells
 from app.rating.votes.indexed import IndexedVotes
 from app.rating.votes.measures import Features
-from app.rating.votes.sided_cells import SidedCells
 
 SETTINGS = LoopSettings(min_votes=0)
 

@@ -179,6 +179,11 @@ class LoopSettings:
         """Whether abilities are random and integrated out; else they are known, or maximised with the scores."""
         return self.method == "am-elo" and self.prior_sd is not None
 
+    @property
+    def weighs_evidence(self) -> bool:
+        """Whether the evidence in the votes is the rule."""
+        return self.method == "am-elo" and self.flag_rule == "evidence"
+
 
 DEFINITIONS: Mapping[str, Definition] = {
     each.name: each.metadata["definition"] for each in fields(LoopSettings) if "definition" in each.metadata

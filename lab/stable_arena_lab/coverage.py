@@ -12,8 +12,8 @@ from app.rating.arrays import Floats
 from app.rating.errors import NotConvergedError, RatingError
 from app.rating.settings import LoopSettings
 from app.rating.simulation.worlds import draw_pairs
+from app.rating.uncertainty.bounds import Matchups, predict_matchups
 from app.rating.uncertainty.centre import weigh_models
-from app.rating.uncertainty.matchups import Matchups, predict_matchups
 from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.rating import estimate
 from app.rating.votes.cells import Cells, aggregate

@@ -18,7 +18,7 @@ from app.rating.model.crowd import Clusters, Crowd, Directions
 from app.rating.model.scores import MarginalFit
 from app.rating.types import favouritism, habits
 from app.rating.types.law import COIN, EQUAL, FOLLOWER, LEFT, RIGHT, Table
-from app.rating.uncertainty import marginal
+from app.rating.uncertainty import covariance
 from app.rating.verdict.flags import Judge
 from app.rating.votes.cells import CellArrays, Cells
 
@@ -125,9 +125,9 @@ PARTS: Mapping[str, tuple[tuple[Any, str, Change], ...]] = {
     ),
     "groups of pushers": ((favouritism, "find_groups", _each_alone),),
     "lower weight of pushers": ((Judge, "trust", _constant(lambda *_: None)),),
-    "near-copies": ((marginal, "find_copies", _no_copies),),
-    "degrees of freedom": ((marginal, "find_covariance", _freely),),
-    "leverage": ((Crowd, "cluster", _without_leverage), (marginal, "LARGEST_SHARE", _constant(0.0))),
+    "near-copies": ((covariance, "find_copies", _no_copies),),
+    "degrees of freedom": ((covariance, "find_covariance", _freely),),
+    "leverage": ((Crowd, "cluster", _without_leverage), (covariance, "LARGEST_SHARE", _constant(0.0))),
     "votes as independent": ((Crowd, "cluster", _by_annotator_alone),),
     "tastes": ((habits, "find_taste_variance", _constant(lambda *_: 0.0)),),
     "leans": ((habits.Typing, "_find_leans", _constant(lambda _: np.array([1e-12, 1e-12, 0.5, 0.5]))),),

@@ -9,8 +9,7 @@ from app.rating.sampling.policies import weigh_pairs
 from app.rating.sampling.scored_models import scored_models
 from app.rating.settings import LoopSettings, PairPolicy, SamplingSettings, VerdictRule
 from app.rating.simulation.worlds import World, draw_pairs, make_world
-from app.rating.verdict.confidence import measure_confidence
-from app.rating.verdict.joint import join_scores
+from app.rating.verdict.confidence import join_scores, measure_confidence
 from app.rating.verdict.order import Verdict, decide
 from app.rating.verdict.rating import Rating, estimate
 from app.rating.votes.cells import aggregate

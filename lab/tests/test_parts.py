@@ -9,7 +9,7 @@ import pytest
 from typer.testing import Result
 
 from app.rating.settings import EVIDENCE_TESTS, TASTE_TESTS
-from app.rating.uncertainty import marginal
+from app.rating.uncertainty import covariance
 from stable_arena_lab.attacks.arena import Setup
 from stable_arena_lab.defences.gains import SERVICE, Contest
 from stable_arena_lab.losses import FIGURES, WORLDS, Loss, Scored, measure_losses
@@ -77,16 +77,16 @@ def test_a_part_that_is_taken_out_moves_figures_and_comes_back(part: str) -> Non
 
 
 def test_a_replacement_ends_with_an_error_too() -> None:
-    there = marginal.LARGEST_SHARE
+    there = covariance.LARGEST_SHARE
 
     def fail() -> None:
-        with replaced((marginal, "LARGEST_SHARE", lambda share: share / 2.0)):
-            assert there / 2.0 == marginal.LARGEST_SHARE
+        with replaced((covariance, "LARGEST_SHARE", lambda share: share / 2.0)):
+            assert there / 2.0 == covariance.LARGEST_SHARE
             raise KeyError
 
     with pytest.raises(KeyError):
         fail()
-    assert there == marginal.LARGEST_SHARE
+    assert there == covariance.LARGEST_SHARE
 
 
 def test_copies_and_busy_annotators_are_drawn_as_they_are_named() -> None:

@@ -21,7 +21,7 @@ from app.rating.estimators.elo import Elo
 from app.rating.estimators.tables import VoteTable, read_table
 from app.rating.verdict.rows import annotator_rows, count, model_rows
 from app.rating.verdict.style import lean_rows, style_rows
-from app.rating.votes.spread import spread_votes, summarise
+from app.rating.votes.graph import spread_votes, summarise
 
 _NOT_OF_ELO = ("min_ability", "min_probability", "flag_rule", "prior_sd", "influence_limit", "interval", "confidence")
 

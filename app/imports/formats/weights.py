@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 import polars as pl
 
 from app.errors import BadInputError
-from app.rating.votes.weights import WEIGHT, find_unclear
+from app.rating.votes.measures import WEIGHT, find_unclear
 
 HOW = "--columns weight= counts each row once (over HTTP columns=weight%3D)"
 

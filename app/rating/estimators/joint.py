@@ -8,7 +8,7 @@ from app.rating.errors import NoFiniteMaximumError, counted
 from app.rating.estimators.estimator import Estimator, as_shape, find_models
 from app.rating.estimators.tables import Spec, VotesLike, VoteTable, leaderboard_chart, make_table
 from app.rating.settings import MOST_RANKS, Interval, LoopSettings, Method, SettingError, VerdictRule
-from app.rating.uncertainty.matchups import predict_matchups
+from app.rating.uncertainty.bounds import predict_matchups
 from app.rating.verdict.confidence import measure_confidence
 from app.rating.verdict.order import Verdict
 from app.rating.verdict.rating import Rating

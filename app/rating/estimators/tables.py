@@ -17,8 +17,7 @@ from app.rating.errors import VotesError, counted
 from app.rating.settings import SIDE
 from app.rating.votes.cells import Cells
 from app.rating.votes.indexed import IndexedVotes
-from app.rating.votes.measures import Features, measure_features
-from app.rating.votes.weights import find_unclear
+from app.rating.votes.measures import Features, find_unclear, measure_features
 
 VotesLike = IntoFrame | Mapping[str, ArrayLike]
 """A pandas, polars or Arrow table, any other that narwhals knows, or a mapping from column names to arrays."""

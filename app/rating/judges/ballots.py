@@ -1,16 +1,16 @@
-"""Votes that keep the side of each model and the battle that each vote answers, as judges are compared by them."""
+"""Votes that keep the side of each model and their battle, and how often annotators agree in them."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
-from app.rating.arrays import Floats, Indices, Mask, sum_by
+from app.rating.arrays import AnyInts, Floats, Indices, Mask, sum_by
 from app.rating.votes.cells import Cells
-from app.rating.votes.features import single_cells
+from app.rating.votes.features import SidedCells, single_cells
 from app.rating.votes.indexed import IndexedVotes
 from app.rating.votes.measures import Features
-from app.rating.votes.sided_cells import SidedCells
 
 
 @dataclass(frozen=True)
@@ -21,13 +21,11 @@ class Ballots:
     ----------
     votes : model_a was shown on the left
     battle : shape (n_votes,); votes of one battle are on the same pair, in either order of sides
-    shared : whether the file names its battles; if not, every vote is a battle of its own
     style : what the answers of each vote differ in, NaN where that is not known
     """
 
     votes: IndexedVotes
     battle: Indices
-    shared: bool
     style: Features | None = None
 
     @classmethod
@@ -40,15 +38,15 @@ class Ballots:
         """
         alone = np.arange(len(votes.annotator), dtype=np.int64)
         if name is None or not (name >= 0).any():
-            return cls(votes, alone, shared=False)
-        key = np.column_stack([np.where(name >= 0, name, -1 - alone), cls(votes, alone, shared=False).pair])
+            return cls(votes, alone)
+        key = np.column_stack([np.where(name >= 0, name, -1 - alone), cls(votes, alone).pair])
         battle = np.unique(key, axis=0, return_inverse=True)[1].ravel()
-        return cls(votes, battle.astype(np.int64), shared=True)
+        return cls(votes, battle.astype(np.int64))
 
     def where(self, keep: Mask) -> "Ballots":
         """Return the votes for which `keep`, shape (n_votes,), is true; names and battles keep their numbers."""
         style = self.style and replace(self.style, values=self.style.values[keep])
-        return Ballots(self.votes.rows(keep), self.battle[keep], self.shared, style)
+        return Ballots(self.votes.rows(keep), self.battle[keep], style)
 
     def between(self, models: Indices) -> "Ballots":
         """Return the votes on two of these models."""
@@ -91,10 +89,7 @@ class Ballots:
         """Return the votes as cells with their differences as features, one by one where there are more than sides."""
         v = replace(self.votes, weight=self.weight)
         if self.style is None:
-            sided = SidedCells.of_votes(
-                v.annotator, v.model_a, v.model_b, v.outcome,
-                n_annotators=len(v.annotators), n_models=len(v.models), weight=v.weight,
-            )  # fmt: skip
+            sided = SidedCells.of_indexed(v)
             return replace(sided.cells, features=sided.side[:, None])
         return single_cells(v, self.differences(), np.ones(len(v.outcome), dtype=bool))
 
@@ -110,3 +105,84 @@ class Ballots:
             sum_by(v.annotator, self.weight * v.outcome, size), total, out=np.full(size, np.nan), where=total > 0.0
         )
         return share
+
+
+TIE = 1  # place of a tie among the outcomes of a pair: its second model, tie, its first model
+
+
+class Agreement(NamedTuple):
+    """Arrays of shape (n_annotators,).
+
+    Attributes
+    ----------
+    share : of comparisons with the same outcome of three: either model, or a tie of any kind; NaN without one
+    decided : share where both name a winner
+    compared : votes that another one is compared with, copies of a battle counted once
+    """
+
+    share: Floats
+    decided: Floats
+    compared: Floats
+
+
+def agree(ballots: Ballots, whose: Mask, where: Mask, *, by_battle: bool) -> Agreement:
+    """Compare every annotator's votes with the mean of others' on the same battle, or on the same pair of models.
+
+    Of a battle the annotator's own votes are left out, of a pair those on the same battle.
+
+    Parameters
+    ----------
+    whose : annotators to compare with, shape (n_annotators,)
+    where : votes to compare, shape (n_votes,)
+    """
+    v, size = ballots.votes, len(ballots.votes.annotators)
+    outcome = _outcome(ballots)
+    number = np.unique(ballots.battle if by_battle else ballots.pair, return_inverse=True)[1]
+    others = whose[v.annotator]
+    all_votes = np.zeros((int(number.max(initial=-1)) + 1, 3))
+    np.add.at(all_votes, (number[others], outcome[others]), ballots.weight[others])
+    mine = ballots.ballot  # of one battle, and so of one pair
+    own = np.zeros((int(mine.max(initial=-1)) + 1, 3))
+    np.add.at(own, (mine[others], outcome[others]), ballots.weight[others])
+    beside = np.maximum((all_votes[number] - own[mine])[where], 0.0)
+    who, weight, said = v.annotator[where], ballots.weight[where], outcome[where]
+    same = beside[np.arange(len(said)), said]
+    share, compared = _mean(who, weight, same, beside.sum(axis=1), size)
+    named = said != TIE
+    decided, _ = _mean(who[named], weight[named], same[named], beside[named].sum(axis=1) - beside[named, TIE], size)
+    return Agreement(share, decided, compared)
+
+
+def agree_with_swapped(ballots: Ballots) -> tuple[Floats, Floats]:
+    """Return the share of battles in which an annotator says the same with the sides exchanged, and their number.
+
+    Every battle that an annotator saw both ways is one observation.
+
+    Returns
+    -------
+    share, battles : shape (n_annotators,); the share is NaN without such a battle
+    """
+    v, number = ballots.votes, ballots.ballot
+    said = np.zeros((int(number.max(initial=-1)) + 1, 2, 3))
+    np.add.at(said, (number, (v.model_a < v.model_b).astype(int), _outcome(ballots)), 1.0)
+    ways = said.sum(axis=2)
+    both = (ways > 0.0).all(axis=1)
+    who = np.zeros(len(said), dtype=np.int64)
+    who[number] = v.annotator
+    same = (said[:, 0] * said[:, 1]).sum(axis=1)
+    return _mean(who[both], np.ones(int(both.sum())), same[both], ways[both].prod(axis=1), len(v.annotators))
+
+
+def _outcome(ballots: Ballots) -> Indices:
+    """Return the outcome for the pair's first model, whatever the side: 0 lost, 1 tied, 2 won."""
+    v = ballots.votes
+    won = np.where(v.model_a < v.model_b, v.outcome, 1.0 - v.outcome)
+    return np.rint(2.0 * won).astype(np.int64)
+
+
+def _mean(who: AnyInts, weight: Floats, part: Floats, total: Floats, size: int) -> tuple[Floats, Floats]:
+    """Return each annotator's mean of part/total over the rows that have a total, and the weight of those rows."""
+    some = total > 1e-9  # noqa: PLR2004  rounding may leave as much of nothing
+    rows = sum_by(who[some], weight[some], size)
+    shares = sum_by(who[some], weight[some] * part[some] / total[some], size)
+    return np.divide(shares, rows, out=np.full(size, np.nan), where=rows > 0.0), rows

@@ -9,8 +9,7 @@ from scipy.sparse import csr_array, hstack
 from app.rating.arrays import Floats, Mask
 from app.rating.errors import VotesError
 from app.rating.judges.ballots import Ballots
-from app.rating.judges.leaning import fit_leaning, identified_leans
-from app.rating.judges.own_votes import OwnVotes
+from app.rating.judges.leaning import WIDE, OwnVotes, fit_leaning, identified_leans, own_columns, score_columns
 from app.rating.plain.m_elo import shift_projector, typical
 from app.rating.settings import LoopSettings
 from app.rating.uncertainty.covariance import TINY, Covariance
@@ -18,7 +17,7 @@ from app.rating.uncertainty.estimate import fit_without_errors
 from app.rating.uncertainty.freedom import NORMAL
 from app.rating.uncertainty.results import Estimate
 from app.rating.verdict.rating import Rating, publish
-from app.rating.votes.compact import compact, find_places
+from app.rating.votes.cells import compact, find_places
 from app.rating.votes.features import features_of
 
 
@@ -112,39 +111,32 @@ class _Errors:
     def __init__(self, ballots: Ballots, fitted: LeanFit) -> None:
         small, R = fitted.found.small, fitted.found.fit.R
         self.component = fitted.found.components.label[small.models]
-        place = find_places(small.models, len(ballots.votes.models)).astype(np.int64)
-        kept, battles = ballots.between(small.models), int(ballots.battle.max()) + 1
-
-        def sum_votes(k: int) -> OwnVotes:
-            one = kept.where(kept.votes.annotator == small.annotators[k])
-            d = R[place[one.votes.model_a]] - R[place[one.votes.model_b]]
-            return OwnVotes(
-                one,
-                place,
-                one.differences().T * fitted.identified[k][:, None],
-                fitted.leans[k],
-                offset=d,
-                battles=battles,
-            )
-
-        judges = [sum_votes(k) for k in range(len(small.annotators))]
-        self.laplacians = [one.profile_information for one in judges]
-        S, shifts, own = np.sum(self.laplacians, axis=0), shift_projector(self.component), fitted.identified.shape[1]
+        kept, judges = ballots.between(small.models), len(small.annotators)
+        kept = kept.where(np.isin(kept.votes.annotator, small.annotators))
+        v, place = kept.votes, find_places(small.models, len(ballots.votes.models))
+        judge = find_places(small.annotators, len(v.annotators))[v.annotator]
+        x, leans = kept.differences() * fitted.identified[judge], fitted.leans.ravel()
+        scores = score_columns(place[v.model_a], place[v.model_b], np.ones(len(judge)), len(R))
+        X = csr_array(hstack([own_columns(judge, x, judges), scores]))
+        every = OwnVotes(kept, X, len(leans), X @ np.append(leans, R), int(kept.battle.max()) + 1)
+        S, shifts, profile = every.profile_information, shift_projector(self.component), every.profile
         size = typical(S)
         self.inverse = np.linalg.inv(S + size * shifts).astype(np.float64) - shifts / size
-        own_parts, scores = [one.by_battle[:, :own] for one in judges], [one.by_battle[:, own:] for one in judges]
-        total = csr_array(hstack([*own_parts, sum(scores[1:], scores[0])]))
-        everything = total.T @ total
-        profile = np.hstack([*(-one.moves.T for one in judges), np.eye(len(R))])
-        self.meat = profile @ (everything @ profile.T)
-        self.lean_se = np.empty(fitted.identified.shape)
-        for k, one in enumerate(judges):
-            moved = -one.moves @ self.inverse @ profile
-            moved[:, own * k : own * (k + 1)] += one.bread
-            self.lean_se[k] = np.sqrt(np.maximum(np.einsum("ij,ji->i", moved, everything @ moved.T), 0.0))
-        self.own = [one.profile @ one.noise @ one.profile.T for one in judges]
-        self.with_all = [one.profile @ ((one.by_battle.T @ total) @ profile.T) for one in judges]
-        self.gradients = [one.profile @ one.gradient for one in judges]
+        self.meat = profile @ every.noise @ profile.T
+        moved = -every.moves @ self.inverse @ profile
+        moved[:, : len(leans)] += every.bread
+        variance = np.einsum("ij,ij->i", moved @ every.noise, moved)
+        self.lean_se = np.sqrt(np.maximum(variance, 0.0)).reshape(fitted.leans.shape)
+        self.laplacians, self.own, self.with_all, self.gradients = (list[Floats]() for _ in range(4))
+        for k in range(judges):
+            mine, own = judge == k, np.arange(len(profile.T)) // x.shape[1] == k
+            own[len(leans) :] = False
+            one = every.sum_by_battle(mine)
+            information = (X[mine].T @ every.curved[mine]).toarray() + np.diag(own / WIDE**2)
+            self.laplacians.append(profile @ information @ profile.T)
+            self.own.append(profile @ (one.T @ one).toarray() @ profile.T)
+            self.with_all.append(profile @ (one.T @ every.by_battle).toarray() @ profile.T)
+            self.gradients.append(profile @ one.sum(axis=0))
 
     def taste_variance(self) -> float:
         """Return τ², by moments: Σ_k |g_k|² less what battles make of it, over what tastes of variance 1 would."""

@@ -1,20 +1,113 @@
-"""How well each judge follows the people: ability and lean at the people's scores, which are uncertain themselves."""
+"""How well each judge follows the people: their own leaderboard, and ability and lean at its uncertain scores."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
+from scipy.sparse import csr_array, hstack
 
-from app.rating.arrays import Floats, Mask
+from app.rating.arrays import Floats, Indices, Mask
+from app.rating.errors import VotesError
 from app.rating.judges.ballots import Ballots
-from app.rating.judges.leaning import WIDE, identified_leans, maximise_own
-from app.rating.judges.own_votes import OwnVotes
-from app.rating.judges.people import PeoplesScores
+from app.rating.judges.leaning import WIDE, OwnVotes, identified_leans, maximise, own_columns, score_columns
+from app.rating.settings import LoopSettings
 from app.rating.uncertainty.covariance import TINY
 from app.rating.uncertainty.freedom import NORMAL
-from app.rating.votes.compact import find_places
+from app.rating.uncertainty.notices import FEWEST
+from app.rating.verdict.rating import Rating, estimate
+from app.rating.verdict.round import run_round
+from app.rating.votes.cells import find_places
 from app.rating.votes.features import features_of
+
+FEW = 20  # people past δ, from which the rules tell who of them votes badly
+
+
+def rate_people(ballots: Ballots, settings: LoopSettings) -> Rating:
+    """Rate the people: by the rules where 20 of them have more than δ votes, else all of them.
+
+    With fewer than five people by m-ELO, and the error is by votes, of these people: nothing says how people differ, so
+    that the unit is their mean, and no law's.
+
+    Raises
+    ------
+    VotesError
+        No vote is by a person.
+    NotConvergedError, NoCommonRankingError
+    """
+    cells = ballots.cells()
+    if len(cells.n) == 0:
+        raise VotesError("no vote is by a person", "no-votes")
+    votes = cells.votes_by_annotator()
+    if int((votes > settings.min_votes).sum()) >= FEW:
+        return run_round(cells, settings)
+    settings = replace(settings, min_votes=0, interval="clustered")
+    if int((votes > 0).sum()) < FEWEST:
+        settings = replace(settings, method="m-elo", interval="sandwich")
+    return estimate(cells, settings)
+
+
+@dataclass(frozen=True)
+class PeoplesScores:
+    """The people's scores as judges are compared with them: what is known of the true ones.
+
+    Attributes
+    ----------
+    models : those of the largest component that have a score, shape (n,)
+    score : E[S | votes], natural units of the people's mean annotator, mean 0, shape (n,)
+    covariance : of the true scores around it, shape (n, n)
+    scale_se : relative error of how far apart the true scores are, because τ² is estimated
+    freedom : degrees of freedom of the people's errors
+    """
+
+    models: Indices
+    score: Floats
+    covariance: Floats
+    scale_se: float
+    freedom: float
+
+    def doubt(self) -> Floats:
+        """Return the variance of each difference between two scores, shape (n, n)."""
+        variance = np.diag(self.covariance)
+        doubt: Floats = variance[:, None] + variance - 2.0 * self.covariance
+        return doubt
+
+
+NO_SCORES = PeoplesScores(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros((0, 0)), np.nan, np.nan)
+
+
+def learn_scores(people: Rating) -> PeoplesScores:
+    """Return what the people's leaderboard says of the true scores: S ~ N(0, τ²) around their mean, τ² by moments.
+
+    Scores that are taken as they are have errors, which make a judge seem to follow them less. With few votes of people
+    that halves abilities; these means and the covariance undo it (regression calibration).
+
+    Raises
+    ------
+    VotesError
+        The people's votes do not tell the models apart.
+
+    References
+    ----------
+    Carroll, Ruppert, Stefanski and Crainiceanu, Measurement Error in Nonlinear Models (2006), chapter 4.
+    """
+    label = people.components.label
+    models = np.flatnonzero(people.identified & (label == 0))
+    inside = np.isin(people.small.models, models)
+    if people.covariance is None or len(models) < 2:  # noqa: PLR2004  one score has no difference
+        raise VotesError("the people's votes give fewer than two models a score: judges cannot be compared with them")
+    R = people.natural_scores()[models]
+    values, vectors = np.linalg.eigh(people.covariance.scores[np.ix_(inside, inside)])
+    values = np.maximum(values, 0.0)
+    variance = (float((R - R.mean()) @ (R - R.mean())) - float(values.sum())) / (len(R) - 1)
+    if variance <= 0.0:
+        raise VotesError("the people's votes do not tell the models apart: judges cannot be compared with them")
+    kept = variance / (variance + values)
+    score = (vectors * kept) @ (vectors.T @ (R - R.mean()))
+    scale_se = float(values.sum()) / (len(R) - 1) / variance * np.sqrt(2.0 / (len(R) - 1))
+    freedom = 1.0 / max(float(np.mean(1.0 / people.covariance.freedom[inside])), 1.0 / NORMAL)
+    return PeoplesScores(models, score, (vectors * (kept * values)) @ vectors.T, float(scale_se), freedom)
+
 
 ABILITY, LEAN = 0, 1  # places among a judge's own terms
 ROUNDS = 4  # of the abilities that flatten uncertain differences: the last moves them by less than .1 %
@@ -22,7 +115,7 @@ KNOWN = 1e-3  # information below which the votes say nothing
 FITTED = 2.0  # ability and lean, of the models' degrees of freedom
 TASTE_ROUNDS = 2  # tastes flatten the odds as uncertain scores do: the second knows them
 TASTE = 7  # its place among the figures
-FEWEST = 20  # votes from which a judge's liking for a style is looked for
+MEASURED = 20  # votes from which a judge's liking for a style is looked for
 FLATTEN = np.pi / 8.0  # σ averaged over N(x, v) is about σ(x/√(1 + π v/8))
 
 
@@ -112,7 +205,7 @@ def find_liking(ballots: Ballots, known: PeoplesScores, taste_sd: Floats) -> tup
     search = _Search(ballots.where(measured), known)
     found = np.full((2, *search.identified.shape), np.nan)
     for k, votes in search.judges(tastes):
-        if votes.number >= FEWEST:
+        if votes.number >= MEASURED:
             found[:, k] = (
                 search.at[k, 1:],
                 np.sqrt(_errors(votes, search.at[k, ABILITY], known, tastes[k]).sum(axis=0))[1:],
@@ -142,21 +235,24 @@ class _Search:
         """Find the maxima, with tastes of this variance; yield every judge with votes, and these at the maximum."""
         c, a, b = self.cells, self.place[self.cells.model_a], self.place[self.cells.model_b]
         d, x = self.known.score[a] - self.known.score[b], features_of(c) * self.identified[c.annotator]
-        mean, voters = np.eye(self.at.shape[1])[ABILITY], np.flatnonzero(np.diff(c.starts)).tolist()
+        mean, voters = np.zeros(self.at.shape), np.flatnonzero(np.diff(c.starts)).tolist()
+        mean[:, ABILITY] = 1.0
+        precision = np.full(mean.size, WIDE**-2)
         for _ in range(ROUNDS):
             flat = flatten(self.at[c.annotator, ABILITY] ** 2 * self.doubt[a, b] + 2.0 * taste[c.annotator])
-            h = flat[:, None] * np.column_stack([d, x])
-            for k in voters:
-                mine = slice(int(c.starts[k]), int(c.starts[k + 1]))
-                self.at[k] = maximise_own(h[mine], c.n[mine], c.s[mine], mean)
+            X = own_columns(c.annotator, flat[:, None] * np.column_stack([d, x]), len(mean))
+            self.at = maximise(X, c.n, c.s, precision, mean.ravel(), mean.ravel()).reshape(mean.shape)
         battles = int(self.kept.battle.max(initial=-1)) + 1
         for k in voters:
             one = self.kept.where(self.kept.votes.annotator == k)
             left, right = self.place[one.votes.model_a], self.place[one.votes.model_b]
             flat = flatten(self.at[k, ABILITY] ** 2 * self.doubt[left, right] + 2.0 * taste[k])
-            own = one.differences() * self.identified[k]
-            h = flat * np.vstack([self.known.score[left] - self.known.score[right], own.T])
-            yield k, OwnVotes(one, self.place, h, self.at[k], flat=flat, battles=battles)
+            d, x = self.known.score[left] - self.known.score[right], one.differences() * self.identified[k]
+            h, scores = (
+                flat[:, None] * np.column_stack([d, x]),
+                score_columns(left, right, flat, len(self.known.models)),
+            )
+            yield k, OwnVotes(one, csr_array(hstack([csr_array(h), scores])), h.shape[1], h @ self.at[k], battles)
 
 
 def _errors(votes: OwnVotes, ability: float, known: PeoplesScores, taste: float) -> Floats:

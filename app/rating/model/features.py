@@ -30,8 +30,7 @@ from app.rating.model.score_kernels import ENOUGH_SHARE, LARGEST_SHARE
 from app.rating.model.scores import Equations, MarginalFit, Point, Search, Start, fit_scores
 from app.rating.model.start import balance, disperse, fit_bradley_terry
 from app.rating.threads import one_blas_thread
-from app.rating.votes.cells import Cells
-from app.rating.votes.compact import pool_annotators
+from app.rating.votes.cells import Cells, pool_annotators
 from app.rating.votes.features import features_of
 from app.rating.votes.graph import find_components
 

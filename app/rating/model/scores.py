@@ -14,8 +14,7 @@ from app.rating.model.crowds import Crowds
 from app.rating.model.law import ASSUMED_SPREAD, SETTLED, TYPES, Found, Law, find_law, hold_law
 from app.rating.model.start import PRECISION, balance, disperse, fit_bradley_terry
 from app.rating.threads import one_blas_thread
-from app.rating.votes.cells import Cells
-from app.rating.votes.compact import pool_annotators
+from app.rating.votes.cells import Cells, pool_annotators
 from app.rating.votes.graph import find_components
 
 MOST_ITERATIONS = 60

@@ -1,21 +1,24 @@
 """What the votes say of the scores, abilities eliminated on the constraint that their mean is 1."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 
 from app.rating.arrays import Floats, Indices, sum_by
 from app.rating.errors import SaddlePointError
+from app.rating.fitted import FitResult
+from app.rating.model.score_kernels import LARGEST_SHARE
 from app.rating.plain.likelihood import Derivatives, Likelihood
-from app.rating.plain.m_elo import typical
+from app.rating.plain.m_elo import shift_projector, typical
 from app.rating.votes.cells import Cells
 
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
 TINY = 1e-300
-LARGEST = 0.8  # share up to which a contribution is scaled up for what the fit takes away of it; then it tells nothing
 ENOUGH = 0.15  # share from which too few annotators are left to learn from; votes are then also taken as independent
 
 
@@ -59,58 +62,29 @@ def link_groups(cells: Cells, component: Indices) -> Groups:
 
 @dataclass(frozen=True)
 class Information:
-    """The Hessian of −ℓ at a point on Σ_k w_k θ_k = constant in every group.
+    """The Hessian of −ℓ at a fit, with the abilities eliminated on the constraint that their mean is 1 in every group.
 
-    Parameters
-    ----------
-    shifts : projector onto the shifts of components, shape (n_models, n_models)
-    weight : w, shape (n_annotators,); None where abilities are known
+    With Q = D⁻¹ − D⁻¹1 1ᵀD⁻¹/(1ᵀD⁻¹1) in every group, a change of the scores moves the abilities by −QB.
 
     Attributes
     ----------
+    shifts : projector onto the shifts of components, shape (n_models, n_models)
+    B : the cross block, sparse, shape (n_annotators, n_models)
     inverse_D : 0 for abilities that are known, and for those without curvature, shape (n_annotators,)
-    share : w/D, shape (n_annotators,)
-    size : Σ w²/D of each group; infinite where no ability is free
-    along : Σ B_k w_k/D_k over the annotators of each model's group, shape (n_models,)
-    S : A − BᵀQB, Q = D⁻¹ − D⁻¹w wᵀD⁻¹/(wᵀD⁻¹w), shape (n_models, n_models)
+    size : 1ᵀD⁻¹1 of each group; infinite where no ability is free
+    Z : 1ᵀD⁻¹B/size of each group, shape (number of groups, n_models)
+    S : A − BᵀQB, shape (n_models, n_models)
     """
 
     likelihood: Likelihood
     point: Derivatives
     groups: Groups
     shifts: Floats
+    B: "csr_array[Any, tuple[int, int]]"
     inverse_D: Floats
-    share: Floats
     size: Floats
-    along: Floats
+    Z: Floats
     S: Floats
-
-    @classmethod
-    def at(
-        cls, likelihood: Likelihood, point: Derivatives, groups: Groups, shifts: Floats, weight: Floats | None
-    ) -> Self:
-        """Eliminate the abilities at a point."""
-        annotators, models = len(point.D), len(point.R)
-        if weight is None:
-            known, size = np.zeros(annotators), np.full(groups.number, np.inf)
-            return cls(likelihood, point, groups, shifts, known, known, size, np.zeros(models), point.A)
-        inverse_D = np.where(point.D > TINY, 1.0 / np.maximum(point.D, TINY), 0.0)
-        share = weight * inverse_D
-        size = groups.sum(weight * share)
-        size = np.where(size > 0.0, size, np.inf)
-        along = likelihood.by_model(point.cross * share[likelihood.cells.annotator])
-        rows = np.where(groups.models == np.arange(groups.number)[:, None], along, 0.0)
-        S = point.A - likelihood.products(point.cross, inverse_D) + rows.T @ (rows / size[:, None])
-        return cls(likelihood, point, groups, shifts, inverse_D, share, size, along, S)
-
-    @cached_property
-    def factor(self) -> tuple[Floats, bool] | None:
-        """The Cholesky factor of S with a typical curvature along the shifts; None where S is not positive definite."""
-        try:
-            factor: tuple[Floats, bool] = cho_factor(self.S + typical(self.point.A) * self.shifts)
-        except LinAlgError:
-            return None
-        return factor
 
     @cached_property
     def inverse(self) -> Floats:
@@ -120,52 +94,84 @@ class Information:
         ------
         SaddlePointError
         """
-        if self.factor is None:
-            direction = eigh(self.S + typical(self.point.A) * self.shifts)[1][:, 0]
-            largest = direction[np.argmax(np.abs(direction))]
-            raise SaddlePointError(self.point.R, self.point.theta, direction / largest)
-        inverse: Floats = cho_solve(self.factor, np.eye(len(self.S)))
-        return inverse - self.shifts / typical(self.point.A)
+        size = typical(self.point.A)
+        try:
+            factor = cho_factor(self.S + size * self.shifts)
+        except LinAlgError:
+            raise saddle_point(self.point, self.S + size * self.shifts) from None
+        inverse: Floats = cho_solve(factor, np.eye(len(self.S)))
+        return inverse - self.shifts / size
 
     @property
     def z(self) -> Floats:
         """By how much the scores' equations move with a unit of the constraint, shape (n_models,)."""
-        z: Floats = self.along / self.size[self.groups.models]
+        z: Floats = self.Z[self.groups.models, np.arange(len(self.S))]
         return z
 
-    def project(self, values: Floats) -> Floats:
-        """Return Q times values per annotator, shape (n_annotators,) or (n_annotators, m)."""
-        columns = values.reshape(len(self.share), -1).T
-        across = [self.groups.sum(self.share * column) / self.size for column in columns]
-        moved = [
-            self.inverse_D * column - self.share * each[self.groups.annotators]
-            for column, each in zip(columns, across, strict=True)
-        ]
-        projected: Floats = np.array(moved).T.reshape(values.shape)
-        return projected
-
-    def moved_rows(self, some: slice) -> Floats:
-        """Return (BᵀQ)_k of these annotators: what a unit of each ability's gradient moves the scores' by."""
-        own = self.likelihood.own_rows(some, self.point.cross) * self.inverse_D[some, None]
-        mine = self.groups.models == self.groups.annotators[some, None]
-        moved: Floats = own - np.where(mine, self.z, 0.0) * self.share[some, None]
+    def moved_rows(self, some: slice = slice(None)) -> Floats:
+        """Return (QB)_k of these annotators, dense: by what the ability falls with a unit of each score."""
+        moved: Floats = self.inverse_D[some, None] * (self.B[some].toarray() - self.Z[self.groups.annotators[some]])
         return moved
+
+
+def find_information(cells: Cells, fit: FitResult, component: Indices, *, has_abilities: bool) -> Information:
+    """Return what the votes say of the scores at a fit.
+
+    Parameters
+    ----------
+    component : of each model
+    has_abilities : whether abilities are found with the scores, in units of their mean; else all are 1
+
+    Raises
+    ------
+    SaddlePointError
+    """
+    groups, likelihood = link_groups(cells, component), Likelihood(cells)
+    point = likelihood.expand(fit.R, fit.theta)
+    B, inverse_D = likelihood.rows(point.cross), invert(point.D if has_abilities else 0.0 * point.D)
+    size = groups.sum(inverse_D)
+    size = np.where(size > 0.0, size, np.inf)
+    along = likelihood.by_model(point.cross * inverse_D[cells.annotator])
+    rows = np.where(groups.models == np.arange(groups.number)[:, None], along, 0.0)
+    Z = rows / size[:, None]
+    S = eliminate(point.A, B, inverse_D) + rows.T @ Z
+    found = Information(likelihood, point, groups, shift_projector(component), B, inverse_D, size, Z, S)
+    _ = found.inverse
+    return found
+
+
+def invert(D: Floats) -> Floats:
+    """Return 1/D, 0 where there is no curvature."""
+    inverse: Floats = np.divide(1.0, D, out=np.zeros(len(D)), where=D > TINY)
+    return inverse
+
+
+def eliminate(A: Floats, B: "csr_array[Any, tuple[int, int]]", inverse_D: Floats) -> Floats:
+    """Return A − BᵀD⁻¹B, shape (n_models, n_models)."""
+    left: Floats = A - (B.T @ B.multiply(inverse_D[:, None]).tocsr()).toarray()
+    return left
+
+
+def saddle_point(point: Derivatives, reduced: Floats) -> SaddlePointError:
+    """Return the error of a point at which the reduced information, shape (n_models, n_models), is not positive."""
+    direction = eigh(reduced)[1][:, 0]
+    return SaddlePointError(point.R, point.theta, direction / direction[np.argmax(np.abs(direction))])
 
 
 def scaled_contributions(
     likelihood: Likelihood, point: Derivatives, whole: Floats
-) -> Iterator[tuple[slice, slice, Floats, Floats]]:
-    """Yield some annotators, their cells, what they add to the scores' gradient, and their shares of the information.
+) -> tuple["csr_array[Any, tuple[int, int]]", "csr_array[Any, tuple[int, int]]"]:
+    """Return what each annotator adds to the scores' gradient, and each one's share of the information on each model.
 
-    Contributions are 1/√(1 − h) times as large as they are, for what the fit takes away of them, h the share of the
-    annotator in the information on a model: rows of shape (n, n_models) both.
+    Contributions are 1/√(1 − h) times as large as they are, for what the fit takes away of them, h the share: sparse
+    rows of shape (n_annotators, n_models) both.
 
     Parameters
     ----------
     whole : information on each model, shape (n_models,)
     """
-    each = likelihood.contributions(point.R, point.theta)
-    own = point.variance * point.theta[likelihood.cells.annotator] ** 2
-    for some, here, (rows,) in likelihood.rows(each):
-        share = likelihood.own_rows(some, own, signed=False) / np.maximum(whole, TINY)
-        yield some, here, rows / np.sqrt(1.0 - np.minimum(share, LARGEST)), share
+    rows = likelihood.rows(likelihood.contributions(point.R, point.theta))
+    share = likelihood.rows(point.variance * point.theta[likelihood.cells.annotator] ** 2, signed=False)
+    share.data /= np.maximum(whole, TINY)[share.indices]
+    rows.data /= np.sqrt(1.0 - np.minimum(share.data, LARGEST_SHARE))  # both have the same places
+    return rows, share

@@ -1,17 +1,14 @@
 """Scores and abilities by joint maximum likelihood: am-ELO as its paper has it."""
 
-from dataclasses import replace
-
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from app.rating.arrays import Floats
-from app.rating.errors import NoFiniteMaximumError, NotConvergedError, SaddlePointError
+from app.rating.errors import NoCommonRankingError, NoFiniteMaximumError, NotConvergedError, SaddlePointError
 from app.rating.fitted import FitResult
 from app.rating.model.start import balance, fit_bradley_terry
-from app.rating.plain.abilities import count_following, own_abilities
-from app.rating.plain.information import Groups, Information, link_groups
-from app.rating.plain.likelihood import Derivatives, Likelihood
+from app.rating.plain.information import TINY, Groups, eliminate, invert, link_groups, saddle_point
+from app.rating.plain.likelihood import Derivatives, Likelihood, count_following, own_abilities
 from app.rating.plain.m_elo import (
     CONVERGED,
     MOST_HALVINGS,
@@ -21,7 +18,6 @@ from app.rating.plain.m_elo import (
     shift_projector,
     typical,
 )
-from app.rating.plain.unit import in_unit, typical_sizes
 from app.rating.threads import one_blas_thread
 from app.rating.votes.cells import Cells
 from app.rating.votes.graph import find_components
@@ -30,6 +26,7 @@ FIRST_STEPS, FURTHEST_START = 3, 1.5  # Newton steps on each ability from 1 befo
 OUTGROWN = 1e3  # times the typical |θ|
 AS_GOOD, APART = 1e-6, 1e-3  # difference in log-likelihood that rounding may make, and of scores of different maxima
 RIDGE = 1e-7  # of the mean curvature
+LEAST_MEAN = 0.1  # times the typical |θ|, at or below which an average ability sets no unit
 
 
 @one_blas_thread()
@@ -79,11 +76,11 @@ def fit_joint(cells: Cells, start: tuple[Floats, Floats] | None = None) -> FitRe
     sign = np.where(search.groups.sum(theta) < 0.0, -1.0, 1.0)  # (−R, −θ) explains the votes as well
     R, theta = R * sign[search.groups.models], theta * sign[search.groups.annotators]
     _refuse_outgrown(theta, search.groups)
-    return in_unit(FitResult(R, theta, -search.likelihood.value(R, theta), iterations), search.groups)
+    return _in_unit(FitResult(R, theta, -search.likelihood.value(R, theta), iterations), search.groups)
 
 
 class _Search:
-    """The search for a maximum; each group's Σθ² stays as it is, and its scores keep their mean 0."""
+    """The search for a maximum: in every group the scores keep their mean 0, and no step stretches them."""
 
     def __init__(self, cells: Cells) -> None:
         self.likelihood, component = Likelihood(cells), find_components(cells).label
@@ -102,13 +99,12 @@ class _Search:
         R, unit = R - self.shifts @ R, np.where(unit > 0.0, unit, 1.0)
         point = self.likelihood.expand(R * unit[groups.models], theta / unit[groups.annotators])
         for iteration in range(1, MOST_ITERATIONS + 1):
-            found = Information.at(self.likelihood, point, groups, self.shifts, point.theta)
-            of_scores, of_abilities, decrement = self._step(found)
-            if decrement <= CONVERGED and found.factor is not None:
+            of_scores, of_abilities, decrement, saddle = self._step(point)
+            if decrement <= CONVERGED and saddle is None:
                 return point.R + of_scores, point.theta + of_abilities, iteration
-            if decrement <= CONVERGED:
+            if decrement <= CONVERGED and saddle is not None:
                 self._explain(point)
-                _ = found.inverse  # raises
+                raise saddle
             length = 1.0
             for _ in range(MOST_HALVINGS):
                 there = self.likelihood.expand(point.R + length * of_scores, point.theta + length * of_abilities)
@@ -121,23 +117,34 @@ class _Search:
         self._explain(point)
         raise NotConvergedError(f"no maximum is near after {iteration} iterations", point.R, point.theta)
 
-    def _step(self, found: Information) -> tuple[Floats, Floats, float]:
-        """Return the step of scores and abilities, and by about twice how much it lowers the objective."""
-        point, cells, factor = found.point, self.likelihood.cells, found.factor
-        if factor is None:
-            expected = replace(point, cross=point.expected)
-            found = Information.at(self.likelihood, expected, self.groups, self.shifts, point.theta)
-            raised = found.S + typical(point.A) * (self.shifts + RIDGE * np.eye(len(point.R)))
+    def _step(self, point: Derivatives) -> tuple[Floats, Floats, float, SaddlePointError | None]:
+        """Return the step of scores and abilities, and by about twice how much it lowers the objective.
+
+        Abilities are eliminated, and steps are across what changes no probability: shifts of the scores, and stretches
+        with smaller abilities, by the information on each score: one that runs away is no stretch. The error says
+        where the observed information is not positive definite.
+        """
+        of_group = self.groups.models == np.arange(self.groups.number)[:, None]
+        stretch = np.where(of_group, point.A @ point.R, 0.0)
+        stretch /= np.maximum(np.linalg.norm(stretch, axis=1, keepdims=True), TINY)
+        flat, inverse_D = self.shifts + stretch.T @ stretch, invert(point.D)
+        across, size, saddle = np.eye(len(flat)) - flat, typical(point.A), None
+        B = self.likelihood.rows(point.cross)
+        reduced = across @ eliminate(point.A, B, inverse_D) @ across + size * flat
+        try:
+            factor = cho_factor(reduced)
+        except LinAlgError:
+            saddle, B = saddle_point(point, reduced), self.likelihood.rows(point.expected)
+            reduced = across @ eliminate(point.A, B, inverse_D) @ across + size * (flat + RIDGE * np.eye(len(flat)))
             try:
-                factor = cho_factor(raised)
+                factor = cho_factor(reduced)
             except LinAlgError:
                 raise NotConvergedError("the information is singular", point.R, point.theta) from None
-        moved = found.project(point.gradient_abilities)[cells.annotator]
-        of_scores = -cho_solve(factor, point.gradient_scores - self.likelihood.by_model(found.point.cross * moved))
-        pull = point.gradient_abilities + self.likelihood.times(found.point.cross, of_scores)
-        of_abilities = -found.project(pull)
+        moved = inverse_D * point.gradient_abilities
+        of_scores = -cho_solve(factor, across @ (point.gradient_scores - B.T @ moved))
+        of_abilities = -moved - inverse_D * (B @ of_scores)
         decrement = -float(point.gradient_scores @ of_scores + point.gradient_abilities @ of_abilities)
-        return of_scores, of_abilities, decrement
+        return of_scores, of_abilities, decrement, saddle
 
     def _explain(self, point: Derivatives) -> None:
         """Raise NoFiniteMaximumError where that is why a search ends here."""
@@ -164,5 +171,29 @@ def refuse_unbounded(cells: Cells, R: Floats) -> None:
 
 def _refuse_outgrown(theta: Floats, groups: Groups) -> None:
     """Raise where abilities are so many times the typical one that it measures nothing."""
-    if len(outgrown := np.flatnonzero(np.abs(theta) > OUTGROWN * typical_sizes(theta, groups)[groups.annotators])):
+    if len(outgrown := np.flatnonzero(np.abs(theta) > OUTGROWN * _typical_sizes(theta, groups)[groups.annotators])):
         raise NoFiniteMaximumError(outgrown, "outgrow")
+
+
+def _in_unit(fit: FitResult, groups: Groups) -> FitResult:
+    """Return a fit in units of the mean ability of each group.
+
+    Raises
+    ------
+    NoCommonRankingError
+        A mean, or a median, is at or below a tenth of the median |θ|.
+    """
+    unit = groups.sum(fit.theta) / groups.sum(np.ones(len(fit.theta)))
+    middle = [np.median(fit.theta[groups.annotators == group]) for group in range(groups.number)]
+    average = np.minimum(unit, middle) / _typical_sizes(fit.theta, groups)
+    if (lowest := float(average.min())) <= LEAST_MEAN:
+        raise NoCommonRankingError(
+            f"the average ability is {lowest:.3f}, at or below {LEAST_MEAN}: the annotators have no common ranking"
+        )
+    R, theta = fit.R * unit[groups.models], fit.theta / unit[groups.annotators]
+    return FitResult(R, theta, fit.log_likelihood, fit.iterations)
+
+
+def _typical_sizes(theta: Floats, groups: Groups) -> Floats:
+    """Return the median |θ| of each group, shape (number,)."""
+    return np.array([np.median(np.abs(theta[groups.annotators == group])) for group in range(groups.number)])

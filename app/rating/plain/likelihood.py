@@ -1,7 +1,7 @@
-"""The likelihood of scores and abilities, and its derivatives."""
+"""The likelihood of scores and abilities, its derivatives, and its maximum in each ability at fixed scores."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import expit
@@ -10,7 +10,8 @@ from app.rating.arrays import Floats, sum_by
 from app.rating.model.crowd import laplacian
 from app.rating.votes.cells import Cells
 
-BLOCK = 1 << 21  # numbers in the rows that are held at once
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 
 @dataclass(frozen=True)
@@ -86,42 +87,66 @@ class Likelihood:
         c = self.cells
         return sum_by(c.model_a, weight, c.n_models) - sum_by(c.model_b, weight, c.n_models)
 
-    def times(self, weight: Floats, vector: Floats) -> Floats:
-        """Return each annotator's Σ weight (e_a − e_b) times a vector over models, shape (n_annotators,)."""
+    def rows(self, weight: Floats, *, signed: bool = True) -> "csr_array[Any, tuple[int, int]]":
+        """Return each annotator's Σ weight (e_a − e_b), sparse, shape (n_annotators, n_models); unsigned, e_a + e_b."""
+        from scipy.sparse import csr_array  # noqa: PLC0415  slow to import, and scores alone need none
+
         c = self.cells
-        return sum_by(c.annotator, weight * (vector[c.model_a] - vector[c.model_b]), c.n_annotators)
-
-    def rows(self, *weights: Floats, signed: bool = True) -> Iterator[tuple[slice, slice, list[Floats]]]:
-        """Yield some annotators at a time, their cells, and for each weight their rows Σ weight (e_a − e_b).
-
-        Parameters
-        ----------
-        weights : shape (n_cells,) each
-        signed : with False Σ weight (e_a + e_b)
-        """
-        size, starts = self.cells.n_models, self.cells.starts
-        step = max(1, BLOCK // max(size, 1))
-        for first in range(0, self.cells.n_annotators, step):
-            some = slice(first, min(first + step, self.cells.n_annotators))
-            here = slice(int(starts[some.start]), int(starts[some.stop]))
-            yield some, here, [self.own_rows(some, weight, signed=signed) for weight in weights]
-
-    def own_rows(self, some: slice, weight: Floats, *, signed: bool = True) -> Floats:
-        """Return the rows Σ weight (e_a − e_b) of these annotators, (n, n_models); unsigned Σ weight (e_a + e_b)."""
-        c, shape = self.cells, (some.stop - some.start, self.cells.n_models)
-        here = slice(*c.starts[[some.start, some.stop]])
-        row, own = (c.annotator[here].astype(np.int64) - some.start) * c.n_models, weight[here]
-        a, b = (sum_by(row + model[here], own, shape[0] * shape[1]).reshape(shape) for model in (c.model_a, c.model_b))
-        return a - b if signed else a + b
-
-    def products(self, weight: Floats, scale: Floats) -> Floats:
-        """Return Σ_k scale_k row_k′ row_k, row_k = Σ weight (e_a − e_b), shape (n_models, n_models)."""
-        total = np.zeros((self.cells.n_models,) * 2)
-        for some, _, (rows,) in self.rows(weight):
-            total += (rows * scale[some, None]).T @ rows
-        return total
+        values = np.stack([weight, -weight if signed else weight], axis=1).ravel()
+        models = np.stack([c.model_a, c.model_b], axis=1).ravel()
+        rows = csr_array((values, models, 2 * c.starts), shape=(c.n_annotators, c.n_models))
+        rows.sum_duplicates()
+        return rows
 
 
 def _value(c: Cells, x: Floats, u: Floats) -> float:
     """Return −ℓ, u = e^−|x|."""
     return float(c.n @ (np.maximum(x, 0.0) + np.log1p(u)) - c.s @ x)
+
+
+MOST_STEPS, NEAR = 100, 1e-6  # of the search for one ability, and its last step
+
+
+def own_abilities(cells: Cells, R: Floats, steps: int = MOST_STEPS) -> tuple[Floats, Floats]:
+    """Maximise each annotator's own ℓ_k(θ_k | R) by Newton's method in a bracket, from 1.
+
+    Returns
+    -------
+    The abilities, and −ℓ_k″ one step before, shape (n_annotators,) each.
+    """
+    k, d, size = cells.annotator, R[cells.model_a] - R[cells.model_b], cells.n_annotators
+    theta, low, high, bend = np.ones(size), np.full(size, -np.inf), np.full(size, np.inf), np.zeros(size)
+    for _ in range(steps):
+        x = theta[k] * d
+        p = expit(x)
+        slope = sum_by(k, (cells.s - cells.n * p) * d, size)
+        bend = sum_by(k, cells.n * p * expit(-x) * d * d, size)
+        low, high = np.where(slope > 0.0, theta, low), np.where(slope < 0.0, theta, high)
+        most = 2.0 + np.abs(theta)
+        step = np.clip(slope / np.where(bend > 0.0, bend, np.inf), -most, most)
+        there = theta + step
+        with np.errstate(invalid="ignore"):  # without a bracket the step is inside
+            theta = np.where((low < there) & (there < high) | (there == theta), there, 0.5 * (low + high))
+        if np.abs(step).max(initial=0.0) < NEAR:
+            break
+    return theta, bend
+
+
+def shadow_abilities(cells: Cells, R: Floats) -> tuple[Floats, Floats]:
+    """Return abilities at fixed scores, of annotators who are not in the fit, and their standard errors.
+
+    NaN for an annotator without votes, or whose votes all follow or all oppose the ranking.
+    """
+    along, against = count_following(cells, R)
+    defined = (along > 0.0) & (against > 0.0)
+    theta, curvature = own_abilities(cells.where(defined[cells.annotator]), R)
+    se = 1.0 / np.sqrt(np.where(defined, curvature, 1.0))
+    return np.where(defined, theta, np.nan), np.where(defined, se, np.nan)
+
+
+def count_following(cells: Cells, R: Floats) -> tuple[Floats, Floats]:
+    """Count each annotator's votes along the ranking R and against it; a tie is half of each, equal R do not count."""
+    d = R[cells.model_a] - R[cells.model_b]
+    won = np.where(d > 0.0, cells.s, cells.n - cells.s)
+    along = sum_by(cells.annotator, np.where(d != 0.0, won, 0.0), cells.n_annotators)
+    return along, sum_by(cells.annotator, np.where(d != 0.0, cells.n, 0.0), cells.n_annotators) - along

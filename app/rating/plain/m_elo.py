@@ -8,8 +8,7 @@ from app.rating.errors import NoFiniteScoreError, NotConvergedError
 from app.rating.fitted import FitResult
 from app.rating.plain.likelihood import Likelihood
 from app.rating.threads import one_blas_thread
-from app.rating.votes.cells import Cells
-from app.rating.votes.compact import pool_annotators
+from app.rating.votes.cells import Cells, pool_annotators
 from app.rating.votes.graph import find_components, find_identified
 
 MOST_ITERATIONS = 200

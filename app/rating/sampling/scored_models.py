@@ -7,7 +7,7 @@ from scipy.special import expit
 
 from app.rating.arrays import Floats, Indices, Mask
 from app.rating.verdict.rating import Rating
-from app.rating.votes.compact import pool_annotators
+from app.rating.votes.cells import pool_annotators
 
 MAIN = 0  # the component with the most votes
 NEIGHBOURS = 6  # by score, on both sides together

@@ -5,14 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from app.rating.arrays import AnyInts, Floats, Indices, Mask
-from app.rating.settings import EVEN_ODDS, EVIDENCE_RATIO, EVIDENCE_TESTS, TASTE_TESTS, LoopSettings
+from app.rating.arrays import Floats, Indices, Mask
+from app.rating.settings import EVEN_ODDS, EVIDENCE_RATIO, EVIDENCE_TESTS, TASTE_TESTS
 from app.rating.threads import one_blas_thread
 from app.rating.types.favouritism import Favouritism, find_favouritism
 from app.rating.types.habits import Habits, Typing
 from app.rating.types.law import COIN, CONTRARY, EQUAL, FOLLOWER, LEFT, RIGHT, Law
-from app.rating.votes.indexed import IndexedVotes
-from app.rating.votes.sided_cells import SidedCells
+from app.rating.votes.features import SidedCells
 
 FEW_JUDGES = 20.0  # effective number of judges of an annotator's models from which their scores are not in doubt
 
@@ -82,39 +81,6 @@ class Weigher:
     def __call__(self, R: Floats, crowd: Mask, *, tested: bool = True) -> Evidence:
         """Return the evidence at scores R, natural units; `tested`: False makes no test. `crowd` as for `weigh`."""
         return weigh(self.sided, R, crowd, tests=self.tests if tested else ())
-
-
-def weigher_of_votes(
-    annotator: AnyInts,
-    left: AnyInts,
-    right: AnyInts,
-    outcome: Floats,
-    *,
-    n_annotators: int,
-    n_models: int,
-    weight: Floats | None = None,
-    tests: tuple[str, ...] = EVIDENCE_TESTS,
-) -> Weigher:
-    """Return what weighs the evidence in these votes with the sides on which models were shown.
-
-    Parameters
-    ----------
-    annotator, left, right, outcome : the votes one by one, shape (n_votes,); outcome is W for the model on the left
-    weight : how many votes a row stands for, shape (n_votes,); default one
-    """
-    sizes = {"n_annotators": n_annotators, "n_models": n_models}
-    return Weigher(SidedCells.of_votes(annotator, left, right, outcome, weight=weight, **sizes), tests)
-
-
-def weigher_by_rule(votes: IndexedVotes, settings: LoopSettings) -> Weigher | None:
-    """Return what weighs the evidence with the sides; None where evidence is not the rule."""
-    if settings.flag_rule != "evidence" or settings.method != "am-elo":
-        return None
-    return weigher_of_votes(
-        votes.annotator, votes.model_a, votes.model_b, votes.outcome,
-        n_annotators=len(votes.annotators), n_models=len(votes.models), weight=votes.weight,
-        tests=settings.evidence_tests,
-    )  # fmt: skip
 
 
 @one_blas_thread()

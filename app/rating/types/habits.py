@@ -24,7 +24,7 @@ from app.rating.types.law import (
     fit_law,
     weigh_types,
 )
-from app.rating.votes.sided_cells import SidedCells
+from app.rating.votes.features import SidedCells
 
 LEAST_UNIT = 0.1  # the fit refuses crowds with a lower typical ability
 SPREADS = np.concatenate([[0.0], np.geomspace(0.03, 1.5, 20)])  # of leans over the crowd, log odds

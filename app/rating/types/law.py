@@ -49,7 +49,7 @@ class Law:
     Attributes
     ----------
     share : of each of `TYPES`
-    centre, spread : honest abilities are N(centre, spread²) cut at 0; contrary ones the same with the other sign
+    centre, spread : log θ of the honest is N(log centre, spread²); contrary ones the same with the other sign
     ties, ties_spread : mean and standard deviation of honest log ν
     """
 

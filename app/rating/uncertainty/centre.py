@@ -78,11 +78,8 @@ def recentre(covariance: Floats, label: Indices, weight: Floats) -> Floats:
     covariance : of scores with whatever centre, shape (n, n)
     label, weight : component of each, and its weight in the component's centre, shape (n,)
     """
-    moved = covariance.copy()
-    for component in np.unique(label):
-        here = label == component
-        moved[here] -= weight[here] @ moved[here]
-    for component in np.unique(label):
-        here = label == component
-        moved[:, here] -= (moved[:, here] @ weight[here])[:, None]
+    of = weight * (label == np.unique(label)[:, None])  # of each component, its mean
+    place = np.unique(label, return_inverse=True)[1]
+    moved: Floats = covariance - (of @ covariance)[place]
+    moved -= (moved @ of.T)[:, place]
     return moved

@@ -18,12 +18,9 @@ from app.rating.plain.likelihood import Likelihood
 from app.rating.plain.m_elo import fit_m_elo
 from app.rating.settings import LoopSettings
 from app.rating.threads import one_blas_thread
-from app.rating.uncertainty.covariance import Covariance
-from app.rating.uncertainty.marginal import marginal_covariance
-from app.rating.uncertainty.plain import plain_covariance
+from app.rating.uncertainty.covariance import Covariance, marginal_covariance, plain_covariance
 from app.rating.uncertainty.results import AnnotatorEstimates, Estimate
-from app.rating.votes.cells import Cells
-from app.rating.votes.compact import Compact, compact, pool_annotators
+from app.rating.votes.cells import Cells, Compact, compact, pool_annotators
 from app.rating.votes.graph import find_components, find_identified
 
 MOST_RATED = 4_096  # models; a square matrix of them is 134 MB

@@ -1,20 +1,18 @@
-"""How much one annotator or one vote changes the scores, by one Newton step from the fit instead of a new fit."""
+"""How much one annotator or one vote changes the scores, by one step from the fit instead of a new fit."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from scipy.special import expit
 
-from app.rating.arrays import Floats, Indices, Ints, sum_by
-from app.rating.compiled import compiled
+from app.rating.arrays import Floats, Indices, sum_by
 from app.rating.model.expansion import CURVATURE, Expansion
 from app.rating.model.scores import MarginalFit
+from app.rating.plain.information import find_information
 from app.rating.plain.m_elo import shift_projector
 from app.rating.threads import map_parts, one_blas_thread
-from app.rating.uncertainty.plain import find_information
 from app.rating.uncertainty.results import Estimate
 from app.rating.units import ELO_PER_NATURAL
 
@@ -22,9 +20,6 @@ VoteChange = Literal["dropped", "flipped", "added"]
 """Of one vote: taken away, its verdict turned round (a tie stays one), or a new one by an annotator on a known pair."""
 
 VERDICTS = np.array([1.0, 0.5, 0.0])  # W of each kind of vote: for model_a, a tie, for model_b
-MAX_ROUNDS = 200
-CONVERGED = 1e-8  # of the largest change, at which rounds stop
-DIVERGED = 1e-4  # of the largest change, above which the result is not used
 TINY = 1e-12
 CHUNK = 512  # annotators whose removals are computed together
 
@@ -55,11 +50,14 @@ class Influence(ABC):
 
     Attributes
     ----------
+    bread : what a unit of each score's equation moves the scores by, shape (n_models, n_models)
     pull, along : of each cell, shape (n_cells,)
     """
 
+    bread: Floats
     pull: Floats
     along: Floats
+    _share: Floats
 
     def __init__(self, rating: Estimate) -> None:
         self.rating, cells, R = rating, rating.small.cells, rating.fit.R
@@ -67,17 +65,41 @@ class Influence(ABC):
         self.component = rating.components.label[rating.small.models]
         self._across = np.eye(len(R)) - shift_projector(self.component)
 
-    @abstractmethod
     def solve(self, contrasts: Floats) -> Floats:
         """Return what a unit of each score's equation moves contrast·R by; contrasts are columns, or one vector."""
+        solved: Floats = self.bread.T @ contrasts
+        return solved
 
     @abstractmethod
     def shares(self, Y: Floats) -> Floats:
         """Return q of each annotator for each column of Y, shape (n_annotators, m)."""
 
     @abstractmethod
+    def rows(self, some: slice) -> Floats:
+        """Return what each of these annotators adds to the scores' equations, shape (n, n_models)."""
+
+    def unit(self, some: slice) -> Floats:  # noqa: ARG002  a fit with abilities integrated out has the crowd's
+        """Return how far the scores stretch in the unit of the others, without each of these annotators."""
+        return np.zeros(1)
+
     def without(self, left_out: slice) -> Floats:
-        """Return the change of the scores without each of these annotators, natural units."""
+        """Return the change of the scores without each of these annotators, natural units.
+
+        It is −J⁻¹u_k/(1 − h_k), h_k the annotator's share of the information on a component: the equations bend, and a
+        Newton step with the others' Jacobian alone goes too far.
+        """
+        share = self._share[left_out]
+        left = np.where(share < 1.0 - TINY, 1.0 - share, np.nan)[:, self.component]
+        change: Floats = self.unit(left_out) - self.rows(left_out) @ self.bread.T / left
+        return change @ self._across
+
+    def _share_information(self, amount: Floats) -> Floats:
+        """Return each annotator's share of the information on each component, that of each cell given."""
+        cells, number = self.rating.small.cells, int(self.component.max()) + 1
+        key = cells.annotator.astype(np.int64) * number + self.component[cells.model_a]
+        own = sum_by(key, amount, cells.n_annotators * number).reshape(-1, number)
+        share: Floats = own / np.maximum(own.sum(axis=0), TINY)
+        return share
 
     def vote_groups(self, change: VoteChange = "dropped") -> VoteGroups:
         """Return the changes of one way that the votes behind the scores allow."""
@@ -119,33 +141,18 @@ class MarginalInfluence(Influence):
         super().__init__(rating)
         cells = rating.small.cells
         self.expansion = Expansion(cells, marginal, rating.settings.influence_limit)
+        self.bread = self.expansion.bread
         self.along = np.ones(len(cells.n)) if cells.trust is None else cells.trust
         self.pull = self.along * self.expansion.weight * self.expansion.pull[cells.annotator]
-        number, component = int(self.component.max()) + 1, self.component[cells.model_a]
-        own = sum_by(
-            cells.annotator.astype(np.int64) * number + component, self.expansion.parts[:, CURVATURE],
-            cells.n_annotators * number,
-        ).reshape(-1, number)  # fmt: skip
-        self._share = own / np.maximum(own.sum(axis=0), TINY)
-
-    def solve(self, contrasts: Floats) -> Floats:
-        """Return J⁻ᵀ times the contrasts."""
-        solved: Floats = self.expansion.bread.T @ contrasts
-        return solved
+        self._share = self._share_information(self.expansion.parts[:, CURVATURE])
 
     def shares(self, Y: Floats) -> Floats:
         """Return q of each annotator for each column of Y, shape (n_annotators, m)."""
         return self.expansion.shares(Y)
 
-    def without(self, left_out: slice) -> Floats:
-        """Return −J⁻¹ u_k/(1 − h_k), h_k the annotator's share of the information on a component.
-
-        The equations bend: a Newton step with the others' Jacobian alone goes too far.
-        """
-        own = self.expansion.own(left_out.start, left_out.stop)
-        left = np.where(self._share[left_out] < 1.0 - TINY, 1.0 - self._share[left_out], np.nan)
-        change: Floats = -own.u @ self.expansion.bread.T / left[:, self.component]
-        return change @ self._across
+    def rows(self, some: slice) -> Floats:
+        """Return u of these annotators."""
+        return self.expansion.own(some.start, some.stop).u
 
 
 class PlainInfluence(Influence):
@@ -156,41 +163,28 @@ class PlainInfluence(Influence):
         cells, fit = rating.small.cells, rating.fit
         self.pull, self.along = fit.theta[cells.annotator], np.ones(len(cells.n))
         self.found = find_information(cells, fit, self.component, has_abilities=rating.has_abilities)
-        self.gradient = self.found.likelihood.contributions(fit.R, fit.theta)
-
-    def solve(self, contrasts: Floats) -> Floats:
-        """Return S⁺ times the contrasts."""
-        solved: Floats = self.found.inverse @ contrasts
-        return solved
+        self.bread = self.found.inverse
+        self.gradient = self.found.likelihood.rows(self.found.likelihood.contributions(fit.R, fit.theta))
+        self._share = self._share_information(self.found.point.variance * self.pull**2)
 
     def shares(self, Y: Floats) -> Floats:
         """Return q = Q B Y of each annotator for each column of Y, shape (n_annotators, m)."""
-        cross = self.found.point.cross
-        return self.found.project(np.array([self.found.likelihood.times(cross, y) for y in Y.T]).T)
+        found = self.found
+        q: Floats = found.inverse_D[:, None] * (found.B @ Y - (found.Z @ Y)[found.groups.annotators])
+        return q
 
-    def without(self, left_out: slice) -> Floats:
-        """Solve S₋ₖ x = −u_k − z₋ₖ (what θ_k takes from the others) by x ← S⁻¹(… + (S − S₋ₖ) x), for all together.
+    def rows(self, some: slice) -> Floats:
+        """Return the gradient by the scores of these annotators' votes."""
+        rows: Floats = self.gradient[some].toarray()
+        return rows
 
-        z₋ₖ and size₋ₖ are those of the constraint that the others' mean ability is 1.
-        """
-        found, point, cells = self.found, self.found.point, self.rating.small.cells
-        group, inverse_D, share = (x[left_out] for x in (found.groups.annotators, found.inverse_D, found.share))
-        u, B = (found.likelihood.own_rows(left_out, x) for x in (self.gradient, point.cross))
-        curvature = point.variance * point.theta[cells.annotator] ** 2
-        weight, whole = share * point.D[left_out], found.size[group]
-        size = np.maximum(whole - weight * share, TINY)
-        along = np.where(found.groups.models == group[:, None], found.along, 0.0)
-        others = along - B * share[:, None]
-        right = -u - others * (weight * (point.theta[left_out] - 1.0) / size)[:, None]
-
-        def again(X: Floats) -> Floats:
-            own = np.zeros_like(X)
-            curve_cells(left_out.start, left_out.stop, *cells.arrays[:1], *cells.arrays[2:4], curvature, X, own)
-            for row, scale in ((B, -inverse_D), (along, 1.0 / whole), (others, -1.0 / size)):
-                own += row * (scale * np.einsum("ki,ki->k", row, X))[:, None]
-            return (right + own) @ self._across @ found.inverse
-
-        return _iterate(again, right @ self._across @ found.inverse)
+    def unit(self, some: slice) -> Floats:
+        """Return how far the scores stretch, in units of the others' mean ability."""
+        groups, fit = self.found.groups, self.rating.fit
+        mine, others = groups.annotators[some], groups.sum(np.ones(len(fit.theta))) - 1.0
+        pull = (fit.theta[some] - 1.0) * (self.found.inverse_D[some] > 0.0) / np.maximum(others[mine], 1.0)
+        stretch: Floats = -np.where(groups.models == mine[:, None], fit.R, 0.0) * pull[:, None]
+        return stretch
 
 
 @one_blas_thread()
@@ -214,13 +208,11 @@ def leave_annotators_out(influence: Influence) -> Floats:
     -------
     float array, shape (n_annotators, n_models), Elo points, indices as in `rating.small`
         Groups of models that only one annotator links keep their distance without that annotator. NaN for a single
-        annotator, and for an annotator whose removal leaves so few votes that the iteration below does not converge.
+        annotator, and on components that no other annotator informs about.
 
     Notes
     -----
-    S₋ₖ differs from S by annotator k's own part, so S₋ₖ x = r is solved by x ← S⁻¹(r + (S − S₋ₖ)x) for all annotators
-    together: O(n_cells + n_annotators × n_models²) a round, memory n_annotators × n_models, few rounds unless one
-    annotator has a large share of the votes.
+    O(n_cells + n_annotators × n_models²), memory n_annotators × n_models.
 
     References
     ----------
@@ -238,28 +230,3 @@ def leave_annotators_out(influence: Influence) -> Floats:
     with one_blas_thread():
         map_parts(fill, range(0, cells.n_annotators, CHUNK))
     return ELO_PER_NATURAL * change
-
-
-def _iterate(again: Callable[[Floats], Floats], X: Floats) -> Floats:
-    """Repeat a contraction on rows until they stay; NaN for rows that do not."""
-    moved = np.zeros(len(X))
-    for _ in range(MAX_ROUNDS):
-        new = again(X)
-        moved = np.abs(new - X).max(axis=1, initial=0.0)
-        X = new
-        if np.all(moved <= CONVERGED * (1.0 + np.abs(X).max(axis=1, initial=0.0))):
-            break
-    X[moved > DIVERGED * (1.0 + np.abs(X).max(axis=1, initial=0.0))] = np.nan
-    return X
-
-
-@compiled
-def curve_cells(
-    first: int, last: int, starts: Indices, a: Ints, b: Ints, curvature: Floats, X: Floats, out: Floats
-) -> None:
-    """Add curvature (e_a − e_b)(e_a − e_b)′ x of every cell to the row of its annotator, x the row of X."""
-    for k in range(first, last):
-        for c in range(starts[k], starts[k + 1]):
-            amount = curvature[c] * (X[k - first, a[c]] - X[k - first, b[c]])
-            out[k - first, a[c]] += amount
-            out[k - first, b[c]] -= amount

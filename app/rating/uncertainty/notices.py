@@ -6,7 +6,7 @@ import numpy as np
 
 from app.rating.errors import RatingNotice, counted
 from app.rating.model.copies import Answers, find_copies
-from app.rating.plain.abilities import count_following
+from app.rating.plain.likelihood import count_following
 from app.rating.uncertainty.results import Estimate
 
 ZERO = 1e-9  # an ability nearer to 0 than this is 0 but for rounding

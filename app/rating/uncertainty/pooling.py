@@ -163,9 +163,9 @@ class PooledLikelihood:
         free = self.ability_variances(points)
         for likelihood, point in zip(self.likelihoods, points, strict=True):
             of_models = np.diag(point.A)
-            for _, _, rows, _ in scaled_contributions(likelihood, point, of_models + fit.tau**-2):
-                squares += float((rows**2).sum())
-            information += float(of_models.sum() - np.trace(likelihood.products(point.cross, free)))
+            squares += float((scaled_contributions(likelihood, point, of_models + fit.tau**-2)[0].data ** 2).sum())
+            taken = free @ (likelihood.rows(point.cross) ** 2).sum(axis=1)  # by the abilities, of the information
+            information += float(of_models.sum() - taken)
         known = squares > LEAST_DISPERSION * max(information, 0.0) and information > 0.0
         return squares / information if known else 1.0
 

@@ -13,8 +13,7 @@ from app.rating.model.scores import MarginalFit
 from app.rating.settings import Interval, LoopSettings
 from app.rating.uncertainty.covariance import Covariance
 from app.rating.units import ELO_PER_NATURAL
-from app.rating.votes.cells import Cells
-from app.rating.votes.compact import Compact
+from app.rating.votes.cells import Cells, Compact
 from app.rating.votes.graph import Components
 
 

@@ -19,8 +19,7 @@ from app.rating.uncertainty.models import make_model_estimates
 from app.rating.uncertainty.pooling import PooledFit, PooledLikelihood, fit_categories
 from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.rating import Rating
-from app.rating.votes.cells import Cells
-from app.rating.votes.compact import pool_annotators
+from app.rating.votes.cells import Cells, pool_annotators, renumber
 from app.rating.votes.graph import Components
 
 HONEST = TYPES.index("honest")
@@ -187,16 +186,8 @@ def _weigh(whole: Rating) -> Floats:
 
 def _weighed(whole: Rating, cells: Cells, weight: Floats) -> Cells:
     """Return the votes between models with a score, with the indices and the weights of the rating's fit."""
-    small, counts = whole.small, np.zeros(cells.n_annotators, dtype=bool)
-    model, annotator = np.zeros(cells.n_models, dtype=np.int32), np.zeros(cells.n_annotators, dtype=np.int32)
-    model[small.models], annotator[small.annotators] = np.arange(len(small.models)), np.arange(len(small.annotators))
-    counts[small.annotators] = True
-    identified = whole.identified
-    here = cells.where(counts[cells.annotator] & identified[cells.model_a] & identified[cells.model_b])
-    here = replace(
-        here, annotator=annotator[here.annotator], model_a=model[here.model_a], model_b=model[here.model_b],
-        n_annotators=len(small.annotators), n_models=len(small.models),
-    )  # fmt: skip
+    small = whole.small
+    here = renumber(cells, small.models, small.annotators)
     return replace(here, trust=weight[np.searchsorted(_keys(small.cells), _keys(here))]).trusted()
 
 

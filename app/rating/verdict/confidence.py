@@ -1,24 +1,24 @@
-"""How sure the order of a leaderboard is, and how many more votes a verdict takes."""
+"""How sure the order of a component is: the joint distribution of its scores, and the votes that a verdict takes."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import eigh
+from scipy.special import expit
 
 from app.rating.arrays import Floats, Indices, Mask
 from app.rating.compiled import compiled
 from app.rating.settings import MOST_MODELS, MOST_RANKS, VerdictRule
 from app.rating.threads import one_blas_thread
 from app.rating.uncertainty.bounds import unscored_bounds
-from app.rating.uncertainty.freedom import widenings
+from app.rating.uncertainty.centre import centred_scores
+from app.rating.uncertainty.covariance import contrast_errors
+from app.rating.uncertainty.freedom import widen, widenings
+from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.forecasts import DEEP, PATHS, SEED, STEPS, find_quantiles, more_votes
-from app.rating.verdict.joint import (
-    Growth,
-    count_votes,
-    find_growth,
-    join_scores,
-    rank_probabilities,
-)
 from app.rating.verdict.order import (
+    LEAST,
     TUNED_TO,
     Confidence,
     JointScores,
@@ -28,6 +28,177 @@ from app.rating.verdict.order import (
     unscored_level,
 )
 from app.rating.verdict.rating import Rating
+
+LEAST_WORTH = 0.1  # below it a vote would have been worth more than a hundred times what the model says
+DRAWS = 10_000
+BLOCK = 500  # draws at once: of 500 models 2 MB
+USUAL = 2.0  # standard errors at which normal errors are as wide as those of t
+EQUAL = 1e-6  # Elo points: scores that agree to these share the ranks of a draw
+
+
+def join_scores(rating: Rating, component: int = 0) -> JointScores | None:
+    """Return the scores of a component with their joint errors; None without errors or with one score.
+
+    Component 0 is the one with the most votes. Models without a score or without a rank are left out.
+    """
+    if rating.covariance is None:
+        return None
+    models = rating.small.models
+    kept = rating.identified & ~rating.models.provisional & (rating.components.label == component)
+    here = np.flatnonzero(kept[models])
+    if len(here) < 2:  # noqa: PLR2004  one score has no difference
+        return None
+    score = centred_scores(rating)[models[here]]
+    here, score = here[np.argsort(-score, kind="stable")], -np.sort(-score, kind="stable")
+    errors = ELO_PER_NATURAL * contrast_errors(rating.covariance.order, here[:, None], here)
+    return JointScores(models[here], score, errors, rating.covariance.freedom[here])
+
+
+@dataclass(frozen=True)
+class Growth:
+    """The joint covariance after m more votes, Σ(m) = U diag(1/(1 + m λ)) Uᵀ.
+
+    Attributes
+    ----------
+    basis : U in Elo points, shape (n, n − 1)
+    rate : λ of each column, per vote, at least 0, shape (n − 1,)
+    votes : that gave the scores
+    """
+
+    basis: Floats
+    rate: Floats
+    votes: float
+
+    def left(self, more_votes: float) -> Floats:
+        """Return the share of each column's variance that is left after so many more votes, shape (n − 1,)."""
+        share: Floats = 1.0 / (1.0 + more_votes * self.rate)
+        return share
+
+    def errors(self, more_votes: float, models: Mask | None = None) -> Floats:
+        """Return the standard errors of S_i − S_j after so many more votes, shape (n, n), or of these models alone."""
+        root = (self.basis if models is None else self.basis[models]) * np.sqrt(self.left(more_votes))
+        every = np.arange(len(root))
+        return contrast_errors(root @ root.T, every[:, None], every)
+
+
+def find_growth(
+    joint: JointScores, votes: Floats, design: Floats | None = None, *, total: float | None = None
+) -> Growth:
+    """Return how Σ shrinks: Σ(m) = (Σ⁻¹ + m T⁻¹ Λ(π) T⁻¹)⁻¹ across the shifts, with T P⁻¹ T = Σ.
+
+    Λ(π) = Σ_pairs π_ij p(1 − p) (e_i − e_j)(e_i − e_j)ᵀ is the information of a vote on a pair drawn from π, and P that
+    of the votes so far.
+
+    Parameters
+    ----------
+    votes : counted votes between the models, symmetric, shape (n, n)
+    design : π, the probability with which the next battle is of each pair, symmetric, each pair at both places, shape
+        (n, n); by default pairs are chosen as they have been so far
+    total : votes that gave the scores, at least 1; by default those between the models
+
+    Notes
+    -----
+    T, symmetric and positive, is what makes votes worth less, or more, than the model says: abilities, ties, tastes of
+    annotators, the unit. Where they make no difference it is the identity, and it is taken as that where P is so small
+    that other votes gave Σ: through models without a rank, or of other categories. Pairs chosen as they have been give
+    Σ(m) = Σ/(1 + m/total). Annotators are taken to come as the votes do.
+    """
+    n, total = len(joint.score), max(float(votes.sum()) / 2.0 if total is None else total, 1.0)
+    across = np.linalg.qr(np.column_stack([np.ones(n), np.eye(n)[:, 1:]]))[0][:, 1:]  # of the shifts
+    covariance = across.T @ joint.covariance @ across
+    root = square_root(covariance)
+    if design is None:
+        return Growth(across @ root, np.full(n - 1, 1.0 / total), total)
+    natural = joint.gaps / ELO_PER_NATURAL
+    worth = expit(natural) * expit(-natural)
+    past, future = (_information(worth * pairs, across) for pairs in (votes, design / (design.sum() / 2.0)))
+    seen = _inverse_transport(past, covariance) @ root
+    rate, vectors = eigh(seen.T @ future @ seen)
+    return Growth(across @ root @ vectors, np.maximum(rate, 0.0), total)
+
+
+def count_votes(rating: Rating, joint: JointScores) -> tuple[Floats, float]:
+    """Return the counted votes between the models of `joint`, symmetric, shape (n, n), and the number of all on them.
+
+    The latter has those against other models too.
+    """
+    place = np.full(rating.cells.n_models, -1)
+    place[joint.models] = np.arange(len(joint.models))
+    a, b, n = place[rating.pairs.model_a], place[rating.pairs.model_b], rating.pairs.n
+    both, votes = (a >= 0) & (b >= 0), np.zeros((len(joint.models),) * 2)
+    np.add.at(votes, (a[both], b[both]), n[both])
+    return votes + votes.T, float(n[(a >= 0) | (b >= 0)].sum())
+
+
+def _information(weight: Floats, across: Floats) -> Floats:
+    """Return Σ_pairs weight_ij (e_i − e_j)(e_i − e_j)ᵀ in the basis `across`."""
+    inside: Floats = across.T @ (weight.sum(axis=1)[:, None] * across - weight @ across)
+    return inside
+
+
+def _inverse_transport(information: Floats, covariance: Floats) -> Floats:
+    """Return T⁻¹ of the symmetric T ≥ 0 with T information⁻¹ T = covariance: T = P^½ (P^−½ Σ P^−½)^½ P^½.
+
+    Of T's eigenvalues those below `LEAST_WORTH` are 1: the votes there did not give the covariance.
+    """
+    values, vectors = eigh(information)
+    values = np.maximum(values, LEAST * (1.0 + values.mean()))
+    half, inverse_half = ((vectors * each) @ vectors.T for each in (np.sqrt(values), values**-0.5))
+    inner_values, inner_vectors = eigh(inverse_half @ covariance @ inverse_half)
+    inner = (inner_vectors * np.sqrt(np.maximum(inner_values, 0.0))) @ inner_vectors.T
+    worth, directions = eigh(half @ inner @ half / ELO_PER_NATURAL)
+    inverse: Floats = (directions / np.where(worth < LEAST_WORTH, 1.0, worth)) @ directions.T
+    return inverse / ELO_PER_NATURAL
+
+
+def rank_probabilities(joint: JointScores, most: int, *, draws: int = DRAWS) -> Floats:
+    """Return P(model i is among the best k), k = 1 … most, under S ~ N(Ŝ, Σ), shape (n, most).
+
+    Parameters
+    ----------
+    most : at most the number of models
+    draws : even; the standard error of a probability p is at most √(p(1 − p)/draws)
+
+    Notes
+    -----
+    Σ is the joint covariance, so that errors that two models share do not count. A score's errors are widened as its
+    interval is by few degrees of freedom. Draws come in pairs Ŝ ± e, always the same ones: a refit of the same votes
+    gives the same numbers. Models that are equal without error, as where every vote is a tie, share the ranks. With a
+    flat prior this is the posterior of the ranks. It is for one look, and not valid when looked at again and again: a
+    verdict comes from `app.rating.verdict.order`. O(draws · n²).
+
+    References
+    ----------
+    Marshall and Spiegelhalter, Reliability of league tables, BMJ 1998, on ranks by simulation.
+    """
+    n = len(joint.score)
+    wide = widen(np.full(n, USUAL), joint.freedom) / USUAL
+    root = square_root(joint.covariance * np.outer(wide, wide) + EQUAL**2 * np.eye(n))
+    generator, counts = np.random.default_rng(SEED), np.zeros(n * most)
+    for _ in range(0, draws, 2 * BLOCK):
+        errors = generator.standard_normal((BLOCK, root.shape[1])) @ root.T
+        drawn = np.concatenate([joint.score + errors, joint.score - errors])
+        best = _best(drawn, most)
+        counts += np.bincount((best * most + np.arange(most)).ravel(), minlength=n * most)
+    total = -(-draws // (2 * BLOCK)) * 2 * BLOCK
+    within: Floats = np.cumsum(counts.reshape(n, most), axis=1) / total
+    return np.minimum(within, 1.0)
+
+
+def square_root(covariance: Floats) -> Floats:
+    """Return X with X Xᵀ the covariance, its eigenvalues at least 0; shape (n, n)."""
+    values, vectors = np.linalg.eigh(covariance)
+    root: Floats = vectors * np.sqrt(np.maximum(values, 0.0))
+    return root
+
+
+def _best(drawn: Floats, most: int) -> np.ndarray:
+    """Return the columns of each row's highest values, best first, shape (rows, most)."""
+    if most < drawn.shape[1]:
+        best = np.argpartition(-drawn, most - 1, axis=1)[:, :most]
+        order = np.argsort(-np.take_along_axis(drawn, best, axis=1), axis=1)
+        return np.take_along_axis(best, order, axis=1)
+    return np.argsort(-drawn, axis=1)
 
 
 def forecast_verdicts(

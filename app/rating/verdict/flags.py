@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,41 +28,11 @@ class Flags:
     low: Mask
     held: Mask
 
-
-def flag_by_ability(settings: LoopSettings, ability: Floats, was_low: Mask) -> Flags:
-    """Flag abilities at or below ε; NaN is never flagged.
-
-    An annotator who was flagged in the round before stays so until the ability is `release_margin` above ε.
-    """
-    low = ability <= settings.min_ability
-    held = was_low & ~low & (ability <= settings.min_ability + settings.release_margin)
-    return Flags(low | held, held)
-
-
-def flag_by_habits(settings: LoopSettings, evidence: Evidence, was_low: Mask) -> Flags:
-    """Flag where P(a ≤ ε) by the posterior is `min_probability` or more, and the scores are well supported.
-
-    An annotator who was flagged in the round before stays so while that is true of ε plus `release_margin`.
-    """
-    epsilon, least = settings.min_ability, settings.min_probability
-    low = evidence.supported & (evidence.probability_low(epsilon) >= least)
-    margin = epsilon + settings.release_margin
-    held = was_low & ~low & evidence.supported & (evidence.probability_low(margin) >= least)
-    return Flags(low | held, held)
-
-
-def flag_by_evidence(settings: LoopSettings, evidence: Evidence, was_low: Mask, tests: tuple[str, ...]) -> Flags:
-    """Flag a ratio of `evidence_ratio` or more in these tests; if flagged in the round before, of its square root."""
-    low = evidence.flagged(tests, settings.evidence_ratio)
-    held = was_low & ~low & evidence.flagged(tests, settings.evidence_ratio**0.5)
-    return Flags(low | held, held)
-
-
-def probability_low(ability: Floats, se: Floats, threshold: float) -> Floats:
-    """P(a ≤ threshold), normal approximation; NaN where the ability is."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        probability: Floats = ndtr((threshold - ability) / se)
-    return probability
+    @classmethod
+    def of(cls, low: Mask, loosely: Mask, was_low: Mask) -> Self:
+        """Return the flags by a rule, and by what it takes to stay flagged."""
+        held = was_low & ~low & loosely
+        return cls(low | held, held)
 
 
 class Judge:
@@ -124,10 +95,11 @@ class Judge:
         return self._tested(tuple(test for test in self.settings.evidence_tests if test in TASTE_TESTS), self.was_low)
 
     def _tested(self, tests: tuple[str, ...], before: Mask) -> Flags:
-        evidence, no_annotator = self._by_evidence, np.zeros(len(self.tested), dtype=bool)
+        """Flag a ratio of `evidence_ratio` or more in these tests; if flagged before, of its square root."""
+        evidence, ratio = self._by_evidence, self.settings.evidence_ratio
         if evidence is None:
-            return Flags(no_annotator, no_annotator)
-        return flag_by_evidence(self.settings, evidence, before, tests)
+            return Flags(*np.zeros((2, len(self.tested)), dtype=bool))
+        return Flags.of(evidence.flagged(tests, ratio), evidence.flagged(tests, ratio**0.5), before)
 
     def reasons(self, suspects: Mask, unable: Mask, opinionated: Mask) -> NDArray[np.str_]:
         """Return why each annotator is flagged: the strongest test that may exclude, the ability, a test on a model."""
@@ -140,11 +112,20 @@ class Judge:
         return reason
 
     def unable(self, ability: Floats) -> Flags:
-        """Return the annotators flagged by ability: by its posterior where evidence is the rule, else by this one."""
-        evidence = self._by_evidence
-        if evidence is None:
-            return flag_by_ability(self.settings, ability, self.was_acted)
-        return flag_by_habits(self.settings, evidence, self.was_acted)
+        """Flag abilities at or below ε; if flagged in the round before, up to `release_margin` above it.
+
+        Where evidence is the rule, P(a ≤ ε) by its posterior has to be `min_probability` or more, and the scores well
+        supported. NaN is never flagged.
+        """
+        evidence, settings = self._by_evidence, self.settings
+
+        def is_low(epsilon: float) -> Mask:
+            if evidence is None:
+                return ability <= epsilon
+            return evidence.supported & (evidence.probability_low(epsilon) >= settings.min_probability)
+
+        epsilon = settings.min_ability
+        return Flags.of(is_low(epsilon), is_low(epsilon + settings.release_margin), self.was_acted)
 
     def abilities(self) -> tuple[Floats, Floats] | None:
         """Return mean and standard deviation of every ability's posterior; None where evidence is not the rule."""
@@ -152,6 +133,10 @@ class Judge:
         return None if evidence is None else (evidence.habits.ability, evidence.habits.ability_se)
 
     def probability_low(self, ability: Floats, se: Floats) -> Floats:
-        """Return P(a ≤ ε) of every annotator, as the rule sees it; NaN where no ability is known."""
+        """Return P(a ≤ ε) of every annotator, as the rule sees it, else normal; NaN where no ability is known."""
         epsilon, evidence = self.settings.min_ability, self._by_evidence
-        return probability_low(ability, se, epsilon) if evidence is None else evidence.probability_low(epsilon)
+        if evidence is not None:
+            return evidence.probability_low(epsilon)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            probability: Floats = ndtr((epsilon - ability) / se)
+        return probability

@@ -1,15 +1,17 @@
 """What the scores of a component say of its order. Servers load this: it loads neither scipy nor numba."""
 
+import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from app.rating.arrays import Floats, Indices, Mask
 from app.rating.settings import SettingError, VerdictRule
-from app.rating.uncertainty.freedom import contrast_freedom, widen
+from app.rating.uncertainty.freedom import contrast_freedom, critical_values, widen
 
 Verdict = Literal["decided", "not-yet", "equal"]
 
@@ -276,3 +278,56 @@ def sequential_multiples(errors: Floats, cost: float) -> Floats:
     share = np.maximum((errors / TUNED_TO) ** 2, np.finfo(float).tiny)
     multiple: Floats = np.sqrt((1.0 + share) * (np.log1p(1.0 / share) + cost))
     return multiple
+
+
+class OrderAgreement(NamedTuple):
+    """Pairs of models with a score on both leaderboards.
+
+    Attributes
+    ----------
+    pairs : how many there are
+    same, opposite : those whose order is certain on both, and the same or not
+    tau : Kendall's τ of the scores; None without a pair
+    tau_lower, tau_upper : τ if the order of every other pair differed, or agreed
+    """
+
+    pairs: int
+    same: int
+    opposite: int
+    tau: float | None
+    tau_lower: float | None
+    tau_upper: float | None
+
+
+def compare_orders(a: Sequence[JointScores], b: Sequence[JointScores], confidence: float = 0.95) -> OrderAgreement:
+    """Compare the orders of two leaderboards; an order is certain where the interval of the difference leaves out 0.
+
+    Parameters
+    ----------
+    a, b : the scores of each of their groups of models, between which there is no order
+
+    Notes
+    -----
+    τ of noisy scores is too close to 0, and more so the more models are close. The bounds on τ know of no order beyond
+    the certain ones, so they are wide where votes are few. The two leaderboards may share annotators: the bounds do not
+    ask for independent errors.
+    """
+    found = [(np.empty(0), np.empty(0, dtype=np.bool_))]
+    for one, other in itertools.product(a, b):
+        _, in_one, in_other = np.intersect1d(one.models, other.models, return_indices=True)
+        (sign, sure), (sign_other, sure_other) = _orders(one, in_one, confidence), _orders(other, in_other, confidence)
+        found.append((sign * sign_other, sure & sure_other))
+    product, certain = map(np.concatenate, zip(*found, strict=True))
+    pairs, same, opposite = len(product), int((certain & (product > 0)).sum()), int((certain & (product < 0)).sum())
+    if not pairs:
+        return OrderAgreement(0, 0, 0, None, None, None)
+    return OrderAgreement(
+        pairs, same, opposite, float(product.mean()), 2.0 * same / pairs - 1.0, 1.0 - 2.0 * opposite / pairs
+    )
+
+
+def _orders(joint: JointScores, models: Indices, confidence: float) -> tuple[Floats, np.ndarray]:
+    first, second = (models[side] for side in np.triu_indices(len(models), 1))
+    gap = joint.gaps[first, second]
+    half = critical_values(joint.contrast_freedom[first, second], confidence) * joint.errors[first, second]
+    return np.sign(gap), np.abs(gap) > half

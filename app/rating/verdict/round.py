@@ -7,17 +7,17 @@ from app.rating.arrays import Floats, Mask
 from app.rating.errors import RatingNotice, VotesError, counted
 from app.rating.fitted import Start
 from app.rating.model.abilities import find_abilities
-from app.rating.plain.abilities import shadow_abilities
+from app.rating.plain.likelihood import shadow_abilities
 from app.rating.settings import LoopSettings, check_settings
 from app.rating.threads import one_blas_thread
-from app.rating.types.evidence import Weigher, weigher_by_rule
+from app.rating.types.evidence import Weigher
 from app.rating.uncertainty.estimate import add_errors, fit_without_errors
 from app.rating.uncertainty.results import AnnotatorEstimates, Estimate
 from app.rating.verdict.flags import Flags, Judge
 from app.rating.verdict.rating import Rating, publish
 from app.rating.votes.cells import Cells
+from app.rating.votes.features import SidedCells
 from app.rating.votes.indexed import IndexedVotes, refuse_rankings
-from app.rating.votes.sided_cells import SidedCells
 
 GROUP_ROUNDS = 6
 STABLE = 0.02  # change of a weight
@@ -82,7 +82,7 @@ def run_round(
     keep_always, keep_never, was_low = (no_annotator if x is None else x for x in (keep_always, keep_never, was_low))
     was_acted = was_excluded if settings.exclude and was_excluded is not None else was_low
     one = _Round(cells, settings, start, keep_always, keep_never, votes)
-    if weigher is None and settings.flag_rule == "evidence" and settings.method == "am-elo":
+    if weigher is None and settings.weighs_evidence:
         weigher = Weigher(SidedCells.unknown(cells), settings.evidence_tests)
     judge = Judge(settings, weigher, one.enough, was_low, was_acted)
 
@@ -115,8 +115,7 @@ def fit_round_again(
     """
     none = np.zeros(cells.n_annotators, dtype=bool)
     one = _Round(cells, replace(settings, min_votes=0), start, spared, none)
-    by_evidence = settings.flag_rule == "evidence" and settings.method == "am-elo"
-    judge = Judge(settings, weigher if by_evidence else None, one.counted, none, none)
+    judge = Judge(settings, weigher if settings.weighs_evidence else None, one.counted, none, none)
     one.fit(judge, "excluded")
     one.weigh_groups(judge)
     return publish(add_errors(one.found))
@@ -268,7 +267,9 @@ def rate_indexed(
     VotesError
         A vote has no propensity, or intervals are asked for and there is one annotator.
     """
-    weigher, counted = weigher_by_rule(votes, settings), votes.rankings_by_annotator()
+    weigher, counted = None, votes.rankings_by_annotator()
+    if settings.weighs_evidence:
+        weigher = Weigher(SidedCells.of_indexed(votes), settings.evidence_tests)
     if not inverse_propensity:
         return run_round(cells, settings, weigher=weigher, votes=counted)
     if settings.interval not in ("clustered", "none"):

@@ -16,7 +16,7 @@ from app.rating.uncertainty.covariance import Covariance
 from app.rating.uncertainty.freedom import critical_values
 from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.rating import Rating, publish
-from app.rating.votes.compact import Compact, compact
+from app.rating.votes.cells import Compact, compact
 from app.rating.votes.features import featured_cells, refuse_constant, single_cells
 from app.rating.votes.indexed import IndexedVotes
 from app.rating.votes.measures import Features

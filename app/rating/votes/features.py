@@ -1,13 +1,13 @@
 """What the answers of a vote differ in, beside their models: the side, the length, lists."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from app.rating.arrays import Floats, Indices, Mask, sum_by
+from app.rating.arrays import AnyInts, Floats, Indices, Mask, sum_by
 from app.rating.errors import VotesError
-from app.rating.votes.cells import TIE, Cells
-from app.rating.votes.compact import Compact, find_places
+from app.rating.votes.cells import TIE, Cells, Compact, aggregate, find_places
 from app.rating.votes.indexed import IndexedVotes
 from app.rating.votes.measures import Features
 
@@ -93,3 +93,64 @@ def features_of(cells: Cells) -> Floats:
     if cells.features is None:
         raise ValueError("the votes have no features")
     return cells.features
+
+
+@dataclass(frozen=True)
+class SidedCells:
+    """Cells with the side of their first model: one row for each (annotator, pair, side).
+
+    Attributes
+    ----------
+    cells : sorted by annotator
+    side : 1 where model_a was shown on the left, −1 on the right, 0 where it is not known, shape (n_cells,)
+    """
+
+    cells: Cells
+    side: Floats
+
+    @classmethod
+    def unknown(cls, cells: Cells) -> "SidedCells":
+        """Return cells whose sides are not known."""
+        return cls(cells, np.zeros(len(cells.n)))
+
+    @classmethod
+    def of_votes(
+        cls,
+        annotator: AnyInts,
+        left: AnyInts,
+        right: AnyInts,
+        outcome: Floats,
+        *,
+        n_annotators: int,
+        n_models: int,
+        weight: Floats | None = None,
+    ) -> "SidedCells":
+        """Collapse votes to cells, apart by side.
+
+        Parameters
+        ----------
+        annotator, left, right, outcome, weight : as for `app.rating.votes.cells.aggregate`; outcome is W for the left
+            model
+        """
+        on_left = np.asarray(left) < np.asarray(right)
+        twice = 2 * np.asarray(annotator, dtype=np.int64) + on_left  # each annotator as two, one for each side
+        apart = aggregate(twice, left, right, outcome, n_annotators=2 * n_annotators, n_models=n_models, weight=weight)
+        side = np.where(apart.annotator & 1, 1.0, -1.0)
+        return cls(replace(apart, annotator=apart.annotator >> 1, n_annotators=n_annotators), side)
+
+    @classmethod
+    def of_indexed(cls, votes: IndexedVotes) -> "SidedCells":
+        """Collapse indexed votes to cells, apart by side."""
+        return cls.of_votes(
+            votes.annotator, votes.model_a, votes.model_b, votes.outcome,
+            n_annotators=len(votes.annotators), n_models=len(votes.models), weight=votes.weight,
+        )  # fmt: skip
+
+    @property
+    def known(self) -> bool:
+        """Whether the sides are known."""
+        return bool(self.side.any())
+
+    def where(self, keep: Mask) -> "SidedCells":
+        """Return the cells for which `keep`, shape (n_cells,), is true."""
+        return self if keep.all() else SidedCells(self.cells.where(keep), self.side[keep])

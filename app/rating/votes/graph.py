@@ -1,4 +1,4 @@
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -6,8 +6,7 @@ from numpy.typing import NDArray
 
 from app.rating.arrays import Floats, Indices, Ints, Mask, sum_by
 from app.rating.compiled import compiled
-from app.rating.votes.cells import Cells
-from app.rating.votes.compact import pool_annotators
+from app.rating.votes.cells import Cells, pool_annotators
 
 FEW_MODELS = 128
 STEP = 1e-3  # by which a model that beats another comes at least above it
@@ -163,3 +162,25 @@ def join(model_a: Ints, model_b: Ints, lowest: Indices) -> None:
         lowest[max(x, y)] = min(x, y)
     for model in range(len(lowest)):  # in ascending order: the entry of a lower model is final
         lowest[model] = lowest[lowest[model]]
+
+
+@dataclass(frozen=True)
+class VoteSpread:
+    """Votes of one annotator, on one model or on one pair of models, over those that have votes."""
+
+    mean: float
+    median: float
+    least: float
+    most: float
+
+
+def spread_votes(cells: Cells) -> dict[str, VoteSpread]:
+    """Return the spread of the votes per "annotator", "model" and "pair"; a vote counts for both of its models."""
+    pairs = pool_annotators(cells)
+    counts = {"annotator": cells.votes_by_annotator(), "model": find_components(pairs).votes, "pair": pairs.n}
+    return {name: summarise(each[each > 0]) for name, each in counts.items()}
+
+
+def summarise(votes: Floats) -> VoteSpread:
+    """Return the spread of these numbers of votes."""
+    return VoteSpread(float(votes.mean()), float(np.median(votes)), float(votes.min()), float(votes.max()))

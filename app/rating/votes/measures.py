@@ -1,6 +1,7 @@
-"""What a vote's features are made of: the measures of both answers. Servers load this: it loads no numba."""
+"""What a vote says beside its outcome: measures of both answers, and its weight. Servers load it: no numba."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -80,3 +81,26 @@ def measure_known(columns: Mapping[str, tuple[Floats, Floats]]) -> Features | No
     values = np.full((len(whole), len(kept)), np.nan)
     values[whole] = measure_features(tuple(kept), kept, int(whole.sum())).values
     return Features(tuple(kept), values)
+
+
+WEIGHT = "weight"
+
+_UNCLEAR = frozenset(
+    {
+        "weight", "weights", "count", "counts", "n", "nvotes", "numvotes", "votes", "votecount", "freq", "freqs",
+        "frequency", "multiplicity", "repeats",
+    }
+)  # fmt: skip
+
+
+def find_unclear(columns: Iterable[str], used: Collection[str] = ()) -> list[str]:
+    """Return the columns that may say how many votes a row stands for, where none is named weight.
+
+    Parameters
+    ----------
+    used : columns with another meaning
+    """
+    names = list(columns)
+    if WEIGHT in names:
+        return []
+    return [name for name in names if name not in used and re.sub(r"[^a-z0-9]", "", str(name).lower()) in _UNCLEAR]

@@ -21,8 +21,7 @@ from app.rating.verdict.categories import Categories, pool_categories
 from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import run_round
 from app.rating.verdict.style import Styled, control_style
-from app.rating.votes.cells import Cells
-from app.rating.votes.compact import pool_annotators
+from app.rating.votes.cells import Cells, pool_annotators
 from app.rating.votes.measures import Features, measure_features, measure_known
 from app.refits.fit.interface import DimensionResult, FitInput, LeaderboardName, StandingOut, StyleBoard, Whose
 from app.refits.fit.parts import Parts

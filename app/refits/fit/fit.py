@@ -13,13 +13,12 @@ from app.rating.compiled import timing_compilation
 from app.rating.sampling.pair_weights import PairWeights, pair_positions
 from app.rating.sampling.policies import weigh_pairs
 from app.rating.sampling.scored_models import scored_models
-from app.rating.uncertainty.matchups import predict_matchups
+from app.rating.uncertainty.bounds import predict_matchups
 from app.rating.uncertainty.results import ModelEstimates
 from app.rating.verdict.confidence import measure_confidence
 from app.rating.verdict.order import Confidence
 from app.rating.verdict.rating import Rating
-from app.rating.votes.cells import Cells
-from app.rating.votes.compact import pool_annotators
+from app.rating.votes.cells import Cells, pool_annotators
 from app.refits.fit.comparisons import (
     FittedCategories,
     fit_categories,

@@ -13,13 +13,14 @@ from app.rating.errors import RatingNotice
 from app.rating.fitted import Start
 from app.rating.sampling.pair_weights import PairWeights
 from app.rating.settings import TASTE_TESTS, LoopSettings, SamplingSettings, VerdictRule
-from app.rating.types.evidence import Evidence, Weigher, weigher_of_votes
+from app.rating.types.evidence import Evidence, Weigher
 from app.rating.uncertainty.results import AnnotatorEstimates, Diagnostics, ModelEstimates
 from app.rating.verdict.order import Confidence
 from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import fit_round_again, run_round
 from app.rating.verdict.style import Styled
 from app.rating.votes.cells import Cells, aggregate
+from app.rating.votes.features import SidedCells
 from app.rating.votes.indexed import IndexedVotes
 
 Ids = NDArray[np.int32]
@@ -127,10 +128,10 @@ class FitInput:
 
     def weigher(self, tests: tuple[str, ...]) -> Weigher:
         """Return what weighs the evidence in all votes by these tests."""
-        return weigher_of_votes(
+        return Weigher(SidedCells.of_votes(
             self.annotator, self.model_a, self.model_b, self.outcome,
-            n_annotators=len(self.annotator_ids), n_models=len(self.model_ids), tests=tests,
-        )  # fmt: skip
+            n_annotators=len(self.annotator_ids), n_models=len(self.model_ids),
+        ), tests)  # fmt: skip
 
     def run_round(
         self, settings: LoopSettings, overrides: NDArray[np.str_] | None = None, let_in: Indices | None = None

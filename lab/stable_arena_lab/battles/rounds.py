@@ -21,7 +21,7 @@ Vote = Callable[[Indices, Indices, Indices], Floats]
 def draw_battles(
     table: PairWeights, number: int, generator: np.random.Generator, *, calibration: float = 0.0
 ) -> tuple[Indices, Indices]:
-    """Draw battles as `app.rating.sampling.pair_sampler` does, all at once; return the left and the right models."""
+    """Draw battles as `app.rating.sampling.pair_weights` does, all at once; return the left and the right models."""
     probability = table.weight.astype(np.float64) / table.weight.sum(dtype=np.float64)
     informative = calibration_weights(table.R)
     if calibration and informative.any():

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from app.cli.progress import showing_stages
-from app.rating.votes.spread import spread_votes
+from app.rating.votes.graph import spread_votes
 from stable_arena_lab.commands.charts import Spec, axis, category, colours, layer, lines, panel, row_of, stacked
 from stable_arena_lab.commands.options import (
     FigureOption,

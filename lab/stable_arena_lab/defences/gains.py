@@ -9,9 +9,10 @@ import numpy as np
 from app.rating.arrays import Floats, Mask
 from app.rating.errors import RatingError
 from app.rating.settings import LoopSettings
-from app.rating.types.evidence import weigher_of_votes
+from app.rating.types.evidence import Weigher
 from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import run_round
+from app.rating.votes.features import SidedCells
 from stable_arena_lab.attacks.arena import Arena, Setup, Votes, count_attackers, draw_arena, draw_crowd
 from stable_arena_lab.attacks.tuned import Tuning, attack_crowd
 from stable_arena_lab.parallel import Progress, map_seeds
@@ -118,10 +119,10 @@ def rate(votes: Votes, settings: LoopSettings) -> Rating | None:
     cells = votes.cells()
     weigher = None
     if settings.method == "am-elo" and settings.flag_rule == "evidence":
-        weigher = weigher_of_votes(
+        weigher = Weigher(SidedCells.of_votes(
             votes.annotator, votes.left, votes.right, votes.outcome,
-            n_annotators=votes.n_annotators, n_models=votes.n_models, tests=settings.evidence_tests,
-        )  # fmt: skip
+            n_annotators=votes.n_annotators, n_models=votes.n_models,
+        ), settings.evidence_tests)  # fmt: skip
     try:
         return run_round(cells, settings, weigher=weigher)
     except RatingError:

@@ -9,10 +9,11 @@ import numpy as np
 from app.rating.arrays import Floats, Indices, Mask
 from app.rating.settings import LoopSettings
 from app.rating.simulation.worlds import draw_pairs
-from app.rating.types.evidence import weigher_of_votes
+from app.rating.types.evidence import Weigher
 from app.rating.units import NATURAL_PER_ELO
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import aggregate
+from app.rating.votes.features import SidedCells
 from stable_arena_lab.defences.gains import FLAGGED
 from stable_arena_lab.parallel import Progress, map_seeds
 from stable_arena_lab.spread import mean_or_none, sd_or_none
@@ -117,7 +118,7 @@ def _judge_once(seed: int, *, crowd: Crowd) -> dict[str, tuple[float, float]]:
     people = crowd.annotators
     cells = aggregate(a, left, right, outcome, n_annotators=people, n_models=MODELS)
     settings = LoopSettings(min_votes=0, interval="none")
-    weigher = weigher_of_votes(a, left, right, outcome, n_annotators=people, n_models=MODELS)
+    weigher = Weigher(SidedCells.of_votes(a, left, right, outcome, n_annotators=people, n_models=MODELS))
     rating = run_round(cells, settings, weigher=weigher)
     bare = run_round(cells, replace(settings, flag_rule="threshold"))
     rules = {

@@ -8,12 +8,12 @@ import numpy as np
 
 from app.rating.arrays import Floats, Mask
 from app.rating.settings import EVIDENCE_RATIO, EVIDENCE_TESTS, LoopSettings
-from app.rating.types.evidence import Evidence, weigh, weigher_of_votes
+from app.rating.types.evidence import Evidence, Weigher, weigh
 from app.rating.units import NATURAL_PER_ELO
 from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells
-from app.rating.votes.sided_cells import SidedCells
+from app.rating.votes.features import SidedCells
 from stable_arena_lab.attacks.arena import Votes
 from stable_arena_lab.defences.discoveries import discover_by_evidence
 from stable_arena_lab.defences.published import residual_test, sequential_test
@@ -103,10 +103,10 @@ class ReviewTrial:
     def judged(self) -> Rating:
         """The rating with exclusions by the service's default rule."""
         votes = self.votes
-        weigher = weigher_of_votes(
+        weigher = Weigher(SidedCells.of_votes(
             votes.annotator, votes.left, votes.right, votes.outcome,
             n_annotators=votes.n_annotators, n_models=votes.n_models,
-        )  # fmt: skip
+        ))  # fmt: skip
         rule = LoopSettings(min_votes=self.settings.min_votes, exclude=True, interval="none")
         return run_round(self.cells, rule, weigher=weigher)
 

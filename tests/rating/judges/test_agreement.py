@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from app.rating.judges.agreement import agree, agree_with_swapped
-from app.rating.judges.ballots import Ballots
+from app.rating.judges.ballots import Ballots, agree, agree_with_swapped
 from app.rating.votes.indexed import IndexedVotes
 
 PEOPLE = np.array([True, True, False])

@@ -7,9 +7,8 @@ import pytest
 
 from app.rating.errors import VotesError
 from app.rating.judges.ballots import Ballots
-from app.rating.judges.following import Followers, find_liking, follow_people
-from app.rating.judges.panels import try_panels
-from app.rating.judges.people import learn_scores, rate_people
+from app.rating.judges.comparison import try_panels
+from app.rating.judges.following import Followers, find_liking, follow_people, learn_scores, rate_people
 from app.rating.settings import LoopSettings
 from app.rating.uncertainty.freedom import critical_values
 from app.rating.votes.indexed import IndexedVotes
@@ -156,7 +155,7 @@ def test_likings_are_found_again_beside_few_people() -> None:
     v = judged.ballots.votes
     columns = (v.annotator, v.model_a, v.model_b, v.outcome)
     doubled = IndexedVotes(v.annotators, v.models, *(np.concatenate([one, one]) for one in columns))
-    twice = Ballots(doubled, np.concatenate([judged.ballots.battle] * 2), shared=True)
+    twice = Ballots(doubled, np.concatenate([judged.ballots.battle] * 2))
     again = like(twice, np.concatenate([style, style]))
     assert again[0][8:] == pytest.approx(b[8:], abs=1e-6)
     assert again[1][8:] == pytest.approx(se[8:], rel=1e-6)

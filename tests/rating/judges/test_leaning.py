@@ -35,7 +35,7 @@ def swapped(ballots: Ballots, who: np.ndarray) -> Ballots:
     v = ballots.votes
     left, right = np.where(who, v.model_b, v.model_a), np.where(who, v.model_a, v.model_b)
     outcome = np.where(who, 1.0 - v.outcome, v.outcome)
-    return Ballots(IndexedVotes(v.annotators, v.models, v.annotator, left, right, outcome), ballots.battle, shared=True)
+    return Ballots(IndexedVotes(v.annotators, v.models, v.annotator, left, right, outcome), ballots.battle)
 
 
 def test_the_scores_and_leans_are_those_of_a_joint_search(judged: Judged) -> None:
@@ -90,8 +90,8 @@ def test_copies_of_a_battle_with_the_sides_exchanged_are_no_new_votes() -> None:
             (v.annotator, v.model_a, v.model_b, v.outcome), (w.annotator, w.model_a, w.model_b, w.outcome), strict=True
         )),
     )  # fmt: skip
-    one = rate_judges(Ballots(v, once.battle, shared=True))
-    two = rate_judges(Ballots(both, np.concatenate([once.battle, once.battle]), shared=True))
+    one = rate_judges(Ballots(v, once.battle))
+    two = rate_judges(Ballots(both, np.concatenate([once.battle, once.battle])))
     assert two.rating.models.se == pytest.approx(one.rating.models.se, rel=0.03)
     assert two.lean[:, 0] == pytest.approx([0.0, 0.0], abs=1e-9), "every answer was given on both sides"
 

@@ -29,8 +29,8 @@ from app.rating.verdict.rating import estimate
 from app.rating.verdict.round import run_round
 from app.rating.verdict.style import control_style
 from app.rating.votes.cells import aggregate
+from app.rating.votes.features import SidedCells
 from app.rating.votes.graph import find_components, find_identified
-from app.rating.votes.sided_cells import SidedCells
 from tests.rating.kernels.votes import Votes, ranking
 from tests.rating.model.crowds import draw
 from tests.rating.model.styled_world import draw_styled

@@ -4,7 +4,7 @@ import numpy as np
 
 from app.rating.arrays import Floats
 from app.rating.votes.cells import Cells, aggregate
-from app.rating.votes.sided_cells import SidedCells
+from app.rating.votes.features import SidedCells
 
 
 class Votes:

@@ -8,7 +8,7 @@ from app.rating.arrays import Floats
 from app.rating.model.features import fit_features
 from app.rating.settings import SIDE, LoopSettings
 from app.rating.units import ELO_PER_NATURAL
-from app.rating.votes.compact import Compact, compact
+from app.rating.votes.cells import Compact, compact
 from app.rating.votes.features import featured_cells
 from app.rating.votes.indexed import IndexedVotes
 from app.rating.votes.measures import Features

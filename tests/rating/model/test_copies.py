@@ -15,8 +15,7 @@ from app.rating.model.scores import fit_scores
 from app.rating.model.start import fit_bradley_terry
 from app.rating.settings import LoopSettings
 from app.rating.verdict.rating import estimate
-from app.rating.votes.cells import Cells, aggregate
-from app.rating.votes.compact import pool_annotators
+from app.rating.votes.cells import Cells, aggregate, pool_annotators
 from tests.rating.model.crowds import draw
 
 

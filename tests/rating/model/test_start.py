@@ -1,7 +1,7 @@
 import numpy as np
 
 from app.rating.model.start import fit_bradley_terry
-from app.rating.votes.compact import pool_annotators
+from app.rating.votes.cells import pool_annotators
 from tests.rating.model.crowds import draw
 
 

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 
-from app.rating.plain import likelihood as module
 from app.rating.plain.likelihood import Likelihood
 from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.votes.cells import Cells
@@ -44,7 +43,7 @@ def test_exact_hessian_agrees_with_finite_differences_of_the_gradient(likelihood
     z = point()
     numeric = np.array([approx_fprime(z, lambda z, i=i: gradient(likelihood, z)[i], 1e-7) for i in range(len(z))])
     at = likelihood.expand(z[:MODELS], z[MODELS:])
-    B = likelihood.own_rows(slice(0, ANNOTATORS), at.cross)
+    B = likelihood.rows(at.cross).toarray()
     np.testing.assert_allclose(np.block([[at.A, B.T], [B, np.diag(at.D)]]), numeric, rtol=1e-4, atol=1e-3)
 
 
@@ -56,19 +55,15 @@ def test_fisher_hessian_is_the_expectation_of_the_exact_one(likelihood: Likeliho
     np.testing.assert_allclose(likelihood.expand(R, theta).expected, expected.cross, rtol=1e-9, atol=1e-12)
 
 
-def test_products_and_sums_are_those_of_the_rows(likelihood: Likelihood, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In blocks of two annotators too."""
-    generator = np.random.default_rng(0)
-    weight, scale = generator.normal(size=len(likelihood.cells.n)), generator.normal(size=ANNOTATORS)
-    rows, c = np.zeros((ANNOTATORS, MODELS)), likelihood.cells
+def test_rows_add_up_the_cells_of_an_annotator(likelihood: Likelihood) -> None:
+    weight = np.random.default_rng(0).normal(size=len(likelihood.cells.n))
+    rows, c = np.zeros((2, ANNOTATORS, MODELS)), likelihood.cells
     for k, a, b, w in zip(c.annotator, c.model_a, c.model_b, weight, strict=True):
-        rows[k, a] += w
-        rows[k, b] -= w
-    monkeypatch.setattr(module, "BLOCK", 2 * MODELS)
-    np.testing.assert_allclose(likelihood.products(weight, scale), rows.T @ np.diag(scale) @ rows, atol=1e-12)
-    np.testing.assert_allclose(likelihood.by_model(weight), rows.sum(axis=0), atol=1e-12)
-    R = point()[:MODELS]
-    np.testing.assert_allclose(likelihood.times(weight, R), rows @ R, atol=1e-12)
+        rows[:, k, a] += w
+        rows[:, k, b] += (-w, w)
+    np.testing.assert_allclose(likelihood.rows(weight).toarray(), rows[0], atol=1e-12)
+    np.testing.assert_allclose(likelihood.rows(weight, signed=False).toarray(), rows[1], atol=1e-12)
+    np.testing.assert_allclose(likelihood.by_model(weight), rows[0].sum(axis=0), atol=1e-12)
 
 
 def test_extreme_scores_overflow_nothing(likelihood: Likelihood) -> None:

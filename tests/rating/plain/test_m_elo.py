@@ -13,8 +13,7 @@ from app.rating.plain.m_elo import fit_m_elo, maximise_scores
 from app.rating.settings import LoopSettings
 from app.rating.simulation.worlds import simulate_votes
 from app.rating.verdict.round import run_round
-from app.rating.votes.cells import Cells, aggregate
-from app.rating.votes.compact import pool_annotators
+from app.rating.votes.cells import Cells, aggregate, pool_annotators
 
 MODELS, ANNOTATORS = 6, 25
 

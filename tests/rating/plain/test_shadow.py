@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 from scipy.special import expit
 
-from app.rating.plain.abilities import shadow_abilities
+from app.rating.plain.likelihood import shadow_abilities
 from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.votes.cells import Cells, aggregate
 

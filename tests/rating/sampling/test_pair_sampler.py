@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from app.rating.sampling.pair_sampler import PairSampler
-from app.rating.sampling.pair_weights import PairWeights, uniform_weights
+from app.rating.sampling.pair_weights import PairSampler, PairWeights, uniform_weights
 
 WEIGHTS = PairWeights(
     np.array([7, 3, 9, 4]), np.array([1, 2, 3, 4, 5, 6], dtype=np.float16), np.array([0.0, 2.4, 1.0, np.nan])

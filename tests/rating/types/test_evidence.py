@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from app.rating.settings import EVIDENCE_TESTS, LoopSettings
-from app.rating.types.evidence import Evidence, weigh, weigher_of_votes
+from app.rating.types.evidence import Evidence, Weigher, weigh
 from app.rating.types.law import COIN
 from app.rating.units import NATURAL_PER_ELO
 from app.rating.votes.cells import aggregate
-from app.rating.votes.sided_cells import SidedCells
+from app.rating.votes.features import SidedCells
 from stable_arena_lab.attacks.arena import Arena, Setup, Votes, draw_arena
 from stable_arena_lab.attacks.honest import Variety
 from stable_arena_lab.defences.discoveries import discover_by_evidence, discover_by_p
@@ -135,7 +135,7 @@ def test_the_votes_one_by_one_tell_the_sides() -> None:
     R[3] = np.nan
     asked = np.arange(30) % 7 != 0
     columns = votes.annotator, votes.left, votes.right, votes.outcome
-    weigher = weigher_of_votes(*columns, n_annotators=30, n_models=20, tests=("side", "coin"))
+    weigher = Weigher(SidedCells.of_votes(*columns, n_annotators=30, n_models=20), ("side", "coin"))
     evidence = weigher(R, asked)
     assert set(evidence.log_ratio) == {"side", "coin"}
     assert evidence.flagged(("side",)).tolist() == (arena.attacker & asked).tolist()

@@ -8,11 +8,11 @@ import pytest
 
 from app.rating.settings import EVIDENCE_TESTS, TASTE_TESTS, FlagRule, LoopSettings
 from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
-from app.rating.types.evidence import weigh, weigher_of_votes
-from app.rating.verdict.flags import flag_by_ability
+from app.rating.types.evidence import Weigher, weigh
+from app.rating.verdict.flags import Judge
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate
-from app.rating.votes.sided_cells import SidedCells
+from app.rating.votes.features import SidedCells
 from stable_arena_lab.attacks.arena import Setup, Votes, draw_arena
 
 MakeCells = Callable[[SimulatedVotes], Cells]
@@ -21,7 +21,7 @@ EVERYBODY = ~NOBODY
 
 
 def marked(settings: LoopSettings, ability: float, *, before: bool) -> tuple[bool, bool]:
-    verdicts = flag_by_ability(settings, np.array([ability]), np.array([before]))
+    verdicts = Judge(settings, None, EVERYBODY, np.array([before]), np.array([before])).unable(np.array([ability]))
     return bool(verdicts.low[0]), bool(verdicts.held[0])
 
 
@@ -192,7 +192,7 @@ def test_an_ability_whose_interval_is_below_the_threshold_is_flagged_where_judge
     for size, standing in ((42, "flagged"), (12, "active")):
         arena = draw_arena(5, "flip", Setup(n_annotators=size, votes_each=200, share=1 / size))
         cells = arena.votes.cells()
-        weigher = weigher_of_votes(*all_votes(arena.votes), n_annotators=size, n_models=20, tests=())
+        weigher = Weigher(SidedCells.of_votes(*all_votes(arena.votes), n_annotators=size, n_models=20), ())
         people = run_round(cells, LoopSettings(), weigher=weigher).annotators
         assert set(people.standing[arena.attacker]) == {standing}
         assert (people.probability_low[arena.attacker] > 0.95).all()

@@ -14,7 +14,7 @@ from app.rating.types.favouritism import LEAST, OPINION_SD, OPINIONATED, find_fa
 from app.rating.types.habits import Typing, find_taste_variance
 from app.rating.types.law import COIN, CONTRARY, EQUAL, FOLLOWER, HONEST, LEFT, LOG_PROPENSITY
 from app.rating.votes.cells import Cells
-from app.rating.votes.sided_cells import SidedCells
+from app.rating.votes.features import SidedCells
 from tests.rating.model.crowds import draw
 
 LAPSED = 0.05 / 3.0  # probability of either other answer by a slip

@@ -8,7 +8,7 @@ import pytest
 from app.rating.settings import LoopSettings
 from app.rating.simulation.worlds import simulate_votes
 from app.rating.uncertainty.centre import recentre, weigh_models
-from app.rating.verdict.joint import join_scores
+from app.rating.verdict.confidence import join_scores
 from app.rating.verdict.rating import estimate
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate

@@ -12,7 +12,7 @@ from scipy.special import expit, logit
 
 from app.rating.sampling.policies import POLICIES
 from app.rating.settings import LoopSettings, PairPolicy, SamplingSettings
-from app.rating.uncertainty.matchups import predict_matchups
+from app.rating.uncertainty.bounds import predict_matchups
 from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.rating import estimate
 from app.rating.votes.cells import Cells, aggregate

@@ -11,9 +11,8 @@ from app.rating.plain.likelihood import Likelihood
 from app.rating.plain.m_elo import fit_m_elo
 from app.rating.settings import Interval, LoopSettings
 from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
-from app.rating.uncertainty.covariance import Covariance
+from app.rating.uncertainty.covariance import Covariance, degrees_of_freedom, plain_covariance
 from app.rating.uncertainty.freedom import critical_values
-from app.rating.uncertainty.plain import degrees_of_freedom, plain_covariance
 from app.rating.verdict.rating import estimate
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate
@@ -66,7 +65,7 @@ def test_information_is_the_inverse_of_the_joint_hessian_with_abilities_profiled
     cells = cells_of(simulate_votes(12, n_models=5, roles={"honest": 8}, votes_each=60))
     fit, likelihood, counts = fit_joint(cells), Likelihood(cells), np.ones(8, dtype=bool)
     at = likelihood.expand(fit.R, fit.theta)
-    B = likelihood.own_rows(slice(0, 8), at.cross)
+    B = likelihood.rows(at.cross).toarray()
     unit, shift = np.append(np.zeros(5), counts), np.append(np.ones(5), np.zeros(8))
     border = np.column_stack([shift, unit])
     joint = np.block([[at.A, B.T], [B, np.diag(at.D)]])

@@ -4,7 +4,7 @@ from scipy.special import stdtrit
 
 from app.rating.settings import LoopSettings
 from app.rating.simulation.worlds import simulate_votes
-from app.rating.uncertainty.matchups import predict_matchups
+from app.rating.uncertainty.bounds import predict_matchups
 from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.rating import Rating, estimate
 from app.rating.verdict.round import run_round

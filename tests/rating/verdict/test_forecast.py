@@ -9,15 +9,17 @@ from app.rating.settings import LoopSettings, VerdictRule
 from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.uncertainty.covariance import contrast_errors
 from app.rating.units import ELO_PER_NATURAL
-from app.rating.verdict.confidence import find_first_settled, forecast_verdicts, measure_confidence
-from app.rating.verdict.forecasts import FEWEST, MOST, PATHS, STEPS, forecast_pairs, more_votes
-from app.rating.verdict.joint import (
+from app.rating.verdict.confidence import (
     Growth,
     count_votes,
+    find_first_settled,
     find_growth,
+    forecast_verdicts,
     join_scores,
+    measure_confidence,
     rank_probabilities,
 )
+from app.rating.verdict.forecasts import FEWEST, MOST, PATHS, STEPS, forecast_pairs, more_votes
 from app.rating.verdict.order import (
     TUNED_TO,
     Confidence,

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from app.rating.verdict.joint import rank_probabilities
+from app.rating.verdict.confidence import rank_probabilities
 from tests.fixtures.joint_scores import joint_of
 
 

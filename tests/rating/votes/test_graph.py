@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from app.rating.votes.cells import Cells, aggregate
-from app.rating.votes.compact import pool_annotators
+from app.rating.votes.cells import Cells, aggregate, pool_annotators
 from app.rating.votes.graph import FEW_MODELS, follow_wins, strong_classes
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from app.rating.votes.cells import aggregate
-from app.rating.votes.spread import VoteSpread, spread_votes
+from app.rating.votes.graph import VoteSpread, spread_votes
 
 
 def test_votes_are_counted_by_annotator_model_and_pair() -> None:

@@ -17,8 +17,7 @@ from app.rating.uncertainty.influence import find_influence, leave_annotators_ou
 from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import run_round
 from app.rating.votes import cells as votes
-from app.rating.votes.cells import Cells
-from app.rating.votes.compact import pool_annotators
+from app.rating.votes.cells import Cells, pool_annotators
 
 MakeCells = Callable[[SimulatedVotes], Cells]
 CROWD: Any = {"honest": 40, "random": 3, "flip": 2}

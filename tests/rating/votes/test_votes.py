@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from app.rating import arrays
 from app.rating.errors import VotesError
-from app.rating.votes.cells import Cells, aggregate
-from app.rating.votes.compact import pool_annotators
+from app.rating.votes.cells import Cells, aggregate, pool_annotators
 from tests.fixtures.errors import having
 
 MODELS, ANNOTATORS = 4, 3
