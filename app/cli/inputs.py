@@ -11,9 +11,8 @@ from typing import Annotated
 import typer
 
 from app.errors import BadInputError, FieldError
-from app.imports.formats.grades import ZeroRank
+from app.imports.formats.options import DayOrder, ZeroRank
 from app.imports.formats.sources import UNREADABLE, scan_lines
-from app.imports.formats.timestamps import DayOrder
 
 STDIN = Path("-")
 _MAGIC = {b"PAR1": ".parquet", b"PK\x03\x04": ".xlsx", b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}

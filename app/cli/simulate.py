@@ -15,8 +15,8 @@ from app.cli.outputs import print_result
 from app.cli.progress import Stages, showing_stages
 from app.cli.tables import make_table
 from app.errors import BadInputError
-from app.imports.formats import read_vote_file
 from app.imports.formats.indexing import encode
+from app.imports.formats.whole import read_vote_file
 from app.rating.simulation.parallel import Progress
 from app.rating.simulation.pooled_arena import PooledArena, fitted_arena, simulated_arena
 from app.rating.simulation.votes_needed import COMPARED, PolicyRow, compare_policies

@@ -13,7 +13,7 @@ from app.database.engine import Database
 from app.database.ids import new_id
 from app.errors import StableArenaError
 from app.imports import queries as store
-from app.imports.formats import VoteReader, file_sha256
+from app.imports.formats.reading import VoteReader, file_sha256
 from app.imports.loading import ImportLoad, import_turn
 from app.imports.schemas import ImportCounts, ImportFault
 from app.imports.service import OF_THE_RECORD, ImportOptions

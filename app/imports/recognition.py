@@ -13,7 +13,7 @@ from sqlalchemy import Connection, RowMapping
 from app.database.engine import Database
 from app.errors import BadInputError
 from app.imports import queries as store
-from app.imports.formats import VoteReader
+from app.imports.formats.reading import VoteReader
 from app.imports.matching import match_votes, vote_keys
 from app.imports.names import number_known
 from app.votes.content import any_vote_on_record, in_sample, votes_by_id, votes_of_annotators

@@ -11,9 +11,9 @@ from sqlalchemy import Connection
 from app.database.engine import Database
 from app.errors import BadInputError, NotFoundError
 from app.imports import queries as store
-from app.imports.formats import ReadOptions
-from app.imports.formats.checks import unknown_word
+from app.imports.formats.options import ReadOptions
 from app.imports.formats.schemas import find_schema, read_columns, read_verdicts
+from app.imports.formats.words import unknown_word
 from app.imports.schemas import Import, ImportDetails, ImportFault
 from app.leaderboard.row_files import rows_csv
 from app.naming.names import name_error

@@ -9,8 +9,8 @@ import polars as pl
 
 from app.database.engine import Database
 from app.errors import BadInputError, FieldError
-from app.imports.formats import VoteReader
 from app.imports.formats.errors import NoVotesError
+from app.imports.formats.reading import VoteReader
 from app.imports.names import check_models, count_models
 from app.imports.recognition import Recogniser, refuse_recorded
 from app.imports.service import MAX_FAULTS_STORED, ImportOptions

@@ -26,8 +26,9 @@ from app.cli.outputs import choose_format, write_json, write_tables
 from app.cli.progress import showing_stages
 from app.cli.tables import leaderboard_table, make_table, number
 from app.errors import BadInputError
-from app.imports.formats import ReadOptions, join_vote_files, read_vote_file
 from app.imports.formats.measures import ARENA
+from app.imports.formats.options import ReadOptions
+from app.imports.formats.whole import join_vote_files, read_vote_file
 from app.rating.errors import counted
 from app.rating.settings import DEFINITIONS, LoopSettings, SettingError, check_settings
 

@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 
 from app.errors import BadInputError
-from app.imports.formats import VoteFile
 from app.imports.formats.indexing import encode
 from app.imports.formats.measures import ARENA, read_known_features
+from app.imports.formats.whole import VoteFile
 from app.rating.arrays import Mask
 from app.rating.judges.ballots import Ballots
 from app.rating.judges.comparison import CLOSE, FEWEST_IN_CATEGORY, Row, compare

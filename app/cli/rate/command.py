@@ -28,8 +28,9 @@ from app.cli.outputs import choose_format, write_json, write_output, write_table
 from app.cli.progress import showing_stages
 from app.cli.tables import annotators_table, category_tables, elo_table, leaderboard_table, style_tables
 from app.errors import BadInputError
-from app.imports.formats import ReadOptions, VoteFile, join_vote_files, read_vote_file
 from app.imports.formats.joining import join_models, read_aliases
+from app.imports.formats.options import ReadOptions
+from app.imports.formats.whole import VoteFile, join_vote_files, read_vote_file
 from app.leaderboard.row_files import ROW_FILES
 from app.rating.errors import counted
 from app.rating.settings import DEFINITIONS, FlagRule, Interval, LoopSettings, SettingError, check_settings

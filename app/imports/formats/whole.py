@@ -10,7 +10,8 @@ import polars as pl
 
 from app.errors import BadInputError, FieldError
 from app.imports.formats.errors import NoVotesError
-from app.imports.formats.reading import ReadOptions, VoteReader
+from app.imports.formats.options import ReadOptions
+from app.imports.formats.reading import VoteReader
 from app.votes.rules import OVERALL, WINNERS, pairs_of, stated_criterion
 
 MAX_FAULTS = 1_000

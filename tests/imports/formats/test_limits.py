@@ -9,9 +9,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from app.imports.formats import ReadOptions, VoteReader, expansion, read_vote_file
+from app.imports.formats import expansion
 from app.imports.formats.errors import FileTooLargeError
+from app.imports.formats.options import ReadOptions
+from app.imports.formats.reading import VoteReader
 from app.imports.formats.sources import MAX_COLUMNS, MAX_VALUE_BYTES
+from app.imports.formats.whole import read_vote_file
 from tests.fixtures.errors import limited_to
 
 Write = Callable[[str, str | bytes], Path]
@@ -21,7 +24,8 @@ VOTE = {"model_a": "a", "model_b": "b", "winner": "tie", "annotator": "k"}
 MEASURED = """
 import sys
 from pathlib import Path
-from app.imports.formats import ReadOptions, VoteReader
+from app.imports.formats.options import ReadOptions
+from app.imports.formats.reading import VoteReader
 from app.imports.formats.errors import FileTooLargeError
 def most():
     return int(next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1]) >> 10

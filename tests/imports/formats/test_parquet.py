@@ -5,9 +5,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from app.imports.formats import ReadOptions, VoteReader, read_vote_file
 from app.imports.formats import parquet as parquet_source
 from app.imports.formats.errors import FileTooLargeError, NoVotesError, UnreadableFileError
+from app.imports.formats.options import ReadOptions
+from app.imports.formats.reading import VoteReader
+from app.imports.formats.whole import read_vote_file
 from tests.fixtures.errors import limited_to
 
 Write = Callable[[str, str | bytes], Path]

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.imports.formats import read_vote_file
 from app.imports.formats.indexing import encode
+from app.imports.formats.whole import read_vote_file
 from app.naming.names import name_error
 
 AWKWARD = ["580", "007", "1e3", "nan", "NaN", "null", "None", "true", '"', 'a"b', "a,b", "=1+1", "'", "a;b", "#x", "\\"]

@@ -10,12 +10,12 @@ from fastapi import Response
 from fastapi.responses import StreamingResponse
 from starlette.datastructures import FormData, UploadFile
 
-from app.api.dependencies import HeldDatabase, ReadView, database_turn
+from app.api.dependencies import HeldDatabase, HeldSettings, ReadView, database_turn
 from app.database.engine import Database
 from app.database.file_chunks import CHUNK_BYTES
 from app.errors import BadInputError
 from app.guard.bodies import SMALL, takes_body
-from app.imports.formats.grades import ZeroRank
+from app.imports.formats.options import ZeroRank
 from app.imports.formats.schemas import SCHEMAS
 from app.imports.preview import preview_file
 from app.imports.schemas import Import, ImportCounts, State
@@ -55,7 +55,7 @@ async def post_import(console: Sender, database: HeldDatabase) -> Response:
 
 @router.post("/preview")
 @takes_body(lambda _: PREVIEW_BYTES + SMALL)
-async def post_preview(console: Sender) -> Response:
+async def post_preview(console: Sender, settings: HeldSettings) -> Response:
     """Show what an import would make of the beginning of a file: its columns, its first records, unknown verdicts."""
     found, words = None, list[MappedWord]()
     async with console.request.form() as form:
@@ -63,7 +63,10 @@ async def post_preview(console: Sender) -> Response:
             file, name, kind, options = _read(form)
             content = await file.read()
             ending = f".{kind}{_packed(name)}"
-            found = await asyncio.to_thread(preview_file, content, options, name=name, ending=ending, cut="cut" in form)
+            found = await asyncio.to_thread(
+                preview_file, content, options, name=name, ending=ending, cut="cut" in form,
+                memory_bytes=settings.imports.memory_bytes,
+            )  # fmt: skip
             words = map_words(found.unknown, _verdicts(form))
             problem = found.problem
         except BadInputError as error:
