@@ -13,7 +13,7 @@ from app.errors import BadInputError
 from app.imports import queries as store
 from app.imports.formats.reading import VoteReader
 from app.imports.matching import match_votes, vote_keys, what_votes_say
-from app.imports.names import number_known
+from app.imports.names import check_models, number_known_annotators
 from app.votes.content import any_vote_on_record, votes_by_id, votes_that_say
 
 SAMPLED = 16
@@ -91,20 +91,21 @@ class Recogniser:
         self._content: list[pl.DataFrame] = []
 
     def add(self, conn: Connection, votes: pl.DataFrame) -> None:
-        """Compare the next batch of the file by `vote_id`, and keep the content of the others."""
+        """Compare the next batch of the file by `vote_id`, and keep the content of the others; see `check_models`."""
         votes = number_votes_of_file(votes, self._seen)
         self._seen += votes.height
-        named = votes.filter(pl.col("vote_id").is_not_null())
-        self._ids.append(named.select("number", name=pl.col("vote_id").hash(seed=0)))
+        named = pl.col("vote_id").is_not_null()
+        self._ids.append(votes.filter(named).select("number", name=pl.col("vote_id").hash(seed=0)))
         if not self._any:
             return
-        if not named.is_empty():
-            found = _compared(conn, named, self._annotators)
+        votes = number_known_annotators(conn, votes, self._annotators)
+        if self._ids[-1].height:
+            found = _compared(conn, votes.filter(named))
             self._known.append(found)
             votes = votes.join(found, on="number", how="anti", maintain_order="left")
         if not self._compares_content:
             return
-        votes = number_known(conn, votes, self._annotators)
+        votes = votes.drop_nulls(["annotator_id", "model_a_id", "model_b_id"])
         has_battle = pl.col("battle_id").is_not_null().alias("has_battle")
         said = votes.select("number", "voted_at", has_battle, vote_keys().alias("key"), *what_votes_say())
         self._content.append(said.drop(name for name in ("criterion", "ranking") if not said[name].count()))
@@ -171,11 +172,11 @@ def recognise_again(
     if new_rows_only or reader.names_votes:
         for batch in reader.batches(max_faults=0):
             with database.read() as conn:
-                recogniser.add(conn, batch.votes)
+                recogniser.add(conn, check_models(conn, batch.votes)[0])
     return recogniser.finish().left_out(new_rows_only=new_rows_only)
 
 
-def _compared(conn: Connection, named: pl.DataFrame, annotators: dict[str, int | None]) -> pl.DataFrame:
+def _compared(conn: Connection, named: pl.DataFrame) -> pl.DataFrame:
     """Return the votes whose `vote_id` is on record; they differ if models or verdict do.
 
     Annotators are not compared: erasure gives them other keys.
@@ -184,7 +185,7 @@ def _compared(conn: Connection, named: pl.DataFrame, annotators: dict[str, int |
     if there.is_empty():
         return _ON_RECORD.to_frame()
     same = there.with_columns(key=vote_keys(annotator=False))
-    here = number_known(conn, named, annotators, drop_unknown=False).with_columns(key=vote_keys(annotator=False))
+    here = named.with_columns(key=vote_keys(annotator=False))
     both = here.join(same, on="vote_id", suffix="_there")
     differ = (pl.col("key") != pl.col("key_there")) | pl.any_horizontal(pl.col("model_a_id", "model_b_id").is_null())
     said = pl.concat_str(pl.lit("the vote is on record with other models or another verdict: vote "), "vote_id")

@@ -99,9 +99,10 @@ def survey_file(
         found += batch.faults
         models.update(count_models(batch.votes))
         with database.read() as conn:
-            unknown += check_models(conn, batch.votes)
+            votes, not_storable = check_models(conn, batch.votes)
+            unknown += not_storable
             if recogniser is not None:
-                recogniser.add(conn, batch.votes)
+                recogniser.add(conn, votes)
     faults = list(zip((row for row, _, _ in found), reader.placed(found), strict=True))
     first_unknown = unknown[:MAX_FAULTS_STORED]
     places = reader.places([row for row, _ in first_unknown])

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from pathlib import PurePath
 from typing import Any, NamedTuple, get_args
 from uuid import UUID
 
@@ -62,9 +61,8 @@ async def post_preview(console: Sender, settings: HeldSettings) -> Response:
         try:
             file, name, kind, options = _read(form)
             content = await file.read()
-            ending = f".{kind}{_packed(name)}"
             found = await asyncio.to_thread(
-                preview_file, content, options, name=name, ending=ending, cut="cut" in form,
+                preview_file, content, options, name=name, ending=f".{kind}", cut="cut" in form,
                 memory_bytes=settings.imports.memory_bytes,
             )  # fmt: skip
             words = map_words(found.unknown, _verdicts(form))
@@ -144,11 +142,6 @@ def _verdicts(form: FormData) -> tuple[str, ...]:
     lines = [line.strip() for line in str(form.get("verdict", "")).splitlines()]
     pairs = zip(form.getlist("word"), form.getlist("meaning"), strict=False)
     return tuple(line for line in [*lines, *(f"{word}={meaning}" for word, meaning in pairs if meaning)] if line)
-
-
-def _packed(name: str) -> str:
-    suffix = PurePath(name).suffix.lower()
-    return suffix if suffix in (".gz", ".zst") else ""
 
 
 MAPPED = {
