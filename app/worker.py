@@ -16,7 +16,8 @@ from app.database.interruption import InterruptedWorkError, Interruption
 from app.database.notices import TICK_SECONDS, Notices, Subject
 from app.errors import UnavailableError
 from app.exports.runner import ExportRunner
-from app.imports.runner import ImportProcess, ImportRunner
+from app.imports.process import ImportProcess
+from app.imports.runner import ImportRunner
 from app.leaderboard.charts import draw_newest
 from app.policy.service import current_policy
 from app.refits.fit.process import FitCancelledError, FitProcess, FitResources

@@ -21,7 +21,7 @@ import pandas as pd
 import polars as pl
 from scipy.stats import spearmanr
 
-from app.imports.formats import read_vote_file
+from app.imports.formats.whole import read_vote_file
 from app.rating.plain.m_elo import fit_m_elo
 from app.rating.settings import LoopSettings
 from app.rating.simulation.worlds import simulate_votes

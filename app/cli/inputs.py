@@ -12,10 +12,9 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from app.errors import BadInputError, FieldError
-from app.imports.formats import ReadOptions, VoteFile, join_vote_files, read_vote_file
-from app.imports.formats.grades import ZeroRank
+from app.imports.formats.options import DayOrder, ReadOptions, ZeroRank
 from app.imports.formats.sources import UNREADABLE, scan_lines
-from app.imports.formats.timestamps import DayOrder
+from app.imports.formats.whole import VoteFile, join_vote_files, read_vote_file
 
 STDIN = Path("-")
 _MAGIC = {b"PAR1": ".parquet", b"PK\x03\x04": ".xlsx", b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}

@@ -18,7 +18,7 @@ from app.database.errors import DatabaseContendedError
 from app.database.file_chunks import drop_chunks
 from app.database.leases import LeasedJob
 from app.imports import queries as store
-from app.imports.formats import VoteReader
+from app.imports.formats.reading import VoteReader
 from app.imports.held import CLAIMS
 from app.imports.names import RecordFault, number_votes
 from app.imports.recognition import number_votes_of_file, recognise_again

@@ -1,22 +1,21 @@
 """Imports a file of this machine; an interrupted import continues when the same file is imported again."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from uuid import UUID
 
 import polars as pl
-from sqlalchemy import RowMapping
 
 from app.database.engine import Database
 from app.database.ids import new_id
 from app.errors import StableArenaError
 from app.imports import queries as store
-from app.imports.formats import VoteReader, file_sha256
+from app.imports.formats.reading import VoteReader, file_sha256
 from app.imports.loading import ImportLoad, import_turn
 from app.imports.schemas import ImportCounts, ImportFault
-from app.imports.service import OF_THE_RECORD, ImportOptions
+from app.imports.service import OF_THE_RECORD, ImportOptions, open_import
 from app.imports.survey import Survey, survey_file
 
 MAX_CONFLICTS_LISTED = 1_000
@@ -97,13 +96,16 @@ def _import(
 ) -> ImportReceipt:
     with database.read() as conn:
         earlier = store.find_import(conn, sha256)
-    if earlier is not None and earlier["state"] == "done" and not options.again:
-        return ImportReceipt(earlier["id"], ImportCounts(**earlier["counts"]), already_imported=True)
     resumed = earlier is not None and earlier["state"] != "done"
-    if earlier is not None and not resumed:
-        options = options.known_again()
-    checked = None if resumed else _check(database, reader, options, progress)  # before anything is stored
-    found = _open(database, reader.path.name, sha256, options, requested_by)
+    checked = None
+    if earlier is None or (options.again and not resumed):  # before anything is stored
+        options = options.known_again() if earlier else options
+        checked = _check(database, reader, options, progress)
+    with database.begin() as conn:
+        values = {"file_name": reader.path.name, "state": "running", "requested_by": requested_by}
+        found = open_import(conn, new_id(), sha256, options, **values)
+        if found["state"] != "done":
+            store.begin_import(conn, found["id"], detail=None)
     if found["state"] == "done":
         return ImportReceipt(found["id"], ImportCounts(**found["counts"]), already_imported=True)
     began = ImportOptions.stored(found["options"])
@@ -121,24 +123,6 @@ def _check(
 ) -> tuple[Survey, pl.DataFrame]:
     survey = survey_file(database, reader, options, progress=progress)
     return survey, survey.left_out(database, reader.path.name, options)
-
-
-def _open(database: Database, name: str, sha256: bytes, options: ImportOptions, requested_by: str) -> RowMapping:
-    """Return the import of this file, which another process may have started or finished meanwhile."""
-    with database.begin() as conn:
-        store.lock_file(conn, sha256)
-        found = store.find_import(conn, sha256, to_change=True)
-        if found is None or (found["state"] == "done" and options.again):
-            import_id = new_id()
-            values = {"file_name": name, "sha256": sha256, "state": "running", "options": asdict(options)}
-            store.add_import(conn, import_id, {**values, "requested_by": requested_by})
-        else:
-            import_id = found["id"]
-            if found["state"] != "done":
-                store.begin_import(conn, import_id, detail=None)
-        opened = store.get_import(conn, import_id)
-    assert opened is not None  # noqa: S101  it was just added or found
-    return opened
 
 
 def _receipt(database: Database, import_id: UUID, *, resumed: bool) -> ImportReceipt:

@@ -19,10 +19,14 @@ RecordFault = tuple[int, str]
 """A record's number and the error in its models, or in what its annotator is."""
 
 
-def check_models(conn: Connection, votes: pl.DataFrame) -> list[RecordFault]:
-    """Return the records whose models could not be stored now; adds nothing."""
+def check_models(conn: Connection, votes: pl.DataFrame) -> tuple[pl.DataFrame, list[RecordFault]]:
+    """Return the votes with the numbers of models, null for unknown ones; and the records that could not be stored now.
+
+    Adds nothing.
+    """
     names = read_names(conn, _names_in(votes))
-    return _faulty(_with_models(votes, names), names, refuse=naming_of(conn).unknown_models == "refuse")
+    numbered = _with_models(votes, names)
+    return numbered, _faulty(numbered, names, refuse=naming_of(conn).unknown_models == "refuse")
 
 
 def number_votes(conn: Connection, votes: pl.DataFrame) -> tuple[pl.DataFrame, list[RecordFault]]:
@@ -58,22 +62,16 @@ def _say_kinds(conn: Connection, votes: pl.DataFrame) -> list[RecordFault]:
     ]
 
 
-def number_known(
-    conn: Connection, votes: pl.DataFrame, annotators: dict[str, int | None], *, drop_unknown: bool = True
-) -> pl.DataFrame:
-    """Return the votes with the numbers of names on record, without votes on other names; adds nothing.
+def number_known_annotators(conn: Connection, votes: pl.DataFrame, known: dict[str, int | None]) -> pl.DataFrame:
+    """Return the votes with the numbers of annotators, null for unknown ones; adds nothing.
 
-    `annotators`: those looked up so far, None for an unknown one; new ones are added.
-    `drop_unknown`: False keeps votes on unknown names, with null for a number.
+    `known`: those looked up so far; new ones are added.
     """
     given = votes["annotator"].unique().to_list()
-    if new := [name for name in given if name not in annotators]:
-        annotators |= dict.fromkeys(new) | find_annotators(conn, new)
-    votes = _with_models(votes, read_names(conn, _names_in(votes)))
-    known = {name: annotators[name] for name in given}
-    number = pl.col("annotator").replace_strict(known, return_dtype=pl.Int32)
-    votes = votes.with_columns(annotator_id=number)
-    return votes.drop_nulls(["annotator_id", "model_a_id", "model_b_id"]) if drop_unknown else votes
+    if new := [name for name in given if name not in known]:
+        known |= dict.fromkeys(new) | find_annotators(conn, new)
+    numbers = {name: known[name] for name in given}
+    return votes.with_columns(annotator_id=pl.col("annotator").replace_strict(numbers, return_dtype=pl.Int32))
 
 
 def count_models(votes: pl.DataFrame) -> dict[str, int]:

@@ -5,8 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from app.errors import BadInputError, FieldError
-from app.imports.formats.grades import ZeroRank
-from app.imports.formats.timestamps import DayOrder
+from app.imports.formats.options import DayOrder, ZeroRank
 from app.imports.service import ImportOptions
 from app.imports.upload import MAX_FILE_NAME_LENGTH
 from app.naming.names import name_error

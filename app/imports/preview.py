@@ -3,15 +3,19 @@
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from app.errors import BadInputError
-from app.imports.formats import ReadOptions, VoteReader
 from app.imports.formats.expansion import last_end
-from app.imports.formats.reading import open_source
+from app.imports.formats.options import ReadOptions
 from app.imports.formats.schemas import ColumnsError, Input
-from app.imports.formats.sources import VoteSource
+from app.imports.process import ImportProcess
+from app.refits.fit.work_process import ProcessLostError
+
+if TYPE_CHECKING:
+    from app.imports.formats.sources import VoteSource
 
 _ROWS, _COLUMNS, _LONGEST = 5, 12, 60
 
@@ -42,13 +46,25 @@ class FilePreview:
     problem: str | None = None
 
 
-def preview_file(content: bytes, options: ReadOptions, *, name: str, ending: str, cut: bool) -> FilePreview:
-    """Read the beginning of a file.
+def preview_file(
+    content: bytes, options: ReadOptions, *, name: str, ending: str, cut: bool, memory_bytes: int | None
+) -> FilePreview:
+    """Read the beginning of a file, in a process of its own with so much memory.
 
     `ending`: its kind, such as `.csv`.
     `cut`: whether more follows: then the last line, which may be cut in two, is left out.
-    Raises BadInputError: it is no file of this kind.
+    Raises BadInputError: it is no file of this kind, or reading it takes too much memory.
     """
+    process = ImportProcess(memory_bytes=memory_bytes, priority=0)
+    try:
+        return process.call(partial(_read, content, options, name, ending, cut=cut))
+    except (MemoryError, ProcessLostError) as error:
+        raise BadInputError(f"reading {name} needs more memory than an import may have: {error}") from error
+    finally:
+        process.stop()
+
+
+def _read(content: bytes, options: ReadOptions, name: str, ending: str, *, cut: bool) -> FilePreview:
     with tempfile.TemporaryDirectory(prefix="stable-arena-") as folder:
         path = Path(folder) / f"beginning{ending}"
         path.write_bytes(_whole_records(content, ending) if cut else content)
@@ -59,6 +75,8 @@ def preview_file(content: bytes, options: ReadOptions, *, name: str, ending: str
 
 
 def _preview(path: Path, options: ReadOptions, name: str) -> FilePreview:
+    from app.imports.formats.reading import VoteReader, open_source  # noqa: PLC0415  loads polars in the child alone
+
     source = open_source(path, None)
     columns = list(source.columns)
     try:
@@ -82,7 +100,7 @@ def _preview(path: Path, options: ReadOptions, name: str) -> FilePreview:
     )
 
 
-def _rows(source: VoteSource, shown: list[str]) -> list[list[str]]:
+def _rows(source: "VoteSource", shown: list[str]) -> list[list[str]]:
     """Return the first records, in these columns, as they are in the file."""
     batch = next(source.batches(cast("dict[Input, str]", {column: column for column in shown})), None)
     records = [] if batch is None else batch.frame.head(_ROWS).rows()

@@ -11,7 +11,7 @@ import structlog
 
 from app.database.file_chunks import read_chunks
 from app.errors import BadInputError, StableArenaError, UnavailableError
-from app.imports.formats import VoteReader
+from app.imports.formats.reading import VoteReader
 from app.imports.formats.schemas import KNOWN_COLUMNS, ColumnsError
 from app.imports.held import HeldImport
 from app.imports.loading import ImportLoad

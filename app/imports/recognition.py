@@ -5,21 +5,19 @@ from dataclasses import dataclass
 from datetime import UTC
 from uuid import UUID
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 from sqlalchemy import Connection, RowMapping
 
 from app.database.engine import Database
 from app.errors import BadInputError
 from app.imports import queries as store
-from app.imports.formats import VoteReader
-from app.imports.matching import match_votes, vote_keys
-from app.imports.names import number_known
-from app.votes.content import any_vote_on_record, in_sample, votes_by_id, votes_of_annotators
+from app.imports.formats.reading import VoteReader
+from app.imports.matching import match_votes, vote_keys, what_votes_say
+from app.imports.names import check_models, number_known_annotators
+from app.votes.content import any_vote_on_record, votes_by_id, votes_that_say
 
 SAMPLED = 16
-"""Of a large file one in so many combinations of annotator and models is compared first."""
+"""Of a large file one in so many different votes is compared first."""
 
 LEAST_SAMPLED, LEAST_CELLS = 5_000, 200
 """The fewest votes, and the fewest different ones, that speak for the whole file."""
@@ -27,7 +25,6 @@ LEAST_SAMPLED, LEAST_CELLS = 5_000, 200
 SUSPECT = 0.5
 """All votes are compared if the sample has this part of what it takes to refuse the file."""
 
-_CONTENT = ("number", "key", "voted_at", "has_battle", "annotator_id", "sampled")
 _ON_RECORD = pl.Schema({"number": pl.Int64(), "retracted": pl.Boolean(), "detail": pl.String()})
 _FOUND = pl.Schema({"number": pl.Int64(), "import_id": pl.String()})
 
@@ -70,7 +67,7 @@ class Recognised:
 class Recogniser:
     """Compares the votes of a file with those on record, batch by batch; `finish` has the result.
 
-    It keeps about 40 bytes for each vote. Votes of imports that were undone are not compared, nor those of the import
+    It keeps about 50 bytes for each vote. Votes of imports that were undone are not compared, nor those of the import
     itself.
 
     `import_id`: the import that goes on; None before it began.
@@ -94,23 +91,24 @@ class Recogniser:
         self._content: list[pl.DataFrame] = []
 
     def add(self, conn: Connection, votes: pl.DataFrame) -> None:
-        """Compare the next batch of the file by `vote_id`, and keep the content of the others."""
+        """Compare the next batch of the file by `vote_id`, and keep the content of the others; see `check_models`."""
         votes = number_votes_of_file(votes, self._seen)
         self._seen += votes.height
-        named = votes.filter(pl.col("vote_id").is_not_null())
-        self._ids.append(named.select("number", name=pl.col("vote_id").hash(seed=0)))
+        named = pl.col("vote_id").is_not_null()
+        self._ids.append(votes.filter(named).select("number", name=pl.col("vote_id").hash(seed=0)))
         if not self._any:
             return
-        if not named.is_empty():
-            found = _compared(conn, named, self._annotators)
+        votes = number_known_annotators(conn, votes, self._annotators)
+        if self._ids[-1].height:
+            found = _compared(conn, votes.filter(named))
             self._known.append(found)
             votes = votes.join(found, on="number", how="anti", maintain_order="left")
         if not self._compares_content:
             return
-        votes = number_known(conn, votes, self._annotators)
-        has_battle = pl.col("battle_id").is_not_null()
-        votes = votes.with_columns(key=vote_keys(), has_battle=has_battle, sampled=in_sample(SAMPLED))
-        self._content.append(votes.select(_CONTENT))
+        votes = votes.drop_nulls(["annotator_id", "model_a_id", "model_b_id"])
+        has_battle = pl.col("battle_id").is_not_null().alias("has_battle")
+        said = votes.select("number", "voted_at", has_battle, vote_keys().alias("key"), *what_votes_say())
+        self._content.append(said.drop(name for name in ("criterion", "ranking") if not said[name].count()))
 
     def finish(self) -> Recognised:
         """Return what was recognised in the whole file."""
@@ -118,7 +116,7 @@ class Recogniser:
         on_record = pl.concat(self._known)
         again = ids.filter(~pl.col("name").is_first_distinct()).join(on_record, on="number", how="anti")
         by_id = on_record.vstack(_agreeing(again["number"])).sort("number")
-        found = self._find(by_id.select("number"), _sorted(ids["name"])) if self._content else _FOUND.to_frame()
+        found = self._find(by_id.select("number"), ids.select("name")) if self._content else _FOUND.to_frame()
         return Recognised(
             votes=self._seen - by_id.height,
             by_id=by_id,
@@ -126,52 +124,35 @@ class Recogniser:
             of_imports=_of_imports(found),
         )
 
-    def _find(self, without: pl.DataFrame, named: NDArray[np.uint64]) -> pl.DataFrame:
+    def _find(self, without: pl.DataFrame, named: pl.DataFrame) -> pl.DataFrame:
         """Return the votes of the file that say the same as one on record: `number`, `import_id`.
 
         Leaves out these votes of the file, and those on record that the file names by id: they are accounted for.
         """
-        given = pl.concat(self._content)
-        given = given.join(without, on="number", how="anti", maintain_order="left") if without.height else given
-        with self._database.read() as conn:
-            sample = given.filter("sampled")
-            if not self._exact and sample.height >= LEAST_SAMPLED and sample["key"].n_unique() >= LEAST_CELLS:
-                found = self._match(conn, sample, named, one_in=SAMPLED)
+        given = pl.concat(self._content, how="diagonal").join(without, on="number", how="anti", maintain_order="left")
+        if not self._exact:
+            sample = given.filter(pl.col("key") % SAMPLED == 0)
+            if sample.height >= LEAST_SAMPLED and sample["key"].n_unique() >= LEAST_CELLS:
+                found = self._match(sample, named)
                 of_imports = {name: SAMPLED * count for name, count in _of_imports(found).items()}
-                if not mostly_recorded(conn, found.height, sample.height, of_imports, share=SUSPECT):
-                    return _FOUND.to_frame()
-            return self._match(conn, given, named, one_in=1)
+                with self._database.read() as conn:
+                    if not mostly_recorded(conn, found.height, sample.height, of_imports, share=SUSPECT):
+                        return _FOUND.to_frame()
+        return self._match(given, named)
 
-    def _match(self, conn: Connection, given: pl.DataFrame, named: NDArray[np.uint64], *, one_in: int) -> pl.DataFrame:
-        annotators, keys = given["annotator_id"].unique().sort().to_list(), _sorted(given["key"])
-        pieces = list[pl.DataFrame]()
-        for piece in votes_of_annotators(conn, annotators, without_imports=self._without, one_in=one_in):
-            said = piece.with_columns(key=vote_keys())
-            said = said.filter(_among(said["key"], keys))
-            said = said.filter(~_among(said.select(pl.col("vote_id").hash(seed=0)).to_series(), named))
-            pieces.append(said.select("key", "voted_at", "has_battle", "import_id"))
-        if not pieces:
-            return _FOUND.to_frame()
-        recorded = pl.concat(pieces).with_row_index("vote").with_columns(pl.col("vote").cast(pl.Int64))
-        pairs = match_votes(given.drop("annotator_id", "sampled"), recorded)
-        return pairs.join(recorded, on="vote").select("number", "import_id")
+    def _match(self, given: pl.DataFrame, named: pl.DataFrame) -> pl.DataFrame:
+        with self._database.begin() as conn:
+            said = given.unique("key").drop("number", "voted_at", "has_battle")
+            recorded = votes_that_say(conn, said, without_imports=self._without)
+        name = pl.col("vote_id").hash(seed=0)
+        recorded = recorded.join(named, left_on=name, right_on="name", how="anti") if named.height else recorded
+        recorded = recorded.with_row_index("vote").with_columns(pl.col("vote").cast(pl.Int64))
+        given = given.join(recorded, on="key", how="semi", maintain_order="left")
+        return match_votes(given, recorded).join(recorded, on="vote").select("number", "import_id")
 
 
 def _of_imports(found: pl.DataFrame) -> dict[UUID, int]:
     return {UUID(name): count for name, count in found["import_id"].drop_nulls().value_counts().iter_rows()}
-
-
-def _sorted(values: pl.Series) -> NDArray[np.uint64]:
-    return np.sort(values.to_numpy())
-
-
-def _among(values: pl.Series, wanted: NDArray[np.uint64]) -> pl.Series:
-    """Mark the values that are in a sorted array; a join would make a table of the whole array for each piece."""
-    if not wanted.size:
-        return pl.Series([False], dtype=pl.Boolean).new_from_index(0, len(values))
-    given = values.to_numpy()
-    places = np.minimum(np.searchsorted(wanted, given), wanted.size - 1)
-    return pl.Series(wanted[places] == given)
 
 
 def number_votes_of_file(votes: pl.DataFrame, first: int) -> pl.DataFrame:
@@ -191,11 +172,11 @@ def recognise_again(
     if new_rows_only or reader.names_votes:
         for batch in reader.batches(max_faults=0):
             with database.read() as conn:
-                recogniser.add(conn, batch.votes)
+                recogniser.add(conn, check_models(conn, batch.votes)[0])
     return recogniser.finish().left_out(new_rows_only=new_rows_only)
 
 
-def _compared(conn: Connection, named: pl.DataFrame, annotators: dict[str, int | None]) -> pl.DataFrame:
+def _compared(conn: Connection, named: pl.DataFrame) -> pl.DataFrame:
     """Return the votes whose `vote_id` is on record; they differ if models or verdict do.
 
     Annotators are not compared: erasure gives them other keys.
@@ -204,7 +185,7 @@ def _compared(conn: Connection, named: pl.DataFrame, annotators: dict[str, int |
     if there.is_empty():
         return _ON_RECORD.to_frame()
     same = there.with_columns(key=vote_keys(annotator=False))
-    here = number_known(conn, named, annotators, drop_unknown=False).with_columns(key=vote_keys(annotator=False))
+    here = named.with_columns(key=vote_keys(annotator=False))
     both = here.join(same, on="vote_id", suffix="_there")
     differ = (pl.col("key") != pl.col("key_there")) | pl.any_horizontal(pl.col("model_a_id", "model_b_id").is_null())
     said = pl.concat_str(pl.lit("the vote is on record with other models or another verdict: vote "), "vote_id")

@@ -18,8 +18,9 @@ from app.errors import UnavailableError
 from app.imports import queries as store
 from app.imports.held import CLAIMS, HeldImport
 from app.imports.loading import import_turn
+from app.imports.process import ImportProcess
 from app.imports.reading import run_import
-from app.refits.fit.work_process import ProcessLostError, WorkProcess
+from app.refits.fit.work_process import ProcessLostError
 
 log = structlog.get_logger()
 
@@ -27,12 +28,6 @@ MAX_CLAIMS = 3
 """How often an import may begin and get no further: reading some files kills the process."""
 
 _UPLOAD_TAKES_AT_MOST = timedelta(hours=24)
-
-
-class ImportProcess(WorkProcess):
-    """The child process that reads a file."""
-
-    work_name = "import"
 
 
 class ImportRunner:

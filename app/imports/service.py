@@ -1,19 +1,19 @@
 """Imports: their options, their progress, and the errors in the files."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
 from typing import Any, Literal, Self
 from uuid import UUID
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, RowMapping
 
 from app.database.engine import Database
 from app.errors import BadInputError, NotFoundError
 from app.imports import queries as store
-from app.imports.formats import ReadOptions
-from app.imports.formats.checks import unknown_word
+from app.imports.formats.options import ReadOptions
 from app.imports.formats.schemas import find_schema, read_columns, read_verdicts
+from app.imports.formats.words import unknown_word
 from app.imports.schemas import Import, ImportDetails, ImportFault
 from app.leaderboard.row_files import rows_csv
 from app.naming.names import name_error
@@ -68,6 +68,29 @@ class ImportOptions(ReadOptions):
     def known_again(self) -> "ImportOptions":
         """Return the options for a file that is imported once more on purpose: all its votes are repeats."""
         return self if self.new_rows_only else replace(self, allow_repeats=True)
+
+
+def open_import(
+    conn: Connection,
+    import_id: UUID,
+    sha256: bytes,
+    options: ImportOptions,
+    *,
+    suffix: str | None = None,
+    **values: Any,
+) -> RowMapping:
+    """Return the import of a file, locked: the earlier one of this file, or a new one with this id and these values.
+
+    There is a new one for a file that was not imported before, for one that is to be imported `again`, and for a dry
+    run. `suffix` is the ending of an uploaded file.
+    """
+    store.lock_file(conn, sha256)
+    earlier = None if options.dry_run else store.find_import(conn, sha256, to_change=True)
+    if earlier is not None and not (options.again and earlier["state"] == "done"):
+        return earlier
+    given = asdict(options.known_again() if earlier else options) | ({"suffix": suffix} if suffix else {})
+    store.add_import(conn, import_id, {**values, "sha256": sha256, "options": given})
+    return store.lock_import(conn, import_id)
 
 
 OF_THE_RECORD = ("duplicates", "retracted", "conflicts")

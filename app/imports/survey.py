@@ -9,8 +9,8 @@ import polars as pl
 
 from app.database.engine import Database
 from app.errors import BadInputError, FieldError
-from app.imports.formats import VoteReader
 from app.imports.formats.errors import NoVotesError
+from app.imports.formats.reading import VoteReader
 from app.imports.names import check_models, count_models
 from app.imports.recognition import Recogniser, refuse_recorded
 from app.imports.service import MAX_FAULTS_STORED, ImportOptions
@@ -99,9 +99,10 @@ def survey_file(
         found += batch.faults
         models.update(count_models(batch.votes))
         with database.read() as conn:
-            unknown += check_models(conn, batch.votes)
+            votes, not_storable = check_models(conn, batch.votes)
+            unknown += not_storable
             if recogniser is not None:
-                recogniser.add(conn, batch.votes)
+                recogniser.add(conn, votes)
     faults = list(zip((row for row, _, _ in found), reader.placed(found), strict=True))
     first_unknown = unknown[:MAX_FAULTS_STORED]
     places = reader.places([row for row, _ in first_unknown])

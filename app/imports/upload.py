@@ -1,7 +1,6 @@
 """An import whose file is uploaded in pieces; a job runner imports the complete file."""
 
 import hashlib
-from dataclasses import asdict
 from pathlib import PurePath
 from typing import Any
 from uuid import UUID
@@ -14,7 +13,7 @@ from app.database.ids import new_id
 from app.database.notices import notify
 from app.errors import BadInputError
 from app.imports import queries as store
-from app.imports.service import ImportOptions
+from app.imports.service import ImportOptions, open_import
 
 MAX_FILE_NAME_LENGTH = 200
 KINDS = ("csv", "tsv", "json", "jsonl", "parquet")
@@ -69,33 +68,25 @@ class Upload:
         """
         if not self._bytes:
             raise BadInputError("the body is empty")
-        sha256 = self._hash.digest()
         with self._database.begin() as conn:
-            store.lock_file(conn, sha256)
-            earlier = None if self._options.dry_run else store.find_import(conn, sha256, to_change=True)
-            if earlier is None or (earlier["state"] == "done" and self._options.again):
-                if earlier is not None:
-                    self._options = self._options.known_again()
-                self._add(conn, sha256)
+            found = open_import(
+                conn, self._id, self._hash.digest(), self._options, suffix=self._suffix, file_name=self._name,
+                bytes=self._bytes, state="queued", requested_by=self._requested_by,
+            )  # fmt: skip
+            has_work = found["state"] != "done"
+            if found["id"] != self._id:
+                if has_work:
+                    self._take_on(conn, found)
+                drop_chunks(conn, self._id)
+            if has_work:
                 notify(conn, "files")
-                return self._id, True
-            if earlier["state"] != "done":
-                self._take_on(conn, earlier)
-                notify(conn, "files")
-            drop_chunks(conn, self._id)
-            return earlier["id"], earlier["state"] != "done"
+        return found["id"], has_work
 
     def abandon(self) -> None:
         """Delete the pieces received, unless the file was queued."""
         with self._database.begin() as conn:
             if store.get_import(conn, self._id) is None:
                 drop_chunks(conn, self._id)
-
-    def _add(self, conn: Connection, sha256: bytes) -> None:
-        """Add the import. Only complete files are added, because imports are never deleted."""
-        options = {**asdict(self._options), "suffix": self._suffix}
-        values = {"file_name": self._name, "sha256": sha256, "bytes": self._bytes, "options": options}
-        store.add_import(conn, self._id, {**values, "state": "queued", "requested_by": self._requested_by})
 
     def _take_on(self, conn: Connection, earlier: RowMapping) -> None:
         changes: dict[str, Any] = {}

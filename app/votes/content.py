@@ -1,7 +1,7 @@
 """Votes on record as columns, for comparison with the votes of a file."""
 
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import cast
 from uuid import UUID
 
@@ -9,35 +9,39 @@ import polars as pl
 import psycopg
 from sqlalchemy import Connection, text
 
+from app.database.copying import copy_into
 from app.snapshots.vote_sets import is_retracted_sql
 
-_PIECE_BYTES = 8 << 20
-_COLUMNS = {
-    "vote_id": pl.String,
-    "annotator_id": pl.Int32,
-    "model_a_id": pl.Int32,
-    "model_b_id": pl.Int32,
-    "outcome": pl.Int8,
-    "voted_at": pl.Int64,
-    "has_battle": pl.String,
-    "import_id": pl.String,
-    "criterion": pl.String,
+_SAID = {
+    "vote_id": pl.String, "model_a_id": pl.Int32, "model_b_id": pl.Int32, "outcome": pl.Int8, "criterion": pl.String,
     "ranking": pl.String,
-}
-_SAID = ("vote_id", "model_a_id", "model_b_id", "outcome", "criterion", "ranking")
-_MANY = 500
-"""Of more annotators the votes are read in the order of the table. PostgreSQL takes those of a subquery for 200, and
-would read one after the other, which takes ten times as long; it has no index on a sum."""
-_OF_ANNOTATORS = """
+}  # fmt: skip
+_FOUND = {
+    "key": pl.Int64, "vote_id": pl.String, "voted_at": pl.Int64, "has_battle": pl.String, "import_id": pl.String,
+}  # fmt: skip
+_CREATE = text(
+    """
+    CREATE TEMPORARY TABLE said (
+        key bigint, annotator_id integer, low_id integer, high_id integer, outcome smallint, criterion text,
+        ranking jsonb
+    ) ON COMMIT DROP
+    """
+)
+_SAYING = """
 COPY (
-    SELECT v.id, v.annotator_id, v.model_a_id, v.model_b_id, v.outcome,
-           (extract(epoch FROM v.voted_at) * 1000000)::bigint,
-           coalesce(v.battle_id, v.criterion_battle_id) IS NOT NULL, v.import_id, v.criterion, v.ranking
-    FROM votes AS v
-    WHERE v.annotator_id{apart} IN (SELECT unnest(%(annotators)s::integer[]))
-      AND (v.import_id IS NULL OR v.import_id <> ALL(%(without)s::uuid[]))
-      AND (v.annotator_id::bigint * 7919 + least(v.model_a_id, v.model_b_id) * 104729::bigint
-           + greatest(v.model_a_id, v.model_b_id) * 1299709::bigint) %% %(one_in)s = 0
+    SELECT s.key, v.id, (extract(epoch FROM v.voted_at) * 1000000)::bigint,
+           coalesce(v.battle_id, v.criterion_battle_id) IS NOT NULL, v.import_id
+    FROM said AS s JOIN votes AS v
+      ON v.annotator_id = s.annotator_id
+     AND least(v.model_a_id, v.model_b_id) = s.low_id AND greatest(v.model_a_id, v.model_b_id) = s.high_id
+     AND CASE WHEN v.model_a_id > v.model_b_id AND v.outcome <= 1 THEN 1 - v.outcome ELSE v.outcome END = s.outcome
+     AND v.criterion IS NOT DISTINCT FROM s.criterion
+     AND s.ranking IS NOT DISTINCT FROM (
+         SELECT jsonb_agg((SELECT jsonb_agg(model ORDER BY model) FROM jsonb_array_elements(members) AS model)
+                          ORDER BY place)
+         FROM jsonb_array_elements(v.ranking) WITH ORDINALITY AS r(members, place)
+     )
+    WHERE v.import_id IS NULL OR v.import_id <> ALL(%(without)s::uuid[])
 ) TO STDOUT (FORMAT csv)
 """
 _BY_ID = text(
@@ -54,44 +58,28 @@ def any_vote_on_record(conn: Connection) -> bool:
     return bool(conn.execute(text("SELECT EXISTS (SELECT FROM votes)")).scalar_one())
 
 
-def in_sample(one_in: int) -> pl.Expr:
-    """Mark the votes of every n-th combination of annotator and models, as `votes_of_annotators` picks them."""
-    a, b = pl.col("model_a_id").cast(pl.Int64), pl.col("model_b_id").cast(pl.Int64)
-    pair = pl.min_horizontal(a, b) * 104_729 + pl.max_horizontal(a, b) * 1_299_709
-    return (pl.col("annotator_id").cast(pl.Int64) * 7_919 + pair) % one_in == 0
+def votes_that_say(conn: Connection, said: pl.DataFrame, *, without_imports: Iterable[UUID]) -> pl.DataFrame:
+    """Return the votes on record that say one of these things, retracted ones too, without those of some imports.
 
+    `said`: `key` and the columns of `what_votes_say`, of which criterion and ranking may be missing; no key twice.
 
-def votes_of_annotators(
-    conn: Connection, annotators: Sequence[int], *, without_imports: Iterable[UUID], one_in: int = 1
-) -> Iterator[pl.DataFrame]:
-    """Yield the votes of these annotators, retracted ones too, without those of some imports, in pieces.
-
-    `one_in` picks the votes of every n-th combination of annotator and models, as `in_sample` does. Columns `vote_id,
-    annotator_id, model_a_id, model_b_id, outcome, voted_at, has_battle, import_id,
-    criterion, ranking`.
+    Columns `key, vote_id, voted_at, has_battle, import_id`. Needs a transaction that may write, and may be called once
+    in it.
     """
-    driver = cast("psycopg.Connection", conn.connection.driver_connection)
-    values = {"annotators": list(annotators), "without": list(without_imports), "one_in": one_in}
-    statement = _OF_ANNOTATORS.replace("{apart}", " + 0" if len(annotators) > _MANY else "")
-    held = bytearray()
-    with driver.cursor() as cursor, cursor.copy(statement, values) as copy:
-        for message in copy:
-            held += message
-            if len(held) >= _PIECE_BYTES:
-                yield _parsed(bytes(held))  # every message ends with a row
-                held.clear()
-    if held:
-        yield _parsed(bytes(held))
+    conn.execute(_CREATE)
+    copy_into(conn, "said", said)
+    conn.execute(text("ANALYZE said"))
+    # PostgreSQL has no statistics of the joined expressions, and would sort all votes: four times as long as to hash.
+    conn.execute(text("SET LOCAL enable_mergejoin = off"))
+    driver, rows = cast("psycopg.Connection", conn.connection.driver_connection), io.BytesIO()
+    with driver.cursor() as cursor, cursor.copy(_SAYING, {"without": list(without_imports)}) as copy:
+        rows.writelines(copy)
+    at = pl.col("voted_at").cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
+    frame = pl.read_csv(rows.getvalue(), has_header=False, schema=_FOUND, raise_if_empty=False)
+    return frame.with_columns(voted_at=at, has_battle=pl.col("has_battle") == "t")
 
 
 def votes_by_id(conn: Connection, vote_ids: Sequence[str]) -> pl.DataFrame:
     """Return those on record: `vote_id, model_a_id, model_b_id, outcome, criterion, ranking, retracted`."""
     rows = conn.execute(_BY_ID, {"ids": list(vote_ids)}).all()
-    schema = {name: _COLUMNS[name] for name in _SAID}
-    return pl.DataFrame(rows, {**schema, "retracted": pl.Boolean}, orient="row")
-
-
-def _parsed(rows: bytes) -> pl.DataFrame:
-    frame = pl.read_csv(io.BytesIO(rows), has_header=False, schema=_COLUMNS)
-    at = pl.col("voted_at").cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
-    return frame.with_columns(voted_at=at, has_battle=pl.col("has_battle") == "t")
+    return pl.DataFrame(rows, {**_SAID, "retracted": pl.Boolean}, orient="row")

@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from app.database.engine import Database
 from app.exports.runner import ExportRunner
-from app.imports.formats import read_vote_file
+from app.imports.formats.whole import read_vote_file
 
 Ask = Callable[..., Any]
 AssertProblem = Callable[..., dict[str, Any]]

@@ -22,7 +22,7 @@ def frame(votes: list[Said], name: str) -> pl.DataFrame:
     keys, times, battles = ([one[i] for one in votes] for i in range(3))
     columns = {name: range(len(votes)), "key": keys, "voted_at": times, "has_battle": battles}
     return pl.DataFrame(
-        columns, {name: pl.Int64, "key": pl.UInt64, "voted_at": TIMESTAMP, "has_battle": pl.Boolean}, strict=False
+        columns, {name: pl.Int64, "key": pl.Int64, "voted_at": TIMESTAMP, "has_battle": pl.Boolean}, strict=False
     )
 
 

@@ -128,3 +128,20 @@ def test_rankings_that_are_none_are_rejected(run: Ask, ask: Ask) -> None:
     assert (failed["state"], failed["detail"]) == (
         "failed", f"upload: {len(records)} of {len(records) + 1} records are not valid votes",
     )  # fmt: skip
+
+
+def test_a_ranking_is_recognised_whatever_the_order_in_its_groups(run: Ask, database: Database) -> None:
+    votes: list[dict[str, Any]] = [
+        {"annotator": "ann", "ranking": [["m3"], ["m2", "m1"], ["m4"]]},
+        {"annotator": "ann", "ranking": [["m3"], ["m2"], ["m1"]]},
+        {"annotator": "bob", "ranking": [["m1", "m2"]], "criterion": "accuracy"},
+    ]
+    assert run(lines(*votes))["counts"]["created"] == 3
+    votes[0]["ranking"] = [["m3"], ["m1", "m2"], ["m4"]]
+    again = run(lines(*votes))
+    assert (again["state"], "3 of its 3 votes are on record" in again["detail"]) == ("failed", True)
+    votes[1]["ranking"] = [["m3"], ["m1"], ["m2"]]
+    del votes[2]["criterion"]
+    new = run(lines(*votes), new_rows_only=True)
+    assert (new["counts"]["created"], new["counts"]["duplicates"]) == (2, 1), "another order, another criterion"
+    assert len(stored(database)) == 5

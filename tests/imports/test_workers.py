@@ -16,7 +16,8 @@ from sqlalchemy import text
 from app.database.engine import Database
 from app.database.leases import acquire_lease
 from app.errors import UnavailableError
-from app.imports.runner import ImportProcess, ImportRunner
+from app.imports.process import ImportProcess
+from app.imports.runner import ImportRunner
 from app.main import create_app
 from app.settings import Settings, WorkerSettings
 from tests.fixtures.waiting import wait_until

@@ -9,7 +9,8 @@ import pytest
 from httpx import Client
 
 from app.database.engine import Database
-from app.imports.formats import ReadOptions, read_vote_file
+from app.imports.formats.options import ReadOptions
+from app.imports.formats.whole import read_vote_file
 from app.imports.runner import ImportRunner
 from app.policy.schemas import Policy
 from app.refits.reproduce import reproduce

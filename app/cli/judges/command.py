@@ -16,8 +16,8 @@ from app.cli.outputs import choose_format, print_result
 from app.cli.progress import showing_stages
 from app.cli.tables import Column, leaderboard_table, make_table, shown, table_of
 from app.errors import BadInputError
-from app.imports.formats import ReadOptions
 from app.imports.formats.measures import ARENA
+from app.imports.formats.options import ReadOptions
 from app.rating.errors import counted
 from app.rating.settings import DEFINITIONS, LoopSettings, SettingError, check_settings
 

@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 
 from app.errors import BadInputError
-from app.imports.formats import VoteFile
 from app.imports.formats.measures import ARENA, read_known_features
+from app.imports.formats.whole import VoteFile
 from app.rating.arrays import Mask
 from app.rating.estimators.tables import read_table
 from app.rating.judges.ballots import Ballots

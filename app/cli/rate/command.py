@@ -16,8 +16,9 @@ from app.cli.progress import showing_stages
 from app.cli.rate.options import FitOptions
 from app.cli.tables import annotators_table, category_tables, elo_table, leaderboard_table, style_tables
 from app.errors import BadInputError
-from app.imports.formats import ReadOptions, VoteFile
 from app.imports.formats.joining import join_models, read_aliases
+from app.imports.formats.options import ReadOptions
+from app.imports.formats.whole import VoteFile
 from app.rating.errors import counted
 from app.votes.rules import OVERALL
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from app.cli.rate.options import FitOptions
 from app.errors import BadInputError
-from app.imports.formats import VoteFile
 from app.imports.formats.joining import look_alike_warnings
+from app.imports.formats.whole import VoteFile
 from app.rating.arrays import Floats
 from app.rating.cluster import fitting_on_cluster
 from app.rating.errors import RatingWarning, VotesError, counted

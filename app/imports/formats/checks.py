@@ -1,8 +1,7 @@
 """Checks a batch of records: the rules that make a record a vote, and the messages for broken rules."""
 
-import ast
 import json
-import re
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,19 +11,21 @@ from operator import or_
 import polars as pl
 
 from app.imports.formats.measures import join_measures
+from app.imports.formats.options import DayOrder
 from app.imports.formats.schemas import POOLED_ANNOTATOR, Form, Input, Schema
+from app.imports.formats.schemas.derive import DERIVATIONS
 from app.imports.formats.schemas.schema import SAY_MORE
 from app.imports.formats.sources import RawBatch
-from app.imports.formats.timestamps import TIMESTAMP, DayOrder, parse_timestamps, timestamp_fault
+from app.imports.formats.timestamps import TIMESTAMP, parse_timestamps, timestamp_fault
 from app.imports.formats.values import parse_features, parse_metadata, parse_ranking, parse_tags
-from app.imports.formats.weights import read_weights, weight_fault
+from app.imports.formats.weights import HOW
+from app.imports.formats.words import shown, winner_fault
 from app.naming.names import label_error, name_error
 from app.votes.rules import IN_FUTURE, MAX_CLOCK_SKEW, MAX_CRITERION_LENGTH, WINNERS, pairs_of, stated_criterion
 
 NAMES: tuple[Input, ...] = ("annotator", "model_a", "model_b", "battle_id", "criterion")
 KINDS = ("human", "judge")
 _OF_PAIR: tuple[Input, ...] = ("model_a", "model_b", "winner", "features")
-SHOWN_CHARACTERS = 80
 _PLAIN_NAME = r"^[!-~]([ -~]{0,498}[!-~])?$"
 """Printable ASCII of a valid length is a valid name; only other names are checked one by one."""
 
@@ -122,7 +123,7 @@ def check_batch(
     documents, bad_documents = _parsed(frame["metadata"], parse_metadata)
     features, bad_features = _parsed(frame["features"], parse_features)
     measures, no_numbers = join_measures(frame, form.measures, features) if form.kept else (features, {})
-    weights, ranked = read_weights(frame["weight"].cast(pl.String)), rankings.is_not_null()
+    weights, ranked = _weights(frame["weight"].cast(pl.String)), rankings.is_not_null()
     light = weights.is_null() if form.weight else _at({}, frame.height)
     heavy = (weights != 1).fill_null(value=False) & (ranked | (form.kept or form.judged))
     broken = [
@@ -135,7 +136,7 @@ def check_batch(
         _Broken("metadata", _at(bad_documents, frame.height), lambda row: bad_documents[row]),
         _Broken("features", _at(bad_features, frame.height), lambda row: bad_features[row]),
         *(_Broken(name, rows, lambda _: "must be a number") for name, rows in no_numbers.items()),
-        _Broken("weight", light | heavy, lambda row: weight_fault(weights[row], ranked=bool(ranked[row]))),
+        _Broken("weight", light | heavy, lambda row: _weight_fault(weights[row], ranked=bool(ranked[row]))),
     ]
     faulty = _at({}, frame.height)
     for rule in broken:
@@ -176,7 +177,7 @@ def _prepared(frame: pl.DataFrame, form: Form, first_row: int) -> pl.DataFrame:
         named = pl.concat_str(pl.lit(form.annotator_prefix), pl.col("annotator"))
         frame = frame.with_columns(annotator=pl.when(pl.col("annotator") != "").then(named).otherwise("annotator"))
     if form.schema.derive:
-        frame = form.schema.derive(frame)
+        frame = DERIVATIONS[form.schema.derive](frame)
     missing = [name for name in (*VOTE_COLUMNS, "ranking", "winner") if name not in frame.columns]
     return frame.with_columns(pl.lit(None, VOTE_COLUMNS.get(name, pl.String())).alias(name) for name in missing)
 
@@ -203,27 +204,27 @@ def _broken_rules(
     same = (frame["model_a"] == frame["model_b"]).fill_null(value=False)
     return [
         *(_bad_names(frame[name], name) for name in NAMES),
-        _Broken("model_b", same, lambda row: f"is {_shown(frame['model_b'][row])} on both sides"),
+        _Broken("model_b", same, lambda row: f"is {shown(frame['model_b'][row])} on both sides"),
         _Broken(
             "annotator_kind",
             _is_given(frame["annotator_kind"]) & ~frame["annotator_kind"].is_in(KINDS),
-            lambda row: f"must be human or judge, is {_shown(frame['annotator_kind'][row])}",
+            lambda row: f"must be human or judge, is {shown(frame['annotator_kind'][row])}",
         ),
         _Broken(
             "criterion",
             (frame["criterion"].str.len_chars() > MAX_CRITERION_LENGTH).fill_null(value=False),
-            lambda row: f"must have at most {MAX_CRITERION_LENGTH} characters, is {_shown(frame['criterion'][row])}",
+            lambda row: f"must have at most {MAX_CRITERION_LENGTH} characters, is {shown(frame['criterion'][row])}",
         ),
-        _Broken("winner", outcome.is_null(), lambda row: _winner_fault(frame["winner"][row], schema)),
+        _Broken("winner", outcome.is_null(), lambda row: winner_fault(frame["winner"][row], schema)),
         _Broken(
             "voted_at",
             timestamps.is_null() & _is_given(frame["voted_at"]),
-            lambda row: f"{_shown(frame['voted_at'][row])} {timestamp_fault(frame['voted_at'][row], schema.clock)}",
+            lambda row: f"{shown(frame['voted_at'][row])} {timestamp_fault(frame['voted_at'][row], schema.clock)}",
         ),
         _Broken(
             "voted_at",
             (timestamps > now + MAX_CLOCK_SKEW).fill_null(value=False),
-            lambda row: f"{_shown(frame['voted_at'][row])} {IN_FUTURE}",
+            lambda row: f"{shown(frame['voted_at'][row])} {IN_FUTURE}",
         ),
     ]
 
@@ -269,23 +270,6 @@ def _overall(criteria: pl.Series) -> list[str]:
     return ["", *(said for said in criteria.drop_nulls().unique() if stated_criterion(said) is None)]
 
 
-def _winner_fault(word: str | None, schema: Schema) -> str:
-    words = list(schema.winners)
-    if not word:
-        return "must not be blank"
-    return f"unknown outcome {_shown(word)}; known are {', '.join(words)}"
-
-
-_UNKNOWN = re.compile(r"unknown outcome ('.*'|\".*\"); known are ", re.DOTALL)
-
-
-def unknown_word(detail: str) -> str | None:
-    """Return the outcome word that an error names as unknown; None for other errors, and for words that are cut."""
-    found = _UNKNOWN.match(detail)
-    word = None if found is None else str(ast.literal_eval(found[1]))
-    return None if word is None or len(word) > SHOWN_CHARACTERS else word
-
-
 def _parsed(values: pl.Series, parse: Callable[[str], object]) -> tuple[pl.Series, dict[int, str]]:
     """Return the parsed values (null where there is no text), and the errors by row."""
     dtype = VOTE_COLUMNS[values.name]
@@ -323,6 +307,15 @@ def _is_given(values: pl.Series) -> pl.Series:
     return given & (values != "") if values.dtype == pl.String else given
 
 
-def _shown(value: object) -> str:
-    text = str(value)
-    return repr(text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "…")
+def _weights(texts: pl.Series) -> pl.Series:
+    """Return the weights as numbers, null where they are not positive numbers."""
+    number = texts.cast(pl.Float64, strict=False)
+    return number.set(~(number.is_finite() & (number > 0)).fill_null(value=False), None)
+
+
+def _weight_fault(weight: float | None, *, ranked: bool) -> str:
+    """Return what is wrong with a weight that is no positive number, or not 1 where a row is one vote."""
+    if weight is None or not math.isfinite(weight):
+        return "must be a positive number: how many equal votes the row stands for"
+    what = "a ranking" if ranked else "a vote on record, or of a judge,"
+    return f"is {weight:g}, but {what} is one vote: repeat the row as votes of its own, or {HOW}"

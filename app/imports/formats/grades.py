@@ -3,18 +3,17 @@
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
 
 import polars as pl
 
 from app.errors import BadInputError
 from app.imports.formats.errors import FileTooLargeError, NoVotesError
+from app.imports.formats.options import ZeroRank
 from app.imports.formats.schemas import Input
 from app.imports.formats.sources import RawBatch, VoteSource, refuse_long_values
 from app.rating.errors import counted
 from app.votes.rules import MOST_RANKED
 
-ZeroRank = Literal["best", "unranked"]
 MAX_GRADES = 10_000_000
 """They are held in memory: those of one ranking may stand anywhere in the file."""
 

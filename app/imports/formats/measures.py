@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from app.errors import BadInputError
-from app.imports.formats.schemas import Form, Input, derive
+from app.imports.formats.schemas import Form, Input
 from app.rating.errors import counted
 from app.rating.settings import SIDE
 from app.rating.votes.measures import Features, measure_known
@@ -22,8 +22,8 @@ ARENA: Mapping[str, str] = {
 """Where LMArena's files have measures; a count by kind is summed."""
 
 IN_ORDER = (
-    None, derive.from_one_hot, derive.from_name, derive.from_name_or_word, derive.from_name_or_equal, derive.with_turn,
-    derive.without_apostrophes, derive.from_preference,
+    None, "from_one_hot", "from_name", "from_name_or_word", "from_name_or_equal", "with_turn", "without_apostrophes",
+    "from_preference",
 )  # fmt: skip
 """Formats whose records are one vote each, with the answers in the order of the file."""
 

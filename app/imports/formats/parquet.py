@@ -1,6 +1,6 @@
 """Parquet files: converts typed columns to text, or refuses them."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
@@ -9,17 +9,13 @@ import polars as pl
 
 from app.imports.formats.errors import FileTooLargeError, UnreadableFileError
 from app.imports.formats.expansion import MAX_EXPANDED_BYTES
-from app.imports.formats.footers import FooterError, RowGroup, read_row_groups
 from app.imports.formats.schemas import Input
-from app.imports.formats.sources import MAX_VALUE_BYTES, UNREADABLE, RawBatch, check_columns, first_line
+from app.imports.formats.sources import UNREADABLE, RawBatch, check_columns, first_line
 from app.imports.formats.timestamps import storable_timestamps
 from app.imports.formats.values import text_of
 
 ROWS_PER_BATCH = 50_000
-MAX_GROUP_ROWS = 2 * 1024**2
-"""Most rows of a row group, which is decoded as a whole. Writers make groups of 120,000 to a million rows."""
-MAX_GROUP_BYTES = 512 * 1024**2
-"""Most bytes of the columns of a vote in a decoded row group."""
+"""Rows that are decoded at once, however many a row group has: polars would decode whole groups, and read ahead."""
 
 _INEXPRESSIBLE = object()
 """Marks a value that polars cannot convert to Python."""
@@ -36,7 +32,7 @@ class ParquetSource:
     @property
     def columns(self) -> list[str]:
         """The columns' names; raises FileTooLargeError where there are too many, inside other columns too."""
-        check_columns(self._path, max((group.columns for group in self._row_groups({})), default=0))
+        check_columns(self._path, sum(map(_count_columns, self._schema.dtypes())))
         return self._schema.names()
 
     def has(self, column: str) -> bool:
@@ -46,86 +42,54 @@ class ParquetSource:
     def count(self) -> int:
         """Return the number of rows."""
         try:
-            return int(pl.scan_parquet(self._path, glob=False).select(pl.len()).collect().item())
+            return int(self._scan.select(pl.len()).collect().item())
         except UNREADABLE as error:
             raise self._explained(error) from error
-
-    def check_size(self, wanted: Mapping[Input, str], *, max_bytes: int = MAX_EXPANDED_BYTES) -> list[RowGroup]:
-        """Return the row groups of a file that does not expand too much: repeated values take hardly any space in it.
-
-        Raises FileTooLargeError: a row group, a value, or the whole file is too large.
-        """
-        groups = self._row_groups(wanted)
-        rows, size = (
-            max((group.rows for group in groups), default=0),
-            max((group.size for group in groups), default=0),
-        )
-        if rows > MAX_GROUP_ROWS or size > MAX_GROUP_BYTES:
-            held = f"{rows:,} rows" if rows > MAX_GROUP_ROWS else f"about {size:,} bytes"
-            limit, unit = (MAX_GROUP_ROWS, "rows") if rows > MAX_GROUP_ROWS else (MAX_GROUP_BYTES, "bytes")
-            raise FileTooLargeError(
-                f"{self._path} has a row group of {held}, at most {limit:,} {unit} are read at once: write it again "
-                "with smaller row groups (row_group_size=100_000 in most libraries)",
-                extensions={"limit": limit},
-            )
-        if any(group.value_size > MAX_VALUE_BYTES for group in groups):
-            detail = f"{self._path} has a value of more than {MAX_VALUE_BYTES:,} bytes"
-            raise FileTooLargeError(detail, extensions={"limit": MAX_VALUE_BYTES})
-        if sum(group.size for group in groups) > max_bytes:
-            detail = f"{self._path} expands to more than {max_bytes:,} bytes: write it as several files"
-            raise FileTooLargeError(detail, extensions={"limit": max_bytes})
-        return groups
 
     def batches(self, wanted: Mapping[Input, str]) -> Iterator[RawBatch]:
         """Yield the rows in order; numbers become text, and values of other types are refused one by one.
 
-        Raises FileTooLargeError: see `check_size`.
+        Raises FileTooLargeError: they expand too much, as repeated values do, which take hardly any space in the file.
         """
-        groups = self.check_size(wanted)
         found = {name: _reach(self._schema, column) for name, column in wanted.items()}
         nothing = pl.lit(None, pl.String)
-        columns = [(nothing if value is None else value).alias(name) for name, value in found.items()]
-        start = 0
-        try:
-            for rows in _read_at_once(groups):
-                scan = pl.scan_parquet(self._path, glob=False).slice(start, rows)
-                for batch in scan.select(columns).collect_batches(chunk_size=ROWS_PER_BATCH):
-                    yield frame_as_text(batch)
-                start += rows
-        except UNREADABLE as error:
-            raise self._explained(error) from error
+        rows = self._scan.select((nothing if value is None else value).alias(name) for name, value in found.items())
+        size = 0
+        for start in range(0, self.count(), ROWS_PER_BATCH):
+            try:
+                batch = rows.slice(start, ROWS_PER_BATCH).collect()
+            except UNREADABLE as error:
+                raise self._explained(error) from error
+            size += int(batch.estimated_size())
+            if size > MAX_EXPANDED_BYTES:
+                detail = f"{self._path} expands to more than {MAX_EXPANDED_BYTES:,} bytes: write it as several files"
+                raise FileTooLargeError(detail, extensions={"limit": MAX_EXPANDED_BYTES})
+            yield frame_as_text(batch)
 
     def places(self, rows: Collection[int]) -> dict[int, str]:
         """Return `row 7` (from 0) for the rows with these numbers."""
         return {row: f"row {row}" for row in rows}
 
+    @property
+    def _scan(self) -> pl.LazyFrame:
+        return pl.scan_parquet(self._path, glob=False)
+
     @cached_property
     def _schema(self) -> pl.Schema:
         try:
-            return pl.scan_parquet(self._path, glob=False).collect_schema()
+            return self._scan.collect_schema()
         except UNREADABLE as error:
-            raise self._explained(error) from error
-
-    def _row_groups(self, wanted: Mapping[Input, str]) -> list[RowGroup]:
-        tops = {column if column in self._schema else column.split(".")[0] for column in wanted.values()}
-        try:
-            return read_row_groups(self._path, tops)
-        except (FooterError, OSError) as error:
             raise self._explained(error) from error
 
     def _explained(self, error: BaseException) -> UnreadableFileError:
         return UnreadableFileError(f"{self._path} cannot be read as Parquet: {first_line(error)}")
 
 
-def _read_at_once(groups: Sequence[RowGroup]) -> Iterator[int]:
-    """Yield the number of rows of each read, because polars reads many groups ahead, however large."""
-    rows = size = 0
-    for group in groups:
-        if rows and (rows + group.rows > MAX_GROUP_ROWS or size + group.size > MAX_GROUP_BYTES):
-            yield rows
-            rows = size = 0
-        rows, size = rows + group.rows, size + group.size
-    yield rows
+def _count_columns(dtype: Any) -> int:
+    """Return how many columns of plain values a column has inside."""
+    if isinstance(dtype, pl.Struct):
+        return sum(_count_columns(field.dtype) for field in dtype.fields)
+    return _count_columns(dtype.inner) if isinstance(dtype, pl.List | pl.Array) else 1
 
 
 def frame_as_text(frame: pl.DataFrame) -> RawBatch:

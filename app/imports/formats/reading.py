@@ -2,7 +2,7 @@ import hashlib
 import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,10 +12,11 @@ from app.errors import BadInputError, FieldError
 from app.imports.formats.checks import Checked, RecordFault, check_batch
 from app.imports.formats.csv import CsvSource
 from app.imports.formats.errors import NoVotesError, UnreadableFileError
-from app.imports.formats.grades import RankingsOfGrades, ZeroRank
+from app.imports.formats.grades import RankingsOfGrades
 from app.imports.formats.jsonl import JsonlSource
 from app.imports.formats.langwatch import unfold_grades
 from app.imports.formats.measures import ARENA, find_measures, measure_columns
+from app.imports.formats.options import DayOrder, ReadOptions
 from app.imports.formats.parquet import ParquetSource
 from app.imports.formats.schemas import (
     ColumnsError,
@@ -29,14 +30,12 @@ from app.imports.formats.schemas import (
 from app.imports.formats.sources import RawBatch, VoteSource, check_columns, refuse_long_values
 from app.imports.formats.timestamps import (
     DatesError,
-    DayOrder,
     describe_order,
     epoch_unit,
     find_order,
     has_slashed,
 )
 from app.imports.formats.xlsx import XlsxSource
-from app.votes.rules import OVERALL
 
 _TEXTS: dict[str, Callable[[Path], VoteSource]] = {
     ".csv": CsvSource, ".tsv": CsvSource, ".json": JsonlSource, ".jsonl": JsonlSource,
@@ -49,43 +48,6 @@ SOURCES: dict[str, Callable[[Path], VoteSource]] = {
 """By the ending of the file's name; texts may be compressed."""
 
 _MOST_WORDS, _MOST_SHOWN, _LONGEST_SHOWN = 1_000, 10, 80
-
-
-@dataclass(frozen=True)
-class ReadOptions:
-    """The options of reading a file.
-
-    Attributes
-    ----------
-    schema : name of the format; by default the first of `SCHEMAS` that fits the columns.
-    annotator_column : the column with the annotator; by default the first known one.
-    pool_annotators : treat all votes as those of one annotator.
-    columns : columns with other names, `winner=Label,model_a=First`; see `read_columns`.
-    annotator_prefix : put before the name of every annotator, so that those of two studies stay apart.
-    dates : the order of day and month in dates such as 03/25/2026; by default what the file shows.
-    verdict : what outcome words of the file mean, such as `gauche=left`; see `read_verdicts`.
-    zero_rank : whether ranks below 1 are the best or none; by default it has to be clear.
-    judged : read what judges are compared by too, and keep both votes on a battle with the sides exchanged.
-    criterion : only votes by this criterion make a `VoteFile`.
-    features : names of what is read of both answers too, such as `length`; see `find_measures`. With `judged` the file
-        may lack them.
-    keep_features : read what the file has of LMArena's measures, as the service keeps them with a vote.
-    by : the column with the category of a vote.
-    """
-
-    schema: str | None = None
-    annotator_column: str | None = None
-    pool_annotators: bool = False
-    columns: str | None = None
-    annotator_prefix: str = ""
-    dates: DayOrder | None = None
-    verdict: tuple[str, ...] = ()
-    zero_rank: ZeroRank | None = None
-    judged: bool = False
-    criterion: str = OVERALL
-    features: tuple[str, ...] = ()
-    keep_features: bool = False
-    by: str = ""
 
 
 class VoteReader:

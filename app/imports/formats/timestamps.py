@@ -6,12 +6,13 @@ In dates such as 03/25/2026 the whole column shows which is the month; numbers c
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import polars as pl
 
 from app.database.timestamps import EARLIEST, LATEST
 from app.errors import BadInputError
+from app.imports.formats.options import DayOrder
 from app.imports.formats.schemas import Clock
 
 TIMESTAMP = pl.Datetime("us", "UTC")
@@ -28,8 +29,6 @@ _LARGEST = 2**63 - 1
 
 _USUAL = r"^[12]\d{3}-\d\d-\d\d[T ]\d\d:[0-5]\d:[0-5]\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)?$"
 _ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d")
-
-DayOrder = Literal["mdy", "dmy"]
 
 _MONTHS = 12
 _DATE = r"^(\d{1,2})([/.-])(\d{1,2})[/.-](\d{4})"

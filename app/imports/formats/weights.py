@@ -1,10 +1,7 @@
-"""How many votes a row of a file stands for: which column says so, and what it may say."""
+"""Which column of a file says how many votes a row stands for."""
 
-import math
 import shlex
 from collections.abc import Callable, Collection, Sequence
-
-import polars as pl
 
 from app.errors import BadInputError
 from app.rating.votes.measures import WEIGHT, find_unclear
@@ -40,17 +37,3 @@ def find_weight(
     if named and graded:
         raise BadInputError(f"the column {named} says how many votes a row stands for, and a grade is no vote: {HOW}")
     return named or None
-
-
-def read_weights(texts: pl.Series) -> pl.Series:
-    """Return the weights as numbers, null where they are not positive numbers."""
-    number = texts.cast(pl.Float64, strict=False)
-    return number.set(~(number.is_finite() & (number > 0)).fill_null(value=False), None)
-
-
-def weight_fault(weight: float | None, *, ranked: bool) -> str:
-    """Return what is wrong with a weight that is no positive number, or not 1 where a row is one vote."""
-    if weight is None or not math.isfinite(weight):
-        return "must be a positive number: how many equal votes the row stands for"
-    what = "a ranking" if ranked else "a vote on record, or of a judge,"
-    return f"is {weight:g}, but {what} is one vote: repeat the row as votes of its own, or {HOW}"

@@ -11,7 +11,8 @@ import polars as pl
 from app.errors import BadInputError, FieldError
 from app.imports.formats.errors import NoVotesError
 from app.imports.formats.measures import read_measures
-from app.imports.formats.reading import ReadOptions, VoteReader
+from app.imports.formats.options import ReadOptions
+from app.imports.formats.reading import VoteReader
 from app.rating.arrays import OUTCOME_VALUES
 from app.votes.rules import OVERALL, pairs_of, stated_criterion
 

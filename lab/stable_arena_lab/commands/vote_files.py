@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.cli.progress import Stages
-from app.imports.formats import read_vote_file
+from app.imports.formats.whole import read_vote_file
 from app.rating.estimators.tables import read_table
 from app.rating.votes.cells import Cells
 from app.rating.votes.indexed import IndexedVotes

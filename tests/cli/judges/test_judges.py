@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
-from app.imports.formats import ReadOptions, read_vote_file
+from app.imports.formats.options import ReadOptions
+from app.imports.formats.whole import read_vote_file
 from app.rating.judges.ballots import Ballots
 from tests.fixtures.judged_votes import Voter, judge_votes
 

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from app.cli.command import application
-from app.imports.formats import read_vote_file
+from app.imports.formats.whole import read_vote_file
 from stable_arena import AmElo, BradleyTerry, Elo, read_votes
 from tests.fixtures.crowds import crowd_votes
 

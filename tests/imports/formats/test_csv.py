@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 from app.errors import BadInputError
-from app.imports.formats import read_vote_file
 from app.imports.formats.errors import UnreadableFileError
+from app.imports.formats.whole import read_vote_file
 from tests.fixtures.errors import having
 
 Write = Callable[[str, str | bytes], Path]

@@ -8,8 +8,9 @@ import polars as pl
 import pytest
 
 from app.errors import BadInputError
-from app.imports.formats import ReadOptions, VoteFile, read_vote_file
+from app.imports.formats.options import ReadOptions
 from app.imports.formats.schemas import SCHEMAS, ColumnsError
+from app.imports.formats.whole import VoteFile, read_vote_file
 
 FOLDER = Path(__file__).parent / "formats"
 A, B, TIE, BOTH_BAD = range(4)

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from app.cli.inputs import given_files
-from app.imports.formats import ReadOptions, VoteReader, read_vote_file
 from app.imports.formats.errors import NoVotesError
+from app.imports.formats.options import ReadOptions
+from app.imports.formats.reading import VoteReader
+from app.imports.formats.whole import read_vote_file
 
 Write = Callable[[str, str | bytes], Path]
 A, B, TIE = range(3)

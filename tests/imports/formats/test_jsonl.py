@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from app.errors import BadInputError
-from app.imports.formats import ReadOptions, VoteReader, read_vote_file
 from app.imports.formats.errors import UnreadableFileError
 from app.imports.formats.jsonl import LOOKED_AT_FOR_COLUMNS
+from app.imports.formats.options import ReadOptions
+from app.imports.formats.reading import VoteReader
+from app.imports.formats.whole import read_vote_file
 
 Write = Callable[[str, str | bytes], Path]
 VOTE = {"annotator": "k", "model_a": "a", "model_b": "b", "winner": "tie"}

@@ -9,9 +9,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from app.imports.formats import ReadOptions, VoteReader, expansion, read_vote_file
+from app.imports.formats import expansion
 from app.imports.formats.errors import FileTooLargeError
+from app.imports.formats.options import ReadOptions
+from app.imports.formats.reading import VoteReader
 from app.imports.formats.sources import MAX_COLUMNS, MAX_VALUE_BYTES
+from app.imports.formats.whole import read_vote_file
 from tests.fixtures.errors import limited_to
 
 Write = Callable[[str, str | bytes], Path]
@@ -21,25 +24,29 @@ VOTE = {"model_a": "a", "model_b": "b", "winner": "tie", "annotator": "k"}
 MEASURED = """
 import sys
 from pathlib import Path
-from app.imports.formats import read_vote_file
+from app.imports.formats.options import ReadOptions
+from app.imports.formats.reading import VoteReader
 from app.imports.formats.errors import FileTooLargeError
 def most():
     return int(next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1]) >> 10
-before = most()
+before, faults, limit = most(), [], 0
 try:
-    read_vote_file(Path(sys.argv[1]))
+    reader = VoteReader(Path(sys.argv[1]), ReadOptions())
+    for batch, _ in zip(reader.batches(max_faults=1), range(3)):
+        faults += batch.faults
 except FileTooLargeError as error:
-    print(most() - before, error.extensions["limit"])
+    limit = error.extensions["limit"]
+print(most() - before, limit, *faults)
 """
 
 
-def refused(path: Path) -> tuple[int, int]:
-    """Return how many MiB a process grows by that reads the file, and the limit for which it is refused."""
+def read(path: Path) -> tuple[int, int, str]:
+    """Return how many MiB a process grows by that reads the file, the limit that it exceeds or 0, and its fault."""
     done = subprocess.run(
         [sys.executable, "-c", MEASURED, str(path)], capture_output=True, text=True, timeout=120, check=True
     )
-    mebibytes, limit = done.stdout.split()
-    return int(mebibytes), int(limit)
+    mebibytes, limit, fault = [*done.stdout.split(maxsplit=2), ""][:3]
+    return int(mebibytes), int(limit), fault
 
 
 @pytest.mark.parametrize("mebibytes", [40, *(pytest.param(n, marks=pytest.mark.campaign) for n in (2, 100))])
@@ -47,13 +54,24 @@ def test_a_parquet_file_of_one_long_text(tmp_path: Path, mebibytes: int) -> None
     path = tmp_path / "v.parquet"
     pl.DataFrame({**VOTE, "annotator": "k" * (mebibytes << 20)}).write_parquet(path, statistics=False)
     assert path.stat().st_size < 10_000
-    grown, limit = refused(path)
-    assert (limit, grown < 30) == (MAX_VALUE_BYTES, True)
+    grown, _, fault = read(path)
+    assert f"must have at most {MAX_VALUE_BYTES:,} bytes" in fault
+    assert grown < 50 + 8 * mebibytes, "the text is held a few times, no more"
+
+
+def test_a_parquet_file_of_one_large_row_group(tmp_path: Path) -> None:
+    path = tmp_path / "v.parquet"
+    rows = 5_000_000
+    many = pl.select(pl.int_range(rows)).with_columns(**{name: pl.lit(value) for name, value in VOTE.items()})
+    many.select(*VOTE).write_parquet(path, row_group_size=rows, statistics=False)
+    assert path.stat().st_size < 10_000
+    grown, limit, fault = read(path)
+    assert (limit, fault, grown < 150) == (0, "", True)
 
 
 def test_a_csv_file_of_many_columns(write: Write) -> None:
     path = write("v.csv", f"model_a,model_b,winner,annotator{''.join(f',c{i}' for i in range(100_000))}\na,b,tie,k\n")
-    grown, limit = refused(path)
+    grown, limit, _ = read(path)
     assert (limit, grown < 70) == (MAX_COLUMNS, True)
 
 

@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.errors import BadInputError
-from app.imports.formats import ReadOptions, read_vote_file
 from app.imports.formats.errors import UnreadableFileError
+from app.imports.formats.options import ReadOptions
 from app.imports.formats.schemas import ColumnsError, read_columns
 from app.imports.formats.timestamps import DatesError, find_order, slashed_texts
+from app.imports.formats.whole import read_vote_file
 from tests.fixtures.errors import having
 
 Write = Callable[[str, str | bytes], Path]

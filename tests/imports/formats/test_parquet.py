@@ -5,9 +5,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from app.imports.formats import ReadOptions, VoteReader, read_vote_file
 from app.imports.formats import parquet as parquet_source
 from app.imports.formats.errors import FileTooLargeError, NoVotesError, UnreadableFileError
+from app.imports.formats.options import ReadOptions
+from app.imports.formats.reading import VoteReader
+from app.imports.formats.whole import read_vote_file
 from tests.fixtures.errors import limited_to
 
 Write = Callable[[str, str | bytes], Path]
@@ -103,31 +105,15 @@ def many(folder: Path, rows: int, *, group: int | None = None, **columns: pl.Exp
     return path
 
 
-def test_a_row_group_of_too_many_rows_is_refused_before_it_is_decoded(tmp_path: Path) -> None:
-    rows = parquet_source.MAX_GROUP_ROWS + 1
-    path = many(tmp_path, rows, group=rows, battle_id=pl.lit("1"))
+def test_a_parquet_file_expands_no_further_than_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = many(tmp_path, 10_000, group=1_000, metadata=pl.lit('{"n": 1}'), conversation=pl.lit("y" * 10**5))
     assert path.stat().st_size < 100_000
-    with pytest.raises(FileTooLargeError, check=limited_to(parquet_source.MAX_GROUP_ROWS)):
+    monkeypatch.setattr(parquet_source, "ROWS_PER_BATCH", 1_000)
+    monkeypatch.setattr(parquet_source, "MAX_EXPANDED_BYTES", 10_000 * 1_000)  # the conversation is not read
+    assert read_vote_file(path).rows_read == 10_000
+    monkeypatch.setattr(parquet_source, "MAX_EXPANDED_BYTES", 10_000 * 10)
+    with pytest.raises(FileTooLargeError, check=limited_to(100_000)):
         read_vote_file(path)
-
-
-def test_a_row_group_that_becomes_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = many(tmp_path, 1_000, group=500, metadata=pl.lit("x" * 10_000), conversation=pl.lit("y" * 10**5))
-    monkeypatch.setattr(parquet_source, "MAX_GROUP_BYTES", 500 * 6 * 16 + 40_000)  # the conversation is not read
-    assert read_vote_file(path).rows_read == 1_000
-    monkeypatch.setattr(parquet_source, "MAX_GROUP_BYTES", 500 * 6 * 16)
-    with pytest.raises(FileTooLargeError, check=limited_to(48_000)):
-        read_vote_file(path)
-
-
-def test_a_parquet_file_expands_no_further_than_others(tmp_path: Path) -> None:
-    path = many(tmp_path, 10_000, group=1_000)
-    assert path.stat().st_size < 100_000
-    columns = VoteReader(path, ReadOptions()).form.columns
-    source = parquet_source.ParquetSource(path)
-    source.check_size(columns, max_bytes=1_000_000)
-    with pytest.raises(FileTooLargeError, check=limited_to(800_000)):
-        source.check_size(columns, max_bytes=10_000 * 5 * 16)
 
 
 @pytest.mark.parametrize("group", [None, 122_880])
@@ -135,16 +121,14 @@ def test_row_groups_as_writers_make_them_are_read(tmp_path: Path, group: int | N
     assert read_vote_file(many(tmp_path, 300_000, group=group)).frame.height == 300_000
 
 
-@pytest.mark.parametrize(("rows_at_once", "bytes_at_once"), [(7, 10**9), (10**9, 1_000), (3, 10**9)])
-def test_row_groups_are_read_a_few_at_a_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_at_once: int, bytes_at_once: int
+@pytest.mark.parametrize("rows_at_once", [1, 3, 7, 100])
+def test_row_groups_are_read_a_few_rows_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_at_once: int
 ) -> None:
-    path = many(tmp_path, 20, group=3)
-    reader = VoteReader(path, ReadOptions())
-    monkeypatch.setattr(parquet_source, "MAX_GROUP_ROWS", rows_at_once)
-    monkeypatch.setattr(parquet_source, "MAX_GROUP_BYTES", bytes_at_once)
-    batches = [batch.votes for batch in reader.batches(max_faults=0)]
-    assert len(batches) > 2
+    path = many(tmp_path, 20, group=6)
+    monkeypatch.setattr(parquet_source, "ROWS_PER_BATCH", rows_at_once)
+    batches = [batch.votes for batch in VoteReader(path, ReadOptions()).batches(max_faults=0)]
+    assert {batch.height for batch in batches[:-1]} <= {rows_at_once}
     assert pl.concat(batches)["battle_id"].to_list() == [str(i) for i in range(20)]
 
 

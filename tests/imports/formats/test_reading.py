@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from app.errors import BadInputError
-from app.imports.formats import ReadOptions, file_sha256, read_vote_file
 from app.imports.formats.errors import NoVotesError, UnreadableFileError
+from app.imports.formats.options import ReadOptions
+from app.imports.formats.reading import file_sha256
 from app.imports.formats.schemas import ColumnsError
+from app.imports.formats.whole import read_vote_file
 from app.votes.batches import parse_batch
 
 Write = Callable[[str, str | bytes], Path]

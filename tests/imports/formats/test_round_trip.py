@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.imports.formats import read_vote_file
+from app.imports.formats.whole import read_vote_file
 from app.naming.names import name_error
 from app.rating.estimators.tables import read_table
 

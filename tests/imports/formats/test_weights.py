@@ -10,8 +10,9 @@ import polars as pl
 import pytest
 
 from app.errors import BadInputError
-from app.imports.formats import ReadOptions, VoteFile, read_vote_file
 from app.imports.formats.errors import UnreadableFileError
+from app.imports.formats.options import ReadOptions
+from app.imports.formats.whole import VoteFile, read_vote_file
 from tests.fixtures.errors import having
 
 Write = Callable[[str, str | bytes], Path]

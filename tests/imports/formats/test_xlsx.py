@@ -11,9 +11,10 @@ import polars as pl
 import pytest
 
 from app.errors import BadInputError
-from app.imports.formats import read_vote_file, xlsx
+from app.imports.formats import xlsx
 from app.imports.formats.errors import FileTooLargeError, UnreadableFileError
 from app.imports.formats.schemas import ColumnsError
+from app.imports.formats.whole import read_vote_file
 from app.leaderboard.row_files import rows_xlsx
 from tests.fixtures.errors import limited_to
 

@@ -7,9 +7,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from app.errors import BadInputError
-from app.imports.formats.schemas import derive
 from app.imports.formats.schemas.known import OURS, SCHEMAS
-from app.imports.formats.schemas.schema import BOTH_BAD, OF_JUDGES, OUTCOME_WORDS, TIE, A, B, Input, Schema
+from app.imports.formats.schemas.schema import (
+    BOTH_BAD,
+    FIRST,
+    OF_JUDGES,
+    OUTCOME_WORDS,
+    SECOND,
+    TIE,
+    A,
+    B,
+    Input,
+    Schema,
+)
 from app.imports.formats.weights import find_weight
 
 ANNOTATOR_COLUMNS = (
@@ -39,7 +49,7 @@ FIELDS: Mapping[str, Input] = {
 
 WORDS: Mapping[str, int] = {
     **OUTCOME_WORDS,
-    derive.FIRST: A, derive.SECOND: B,
+    FIRST: A, SECOND: B,
     **dict.fromkeys(("a", "left", "first", "a_better", "a_win"), A),
     **dict.fromkeys(("b", "right", "second", "b_better", "b_win"), B),
     **dict.fromkeys(("draw", "equal", "same"), TIE),
@@ -246,7 +256,7 @@ def with_verdicts(schema: Schema, verdicts: Mapping[str, int]) -> Schema:
 
     Raises BadInputError: two words that are the same to the format have two meanings.
     """
-    if schema.derive is derive.from_name_or_word:  # in any case
+    if schema.derive == "from_name_or_word":  # in any case
         lower = {word.lower(): code for word, code in verdicts.items()}
         if wrong := next((word for word, code in verdicts.items() if lower[word.lower()] != code), None):
             raise BadInputError(f"verdict gives {wrong[:200]!r} two meanings: this format ignores case")
@@ -263,7 +273,7 @@ def _with_columns(schema: Schema, columns: Mapping[Input, str]) -> Schema:
     optional = {name: column for name, column in schema.optional.items() if name not in others}
     renamed = replace(schema, required={**required, **others}, optional=optional, kind=None)
     if "winner" in columns and schema.winners is OUTCOME_WORDS:
-        renamed = replace(renamed, winners=WORDS, derive=derive.from_name_or_word)
+        renamed = replace(renamed, winners=WORDS, derive="from_name_or_word")
     return renamed
 
 

@@ -1,13 +1,12 @@
-"""Converts columns of some formats to the fields of a vote."""
+"""Converts columns of some formats to the fields of a vote. The descriptions of formats name these functions."""
 
 import json
+from collections.abc import Callable, Mapping
 
 import polars as pl
 
+from app.imports.formats.schemas.schema import FIRST, SECOND, Derivation
 from app.leaderboard.row_files import FORMULA
-
-FIRST, SECOND = "model_a's name", "model_b's name"
-"""Outcome words for a winner that is given by its name."""
 
 _FLAGS = {"true": "1", "t": "1", "1.0": "1", "false": "0", "f": "0", "0.0": "0"}
 
@@ -163,6 +162,23 @@ def without_apostrophes(frame: pl.DataFrame) -> pl.DataFrame:
         for name in texts
         if name in frame.columns
     )
+
+
+DERIVATIONS: Mapping[Derivation, Callable[[pl.DataFrame], pl.DataFrame]] = {
+    "from_one_hot": from_one_hot,
+    "from_name": from_name,
+    "from_name_or_word": from_name_or_word,
+    "from_name_or_equal": from_name_or_equal,
+    "as_chosen": as_chosen,
+    "from_fastchat_log": from_fastchat_log,
+    "from_feedback": from_feedback,
+    "from_games": from_games,
+    "from_games_with_key": from_games_with_key,
+    "from_preference": from_preference,
+    "from_ranks": from_ranks,
+    "with_turn": with_turn,
+    "without_apostrophes": without_apostrophes,
+}
 
 
 def _side() -> pl.Expr:

@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping
 
-from app.imports.formats.schemas import derive
-from app.imports.formats.schemas.schema import BOTH_BAD, TIE, A, B, Input, Schema
+from app.imports.formats.schemas.schema import BOTH_BAD, FIRST, SECOND, TIE, A, B, Input, Schema
 
 _SIDES: dict[Input, str] = {"model_a": "model_a", "model_b": "model_b"}
 _VOTE: dict[Input, str] = {**_SIDES, "winner": "winner"}
@@ -38,7 +37,7 @@ SCHEMAS: tuple[Schema, ...] = (
         optional={"battle_id": "uid"},
         winners=_GAMES,
         no_vote=_MISSING,
-        derive=derive.from_games,
+        derive="from_games",
     ),
     # Its first version does not name the baseline.
     Schema(
@@ -47,7 +46,7 @@ SCHEMAS: tuple[Schema, ...] = (
         optional={"battle_id": "question_id"},
         winners=_GAMES,
         no_vote=_MISSING,
-        derive=derive.from_games,
+        derive="from_games",
     ),
     # JudgeBench and LLMBar: answers whose better one is known, each judged in both orders. The key votes too.
     Schema(
@@ -56,7 +55,7 @@ SCHEMAS: tuple[Schema, ...] = (
         optional={"second_score": "judgments.1.decision", "category": "source"},
         winners={"A>B": A, "B>A": B, "A=B": TIE},
         no_vote=_MISSING,
-        derive=derive.from_games_with_key,
+        derive="from_games_with_key",
     ),
     Schema(
         "llmbar",
@@ -67,7 +66,7 @@ SCHEMAS: tuple[Schema, ...] = (
         winners={"1": A, "2": B},
         no_vote=_MISSING,
         annotator="judge",
-        derive=derive.from_games_with_key,
+        derive="from_games_with_key",
     ),
     # Several answers in order, the best group first; answers in one group are equal. Other records may be on pairs.
     *(
@@ -98,7 +97,7 @@ SCHEMAS: tuple[Schema, ...] = (
         optional={"battle_id": "rankingID"},
         winners={"first": A, "second": B, "equal": TIE},
         no_vote=_MISSING,
-        derive=derive.from_ranks,
+        derive="from_ranks",
     ),
     # AlpacaEval's annotations: a preference of 1 is for the first answer, 2 for the second, 1.5 or 0 for neither.
     Schema(
@@ -107,7 +106,7 @@ SCHEMAS: tuple[Schema, ...] = (
         optional={"cost": "price_per_example", "category": "dataset"},
         winners={"output_1": A, "output_2": B, "draw": TIE},
         no_vote=_MISSING,
-        derive=derive.from_preference,
+        derive="from_preference",
     ),
     # Open WebUI's feedback: a thumb up or down for one of several answers is a vote against each other answer.
     Schema(
@@ -117,15 +116,15 @@ SCHEMAS: tuple[Schema, ...] = (
         clock="either",
         winners={"1": A, "-1": B, "1.0": A, "-1.0": B},
         no_vote=_MISSING,
-        derive=derive.from_feedback,
+        derive="from_feedback",
     ),
     Schema(
         "comparia-votes",
         required={"model_a": "model_a_name", "model_b": "model_b_name", "winner": "chosen_model_name"},
         optional={"equal": "both_equal", "battle_id": "conversation_pair_id", "voted_at": "timestamp"},
-        winners={derive.FIRST: A, derive.SECOND: B, "both_equal": TIE},
+        winners={FIRST: A, SECOND: B, "both_equal": TIE},
         no_vote=_MISSING,
-        derive=derive.from_name_or_equal,
+        derive="from_name_or_equal",
     ),
     Schema(
         "comparia-turns",
@@ -140,7 +139,7 @@ SCHEMAS: tuple[Schema, ...] = (
         optional={"voted_at": "created_at"},
         clock="either",
         winners={"chosen": A},
-        derive=derive.as_chosen,
+        derive="as_chosen",
     ),
     Schema(
         "autoarena",
@@ -156,8 +155,8 @@ SCHEMAS: tuple[Schema, ...] = (
     Schema(
         "crowd-kit",
         required={"model_a": "left", "model_b": "right", "winner": "label"},
-        winners={derive.FIRST: A, derive.SECOND: B},
-        derive=derive.from_name,
+        winners={FIRST: A, SECOND: B},
+        derive="from_name",
     ),
     Schema(
         "lmarena-55k",
@@ -165,7 +164,7 @@ SCHEMAS: tuple[Schema, ...] = (
             **_SIDES, "battle_id": "id", "won_a": "winner_model_a", "won_b": "winner_model_b", "tied": "winner_tie",
         },
         winners={"1,0,0": A, "0,1,0": B, "0,0,1": TIE},
-        derive=derive.from_one_hot,
+        derive="from_one_hot",
     ),
     # arena-human-preference-140k and expert-5k; they have sessions, not annotators.
     Schema(
@@ -197,7 +196,7 @@ SCHEMAS: tuple[Schema, ...] = (
         required=_VOTE,
         optional={"turn": "turn"},
         marks=frozenset({"question_id", "turn"}),
-        derive=derive.with_turn,
+        derive="with_turn",
     ),
     # Votes that this service exported as CSV: names that look like formulas begin with an apostrophe.
     Schema(
@@ -206,7 +205,7 @@ SCHEMAS: tuple[Schema, ...] = (
         optional=_OURS,
         marks=frozenset({"vote_id"}),
         kind="csv",
-        derive=derive.without_apostrophes,
+        derive="without_apostrophes",
     ),
     OURS,
     Schema(
@@ -239,7 +238,7 @@ SCHEMAS: tuple[Schema, ...] = (
         clock="seconds",
         winners={"leftvote": A, "rightvote": B, "tievote": TIE, "bothbad_vote": BOTH_BAD},
         no_vote=_MISSING,
-        derive=derive.from_fastchat_log,
+        derive="from_fastchat_log",
     ),
 )  # fmt: skip
 """The formats in the order in which they are tried: those with more columns before those with fewer, and those with a

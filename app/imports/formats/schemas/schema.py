@@ -4,8 +4,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-import polars as pl
-
 Clock = Literal["iso", "seconds", "either"]
 
 Input = Literal[
@@ -18,6 +16,23 @@ Input = Literal[
 
 OF_JUDGES: tuple[Input, ...] = ("question", "turn", "cost", "category")
 """Read only where judges are compared: what was asked, of which kind that is, and what the verdict cost."""
+
+Derivation = Literal[
+    "from_one_hot",
+    "from_name",
+    "from_name_or_word",
+    "from_name_or_equal",
+    "as_chosen",
+    "from_fastchat_log",
+    "from_feedback",
+    "from_games",
+    "from_games_with_key",
+    "from_preference",
+    "from_ranks",
+    "with_turn",
+    "without_apostrophes",
+]
+"""The functions of `derive`, which is not loaded where formats are only named."""
 
 POOLED_ANNOTATOR = "pooled"
 
@@ -36,6 +51,9 @@ OUTCOME_WORDS: Mapping[str, int] = {
     "both_bad": BOTH_BAD,
     "both bad": BOTH_BAD,
 }
+
+FIRST, SECOND = "model_a's name", "model_b's name"
+"""Outcome words for a winner that is given by its name."""
 
 SAY_MORE: tuple[str, ...] = ("both_good", "both_equal", "A>>B", "B<<A", "B>>A", "A<<B")
 """Words that say more than their outcome code; they are kept as `raw_winner` in the vote's metadata."""
@@ -57,8 +75,8 @@ class Schema:
     winners : the file's outcome words → outcome codes.
     no_vote : words of records without a vote; the empty text is a missing word.
     annotator : who voted, where no column says it; None: there must be one.
-    derive : makes the fields of a vote from the inputs; it may make several votes of one record, whose number is in the
-        column `row`.
+    derive : the function that makes the fields of a vote from the inputs; it may make several votes of one record,
+        whose number is in the column `row`.
     """
 
     name: str
@@ -70,7 +88,7 @@ class Schema:
     winners: Mapping[str, int] = field(default_factory=lambda: OUTCOME_WORDS)
     no_vote: frozenset[str] = frozenset()
     annotator: str | None = None
-    derive: Callable[[pl.DataFrame], pl.DataFrame] | None = None
+    derive: Derivation | None = None
 
     def missing(self, has: Callable[[str], bool]) -> list[str]:
         """Return the required columns that the file does not have."""

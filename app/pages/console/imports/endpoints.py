@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from pathlib import PurePath
 from typing import Any, NamedTuple, get_args
 from uuid import UUID
 
@@ -10,12 +9,12 @@ from fastapi import Response
 from fastapi.responses import StreamingResponse
 from starlette.datastructures import FormData, UploadFile
 
-from app.api.dependencies import HeldDatabase, ReadView, database_turn
+from app.api.dependencies import HeldDatabase, HeldSettings, ReadView, database_turn
 from app.database.engine import Database
 from app.database.file_chunks import CHUNK_BYTES
 from app.errors import BadInputError
 from app.guard.bodies import SMALL, takes_body
-from app.imports.formats.grades import ZeroRank
+from app.imports.formats.options import ZeroRank
 from app.imports.formats.schemas import SCHEMAS
 from app.imports.preview import preview_file
 from app.imports.schemas import Import, ImportCounts, State
@@ -55,15 +54,17 @@ async def post_import(console: Sender, database: HeldDatabase) -> Response:
 
 @router.post("/preview")
 @takes_body(lambda _: PREVIEW_BYTES + SMALL)
-async def post_preview(console: Sender) -> Response:
+async def post_preview(console: Sender, settings: HeldSettings) -> Response:
     """Show what an import would make of the beginning of a file: its columns, its first records, unknown verdicts."""
     found, words = None, list[MappedWord]()
     async with console.request.form() as form:
         try:
             file, name, kind, options = _read(form)
             content = await file.read()
-            ending = f".{kind}{_packed(name)}"
-            found = await asyncio.to_thread(preview_file, content, options, name=name, ending=ending, cut="cut" in form)
+            found = await asyncio.to_thread(
+                preview_file, content, options, name=name, ending=f".{kind}", cut="cut" in form,
+                memory_bytes=settings.imports.memory_bytes,
+            )  # fmt: skip
             words = map_words(found.unknown, _verdicts(form))
             problem = found.problem
         except BadInputError as error:
@@ -141,11 +142,6 @@ def _verdicts(form: FormData) -> tuple[str, ...]:
     lines = [line.strip() for line in str(form.get("verdict", "")).splitlines()]
     pairs = zip(form.getlist("word"), form.getlist("meaning"), strict=False)
     return tuple(line for line in [*lines, *(f"{word}={meaning}" for word, meaning in pairs if meaning)] if line)
-
-
-def _packed(name: str) -> str:
-    suffix = PurePath(name).suffix.lower()
-    return suffix if suffix in (".gz", ".zst") else ""
 
 
 MAPPED = {
