@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated, Any, Literal, TypeVar, get_args
 from uuid import UUID
 
@@ -10,12 +11,14 @@ from pydantic import (
     AliasChoices,
     BaseModel,
     ConfigDict,
+    Discriminator,
     Field,
+    Tag,
+    TypeAdapter,
     ValidationError,
     ValidationInfo,
     field_validator,
 )
-from pydantic_core import from_json
 
 from app.annotators.kinds import Kind
 from app.api.problems import ProblemFieldError, validation_error
@@ -234,6 +237,9 @@ class RecordedVoteAnswer(BaseModel):
     right: str | None = Field(None, description="Of a vote on a sealed battle: the model on the right.")
 
 
+_SHOWN = ("id", "status", "detail", "errors", "replaces", "pairs", "left", "right")
+
+
 @dataclass(frozen=True)
 class VoteReceipt:
     """What became of one vote.
@@ -261,6 +267,10 @@ class VoteReceipt:
     def invalid(cls, errors: tuple[FieldError, ...]) -> "VoteReceipt":
         """Return the receipt of a vote with these errors."""
         return cls("invalid", detail="the vote is not valid", errors=errors)
+
+    def shown(self) -> dict[str, Any]:
+        """Return what answers say of it, as `RecordedVoteAnswer` and `VoteResult` describe: they would take long."""
+        return {name: value for name in _SHOWN if (value := getattr(self, name))}
 
 
 class VoteResult(BaseModel):
@@ -291,20 +301,38 @@ class BatchAnswer(BaseModel):
     counts: VoteCounts
 
 
-def object_with(field: str, body: bytes) -> dict[str, Any] | None:
-    """Return the object in a request's body if it has this field, such as `token`."""
-    if b'"%b"' % field.encode() not in body:  # nearly every vote: it is parsed once, as what it is
-        return None
+def _kind_of(content: Any, *, sealed: bool) -> str:
+    """Return which kind of vote an object is: the one whose own field it has, by default one on a pair."""
+    if not isinstance(content, dict):
+        return "pair"
+    return "token" if sealed and "token" in content else "ranking" if "ranking" in content else "pair"
+
+
+NamedVote = Annotated[Vote, Tag("pair")] | Annotated[RankedVote, Tag("ranking")]
+_NAMED: TypeAdapter[Vote | RankedVote] = TypeAdapter(
+    Annotated[NamedVote, Discriminator(partial(_kind_of, sealed=False))]
+)
+_ANY: TypeAdapter[Vote | RankedVote | SealedVoteBody] = TypeAdapter(
+    Annotated[NamedVote | Annotated[SealedVoteBody, Tag("token")], Discriminator(partial(_kind_of, sealed=True))]
+)
+
+
+def parse_named(item: bytes) -> Vote | RankedVote:
+    """Return what a vote of a batch says. Raises ValidationError, of which `errors_of` tells the places."""
+    return _NAMED.validate_json(item)
+
+
+def errors_of(error: ValidationError) -> list[dict[str, Any]]:
+    """Return what is wrong with a vote, without what was sent. Pydantic's places begin with the kind of vote."""
+    return [{**one, "loc": one["loc"][1:]} for one in error.errors(include_url=False, include_input=False)]
+
+
+def parse_vote(body: bytes) -> Vote | RankedVote | SealedVoteBody:
+    """Return what the body of a request with one vote says. Raises MalformedBodyError or BadInputError."""
     try:
-        content = from_json(body)
-    except ValueError:
-        return None
-    return content if isinstance(content, dict) and field in content else None
-
-
-def vote_type(body: bytes) -> type[Vote | RankedVote]:
-    """Return what a vote that names its models is: on a pair, or a ranking."""
-    return RankedVote if b'"ranking"' in body and object_with("ranking", body) is not None else Vote
+        return _ANY.validate_json(body)
+    except ValidationError as error:
+        raise validation_error(errors_of(error)) from None
 
 
 def parse_as(body_type: type[Body], body: bytes) -> Body:
