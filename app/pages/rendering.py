@@ -14,8 +14,8 @@ from sqlalchemy import Connection
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import Receive, Scope, Send
 
-from app.api.blanks import Blank, leave_blank, may_have_blanks
-from app.api.public_route import PublicRoute
+from app.api.fragments import Fragment, FragmentedResponse
+from app.api.kept_answers import PublicRoute
 from app.api.sessions import page_reader
 from app.pages import formatting
 from app.pages.security import STRICT, ContentPolicy
@@ -63,15 +63,10 @@ templates.filters |= {function.__name__: function for function in formatting.FIL
 templates.globals |= {"asset": asset, "navigation": NAVIGATION}
 
 
-def _new_nonce() -> str:
-    return secrets.token_urlsafe(16)
-
-
-_NONCE = Blank(lambda _state: _new_nonce().encode())
-
-
-class PageResponse(HTMLResponse):
+class PageResponse(FragmentedResponse):
     """A page, compressed where the browser accepts it."""
+
+    media_type = "text/html"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the page."""
@@ -85,6 +80,7 @@ def render(
     status: int = 200,
     headers: Mapping[str, str] | None = None,
     policy: ContentPolicy = STRICT,
+    fragments: tuple[Fragment, ...] = (),
     **values: Any,
 ) -> Response:
     """Return a template as a page, or as the part of a page that it is.
@@ -94,16 +90,17 @@ def render(
 
     `template`: its path below app/pages, such as `leaderboard/page.html`.
     `headers`: in place of the usual ones, or beside them.
+    `fragments`: whose marks are among the values. The nonce is one too: no two readers of a kept page share it.
     """
-    nonce = leave_blank(request.scope, _NONCE) if may_have_blanks(request.scope) else _new_nonce()
-    content = templates.get_template(template).render(request=request, nonce=nonce, **values)
+    nonce = Fragment(lambda _state: secrets.token_urlsafe(16))
+    content = templates.get_template(template).render(request=request, nonce=nonce.mark, **values)
     public = request.app.state.settings.public_leaderboard
     usual = {
-        **policy.headers(nonce),
+        **policy.headers(nonce.mark),
         "Cache-Control": "no-cache" if public else "no-store",
         "Vary": "HX-Request" if public else "Cookie, HX-Request",
     }
-    return PageResponse(content, status, {**usual, **(headers or {})})
+    return PageResponse(content, (nonce, *fragments), status_code=status, headers={**usual, **(headers or {})})
 
 
 def public_router() -> APIRouter:

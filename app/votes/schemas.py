@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from typing import Annotated, Any, Literal, TypeVar, get_args
 from uuid import UUID
 
@@ -301,19 +300,19 @@ class BatchAnswer(BaseModel):
     counts: VoteCounts
 
 
-def _kind_of(content: Any, *, sealed: bool) -> str:
-    """Return which kind of vote an object is: the one whose own field it has, by default one on a pair."""
-    if not isinstance(content, dict):
-        return "pair"
-    return "token" if sealed and "token" in content else "ranking" if "ranking" in content else "pair"
+def _named_kind(content: Any) -> str:
+    """Return what an object is by the field that no other kind has: a ranking, or a vote on a pair."""
+    return "ranking" if isinstance(content, dict) and "ranking" in content else "pair"
 
 
-NamedVote = Annotated[Vote, Tag("pair")] | Annotated[RankedVote, Tag("ranking")]
-_NAMED: TypeAdapter[Vote | RankedVote] = TypeAdapter(
-    Annotated[NamedVote, Discriminator(partial(_kind_of, sealed=False))]
-)
-_ANY: TypeAdapter[Vote | RankedVote | SealedVoteBody] = TypeAdapter(
-    Annotated[NamedVote | Annotated[SealedVoteBody, Tag("token")], Discriminator(partial(_kind_of, sealed=True))]
+def _kind(content: Any) -> str:
+    return "token" if isinstance(content, dict) and "token" in content else _named_kind(content)
+
+
+_Named = Annotated[Vote, Tag("pair")] | Annotated[RankedVote, Tag("ranking")]
+_NAMED = TypeAdapter[Vote | RankedVote](Annotated[_Named, Discriminator(_named_kind)])
+_ANY = TypeAdapter[Vote | RankedVote | SealedVoteBody](
+    Annotated[_Named | Annotated[SealedVoteBody, Tag("token")], Discriminator(_kind)]
 )
 
 
