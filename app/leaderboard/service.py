@@ -132,11 +132,6 @@ class LeaderboardVersion:
         """How fresh the snapshot is."""
         return self.state.freshness
 
-    @property
-    def key(self) -> Hashable:
-        """A cache key: two leaderboards with the same key have the same content, except for the freshness."""
-        return self.state.version, self.method, self.tag, self.compare, self.excerpt
-
 
 def find_state(
     conn: Connection,

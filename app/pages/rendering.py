@@ -11,8 +11,6 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from sqlalchemy import Connection
-from starlette.middleware.gzip import GZipMiddleware
-from starlette.types import Receive, Scope, Send
 
 from app.api.fragments import Fragment, FragmentedResponse
 from app.api.kept_answers import PublicRoute
@@ -50,8 +48,6 @@ NAVIGATION = (
 )
 """The links at the top of every page: a new page is one line here."""
 
-_COMPRESSION = 5  # level 9 takes three times as long for one percent
-
 templates = Environment(
     loader=FileSystemLoader(Path(__file__).parent),
     autoescape=True,
@@ -61,16 +57,6 @@ templates = Environment(
 )
 templates.filters |= {function.__name__: function for function in formatting.FILTERS}
 templates.globals |= {"asset": asset, "navigation": NAVIGATION}
-
-
-class PageResponse(FragmentedResponse):
-    """A page, compressed where the browser accepts it."""
-
-    media_type = "text/html"
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the page."""
-        await GZipMiddleware(super().__call__, compresslevel=_COMPRESSION)(scope, receive, send)
 
 
 def render(
@@ -100,7 +86,8 @@ def render(
         "Cache-Control": "no-cache" if public else "no-store",
         "Vary": "HX-Request" if public else "Cookie, HX-Request",
     }
-    return PageResponse(content, (nonce, *fragments), status_code=status, headers={**usual, **(headers or {})})
+    shown = {**usual, **(headers or {})}
+    return FragmentedResponse(content, (nonce, *fragments), status_code=status, headers=shown, media_type="text/html")
 
 
 def public_router() -> APIRouter:

@@ -10,6 +10,7 @@ from typing import Any, Self
 import pytest
 from fastapi import Request, Response
 from httpx import Client
+from sqlalchemy import Engine, event
 
 from app.api.fragments import Fragment, FragmentedResponse
 from app.api.kept_answers import KeptAnswers
@@ -200,6 +201,24 @@ def test_public_reads_are_the_same_for_all(client: Client, three: int) -> None:
             other = client.get(path, headers={"Accept-Encoding": encoding})
             assert other.headers.get("content-encoding", "identity") in (encoding, "identity"), path
             assert _same(other.text) == _same(first.text), (path, encoding)
+
+
+def test_a_page_reads_the_state_of_the_snapshot_once(client: Client, three: int) -> None:
+    read: list[str] = []
+
+    def note(_conn: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        read.extend(["state"] if "models_hash" in statement else [])
+
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        for path in ("/?rows=7", "/embed?limit=7", "/api/v1/leaderboard?limit=7", "/api/v1/matchups?limit=7"):
+            read.clear()
+            assert client.get(path).status_code == 200
+            assert len(read) == 1, path
+            assert client.get(path).status_code == 200
+            assert len(read) == 2, f"{path} is kept: the state alone is looked up"
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
 
 
 def test_no_two_readers_share_a_nonce(client: Client, three: int) -> None:
