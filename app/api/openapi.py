@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from app.api.kept_answers import Kept, keep_body
+from app.api.kept_answers import Kept
 from app.api.problems import Problem, problem_responses
 from app.guard.refusals import PREFIX
 from app.guard.strangers import open_to_all
@@ -28,7 +28,7 @@ def install_openapi(app: FastAPI, *, public_leaderboard: bool, bodies: Sequence[
 
     @cache
     def kept() -> Kept:
-        return keep_body(JSONResponse(describe()))
+        return Kept.of(JSONResponse(describe()))
 
     async def answer(request: Request) -> Response:
         return await kept().answer(request)

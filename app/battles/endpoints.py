@@ -16,6 +16,7 @@ from app.api.submissions import (
     direct_router,
     documented_body,
     refuse_anonymous,
+    shown_token,
     verify_battle_token,
 )
 from app.auth.battle_tokens import BattleTokens
@@ -43,7 +44,7 @@ from app.guard.admission import authorise, bearer_secret, key_dependency
 from app.guard.bodies import parse_body, takes_body
 from app.invitations.voters import Voter, admit_voter, is_voter_token
 from app.state import state_of
-from app.votes.schemas import object_with, parse_as
+from app.votes.schemas import parse_as
 
 quick_router = direct_router("/battles", "battles")
 router = APIRouter(prefix="/battles", tags=["battles"])
@@ -140,9 +141,9 @@ def _respond(request: Request, receipt: BattleReceipt, more: dict[str, Any]) -> 
 
 async def _token_battle(request: Request, caller: OptionalKey) -> UUID | None:
     """Require a key or a battle's token in the body; return the token's battle, if there is a token."""
-    content = object_with("token", await request.body())
-    if content is not None and isinstance(content["token"], str):
-        return verify_battle_token(request, content["token"], caller)
+    token = shown_token(await request.body())
+    if isinstance(token, str):
+        return verify_battle_token(request, token, caller)
     if caller is None:
         raise refuse_anonymous(request)
     return None

@@ -1,4 +1,4 @@
-"""Compresses the API's large answers for callers that accept it."""
+"""Compresses large answers for callers that accept it."""
 
 import asyncio
 import sys
@@ -7,8 +7,6 @@ from typing import Literal
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware, IdentityResponder
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-from app.guard.refusals import PREFIX
 
 if sys.version_info >= (3, 14):
     from compression.zstd import ZstdCompressor
@@ -24,7 +22,7 @@ _READING = frozenset({"GET", "HEAD"})
 
 
 class Compression:
-    """Compresses what is read below the API's prefix, with zstd or gzip; pages compress themselves."""
+    """Compresses what is read, with zstd or gzip, unless it is already."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -32,7 +30,7 @@ class Compression:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
-        if scope["type"] != "http" or scope["method"] not in _READING or not scope["path"].startswith(PREFIX):
+        if scope["type"] != "http" or scope["method"] not in _READING:
             await self._app(scope, receive, send)
             return
 

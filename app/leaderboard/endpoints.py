@@ -1,15 +1,15 @@
 from typing import Annotated, Any, cast, get_args
 from uuid import UUID
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Query, Response
 from pydantic import AfterValidator, TypeAdapter
 from sqlalchemy import Connection
 
-from app.api.blanks import Blank, leave_blank
 from app.api.dependencies import OptionalReader, ReadView, held, require
+from app.api.fragments import Fragment, FragmentedResponse
+from app.api.kept_answers import PublicRoute, newest_state, revalidated
 from app.api.pagination import Cursor, Number, PageSize, paginate, read_cursor
 from app.api.problems import problem_responses
-from app.api.public_route import PublicRoute, revalidated
 from app.database.timestamps import Timestamp
 from app.errors import BadInputError, FieldError
 from app.leaderboard import matchups
@@ -67,15 +67,17 @@ def _known_fields(value: str) -> str:
 
 
 _Snapshot = Annotated[str | None, Query(description="Id or number of a snapshot; the newest by default.")]
+Newest = Annotated[SnapshotState | None, newest_state]
+States = Annotated[NewestState, held(NewestState)]
 _AsOf = Annotated[Timestamp | None, Query(description="The newest snapshot at this time.")]
 
 
 @router.get("/leaderboard", response_model=Leaderboard, responses=_AS_FILES)
 def get_leaderboard(
     _reader: OptionalReader,
-    request: Request,
     conn: ReadView,
-    newest_state: Annotated[NewestState, held(NewestState)],
+    newest: Newest,
+    states: States,
     snapshot: _Snapshot = None,
     as_of: _AsOf = None,
     method: Annotated[LeaderboardMethod, Query(description="Which of the snapshot's leaderboards.")] = "am-elo",
@@ -113,20 +115,21 @@ def get_leaderboard(
     compare = compare or ("am-elo" if method == "style" else None)
     others = cast("tuple[LeaderboardMethod, ...]", tuple(compare.split(","))) if compare else ()
     excerpt = Excerpt(limit, read_fields(fields))
-    state = newest_state.find(conn, snapshot, as_of)
+    state = states.choose(conn, newest, snapshot, as_of)
     version = LeaderboardVersion(state, method, tag or None, others, excerpt)
     content = render(conn, version, format)
-    if format == "json":
-        newest = state if snapshot is None and as_of is None else newest_state.find(conn)
-        content = _leave_freshness(request, state, newest) + content[1:]
-    return _respond(content, format, _file_name(version))
+    if format != "json":
+        return _respond(content, format, _file_name(version))
+    freshness = _freshness(state, newest or state)
+    return _respond(freshness.mark.encode() + content[1:], format, _file_name(version), freshness)
 
 
 @router.get("/leaderboard/arena-catalog", response_model=ArenaCatalog)
 def get_arena_catalog(
     _reader: OptionalReader,
     conn: ReadView,
-    newest_state: Annotated[NewestState, held(NewestState)],
+    newest: Newest,
+    states: States,
     snapshot: _Snapshot = None,
     as_of: _AsOf = None,
     method: Annotated[LeaderboardMethod, Query(description="Which of the snapshot's leaderboards.")] = "am-elo",
@@ -141,7 +144,7 @@ def get_arena_catalog(
     `invalid` for an unknown method or time, or for both `snapshot` and `as_of`.
     """
     _refuse_two_choices(snapshot, as_of)
-    version = LeaderboardVersion(newest_state.find(conn, snapshot, as_of), method, tag or None)
+    version = LeaderboardVersion(states.choose(conn, newest, snapshot, as_of), method, tag or None)
     return _respond(make_catalog(conn, version).model_dump_json().encode(), "json", _file_name(version))
 
 
@@ -275,23 +278,22 @@ def _choose(conn: Connection, snapshot: str | None, as_of: Timestamp | None) -> 
     return find_snapshot(conn, snapshot, as_of)
 
 
-def _leave_freshness(request: Request, state: SnapshotState, newest: SnapshotState) -> bytes:
-    """Return the beginning of a JSON leaderboard, its freshness, as a blank: other readers' is another."""
+def _freshness(state: SnapshotState, newest: SnapshotState) -> Fragment:
+    """Return the beginning of a JSON leaderboard: how fresh it is is another thing for each reader."""
     between = state.freshness.votes_not_in_board - newest.freshness.votes_not_in_board
 
     def freshness(now: SnapshotState) -> Freshness:
         return now.freshness_of(state, between)
 
-    blank = Blank(
-        lambda now: freshness(now).model_dump_json().encode()[:-1] + b",",
+    return Fragment(
+        lambda now: freshness(now).model_dump_json()[:-1] + ",",
         lambda now: repr(freshness(now).model_dump(exclude={"age_seconds"})),
     )
-    return leave_blank(request.scope, blank).encode()
 
 
-def _respond(content: bytes, form: LeaderboardFormat, name: str) -> Response:
+def _respond(content: bytes, form: LeaderboardFormat, name: str, *fragments: Fragment) -> Response:
     """Return the content; `name` is that of a Parquet file."""
     headers = {"Cache-Control": "no-cache"}
     if form == "parquet":
         headers["Content-Disposition"] = f'attachment; filename="{name}.parquet"'
-    return Response(content, media_type=_MEDIA_TYPES[form], headers=headers)
+    return FragmentedResponse(content, fragments, media_type=_MEDIA_TYPES[form], headers=headers)

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from typing import Any, cast, get_args
 
 from pydantic import Field
-from sqlalchemy import Connection
+from sqlalchemy import Connection, RowMapping
 
 from app.leaderboard import queries as store
 from app.leaderboard.excerpt import WHOLE, Excerpt
@@ -132,11 +132,6 @@ class LeaderboardVersion:
         """How fresh the snapshot is."""
         return self.state.freshness
 
-    @property
-    def key(self) -> Hashable:
-        """A cache key: two leaderboards with the same key have the same content, except for the freshness."""
-        return self.state.version, self.method, self.tag, self.compare, self.excerpt
-
 
 def find_state(
     conn: Connection,
@@ -153,6 +148,16 @@ def find_state(
     row = None if snapshot is not None and named is None else store.find_state(conn, snapshot=named, as_of=as_of)
     if row is None:
         raise missing_snapshot(conn, snapshot, as_of)
+    return _describe(conn, row, count_new_votes)
+
+
+def find_newest_state(conn: Connection, *, count_new_votes: CountNewVotes) -> SnapshotState | None:
+    """Return the state of the newest snapshot; None before the first."""
+    row = store.find_state(conn)
+    return None if row is None else _describe(conn, row, count_new_votes)
+
+
+def _describe(conn: Connection, row: RowMapping, count_new_votes: CountNewVotes) -> SnapshotState:
     head, policy, age = SnapshotHead.model_validate(dict(row)), stored_policy(row["policy"]), row["age_seconds"]
     waiting = count_new_votes(conn, row["vote_set"])
     now = head.published_at + timedelta(seconds=age)

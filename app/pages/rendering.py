@@ -11,11 +11,9 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from sqlalchemy import Connection
-from starlette.middleware.gzip import GZipMiddleware
-from starlette.types import Receive, Scope, Send
 
-from app.api.blanks import Blank, leave_blank, may_have_blanks
-from app.api.public_route import PublicRoute
+from app.api.fragments import Fragment, FragmentedResponse
+from app.api.kept_answers import PublicRoute
 from app.api.sessions import page_reader
 from app.pages import formatting
 from app.pages.security import STRICT, ContentPolicy
@@ -50,8 +48,6 @@ NAVIGATION = (
 )
 """The links at the top of every page: a new page is one line here."""
 
-_COMPRESSION = 5  # level 9 takes three times as long for one percent
-
 templates = Environment(
     loader=FileSystemLoader(Path(__file__).parent),
     autoescape=True,
@@ -63,21 +59,6 @@ templates.filters |= {function.__name__: function for function in formatting.FIL
 templates.globals |= {"asset": asset, "navigation": NAVIGATION}
 
 
-def _new_nonce() -> str:
-    return secrets.token_urlsafe(16)
-
-
-_NONCE = Blank(lambda _state: _new_nonce().encode())
-
-
-class PageResponse(HTMLResponse):
-    """A page, compressed where the browser accepts it."""
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the page."""
-        await GZipMiddleware(super().__call__, compresslevel=_COMPRESSION)(scope, receive, send)
-
-
 def render(
     request: Request,
     template: str,
@@ -85,6 +66,7 @@ def render(
     status: int = 200,
     headers: Mapping[str, str] | None = None,
     policy: ContentPolicy = STRICT,
+    fragments: tuple[Fragment, ...] = (),
     **values: Any,
 ) -> Response:
     """Return a template as a page, or as the part of a page that it is.
@@ -94,16 +76,18 @@ def render(
 
     `template`: its path below app/pages, such as `leaderboard/page.html`.
     `headers`: in place of the usual ones, or beside them.
+    `fragments`: whose marks are among the values. The nonce is one too: no two readers of a kept page share it.
     """
-    nonce = leave_blank(request.scope, _NONCE) if may_have_blanks(request.scope) else _new_nonce()
-    content = templates.get_template(template).render(request=request, nonce=nonce, **values)
+    nonce = Fragment(lambda _state: secrets.token_urlsafe(16))
+    content = templates.get_template(template).render(request=request, nonce=nonce.mark, **values)
     public = request.app.state.settings.public_leaderboard
     usual = {
-        **policy.headers(nonce),
+        **policy.headers(nonce.mark),
         "Cache-Control": "no-cache" if public else "no-store",
         "Vary": "HX-Request" if public else "Cookie, HX-Request",
     }
-    return PageResponse(content, status, {**usual, **(headers or {})})
+    shown = {**usual, **(headers or {})}
+    return FragmentedResponse(content, (nonce, *fragments), status_code=status, headers=shown, media_type="text/html")
 
 
 def public_router() -> APIRouter:

@@ -6,9 +6,9 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic import TypeAdapter
 
 from app.api.dependencies import OptionalReader, ReadView, held, place_of
+from app.api.kept_answers import PublicRoute
 from app.api.pagination import Cursor, Number, Page, PageSize, paginate, read_single
 from app.api.problems import problem_responses
-from app.api.public_route import PublicRoute
 from app.snapshots import service as snapshots
 from app.snapshots.events import RECONNECT_MILLISECONDS, SnapshotEvents
 from app.snapshots.schemas import Snapshot, SnapshotDetail, SnapshotNews

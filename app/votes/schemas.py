@@ -10,12 +10,14 @@ from pydantic import (
     AliasChoices,
     BaseModel,
     ConfigDict,
+    Discriminator,
     Field,
+    Tag,
+    TypeAdapter,
     ValidationError,
     ValidationInfo,
     field_validator,
 )
-from pydantic_core import from_json
 
 from app.annotators.kinds import Kind
 from app.api.problems import ProblemFieldError, validation_error
@@ -234,6 +236,9 @@ class RecordedVoteAnswer(BaseModel):
     right: str | None = Field(None, description="Of a vote on a sealed battle: the model on the right.")
 
 
+_SHOWN = ("id", "status", "detail", "errors", "replaces", "pairs", "left", "right")
+
+
 @dataclass(frozen=True)
 class VoteReceipt:
     """What became of one vote.
@@ -261,6 +266,10 @@ class VoteReceipt:
     def invalid(cls, errors: tuple[FieldError, ...]) -> "VoteReceipt":
         """Return the receipt of a vote with these errors."""
         return cls("invalid", detail="the vote is not valid", errors=errors)
+
+    def shown(self) -> dict[str, Any]:
+        """Return what answers say of it, as `RecordedVoteAnswer` and `VoteResult` describe: they would take long."""
+        return {name: value for name in _SHOWN if (value := getattr(self, name))}
 
 
 class VoteResult(BaseModel):
@@ -291,20 +300,38 @@ class BatchAnswer(BaseModel):
     counts: VoteCounts
 
 
-def object_with(field: str, body: bytes) -> dict[str, Any] | None:
-    """Return the object in a request's body if it has this field, such as `token`."""
-    if b'"%b"' % field.encode() not in body:  # nearly every vote: it is parsed once, as what it is
-        return None
+def _named_kind(content: Any) -> str:
+    """Return what an object is by the field that no other kind has: a ranking, or a vote on a pair."""
+    return "ranking" if isinstance(content, dict) and "ranking" in content else "pair"
+
+
+def _kind(content: Any) -> str:
+    return "token" if isinstance(content, dict) and "token" in content else _named_kind(content)
+
+
+_Named = Annotated[Vote, Tag("pair")] | Annotated[RankedVote, Tag("ranking")]
+_NAMED = TypeAdapter[Vote | RankedVote](Annotated[_Named, Discriminator(_named_kind)])
+_ANY = TypeAdapter[Vote | RankedVote | SealedVoteBody](
+    Annotated[_Named | Annotated[SealedVoteBody, Tag("token")], Discriminator(_kind)]
+)
+
+
+def parse_named(item: bytes) -> Vote | RankedVote:
+    """Return what a vote of a batch says. Raises ValidationError, of which `errors_of` tells the places."""
+    return _NAMED.validate_json(item)
+
+
+def errors_of(error: ValidationError) -> list[dict[str, Any]]:
+    """Return what is wrong with a vote, without what was sent. Pydantic's places begin with the kind of vote."""
+    return [{**one, "loc": one["loc"][1:]} for one in error.errors(include_url=False, include_input=False)]
+
+
+def parse_vote(body: bytes) -> Vote | RankedVote | SealedVoteBody:
+    """Return what the body of a request with one vote says. Raises MalformedBodyError or BadInputError."""
     try:
-        content = from_json(body)
-    except ValueError:
-        return None
-    return content if isinstance(content, dict) and field in content else None
-
-
-def vote_type(body: bytes) -> type[Vote | RankedVote]:
-    """Return what a vote that names its models is: on a pair, or a ranking."""
-    return RankedVote if b'"ranking"' in body and object_with("ranking", body) is not None else Vote
+        return _ANY.validate_json(body)
+    except ValidationError as error:
+        raise validation_error(errors_of(error)) from None
 
 
 def parse_as(body_type: type[Body], body: bytes) -> Body:

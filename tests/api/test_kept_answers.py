@@ -10,10 +10,10 @@ from typing import Any, Self
 import pytest
 from fastapi import Request, Response
 from httpx import Client
+from sqlalchemy import Engine, event
 
-from app.api.blanks import Blank, leave_blank
+from app.api.fragments import Fragment, FragmentedResponse
 from app.api.kept_answers import KeptAnswers
-from app.errors import NotFoundError
 from app.guard import lanes
 from app.guard.lanes import TooManyReadersError
 
@@ -60,12 +60,13 @@ class Answers:
         self.made: list[str] = []
         self.busy = asyncio.Event()
         self.busy.set()
-        self._answers = KeptAnswers(self._newest, max_bytes=max_bytes)
+        self._answers = KeptAnswers(self._look, lambda _conn: self._newest(), max_bytes=max_bytes)
 
-    async def _newest(self) -> Counted:
-        if self.version is None:
-            raise NotFoundError("nothing yet")
-        return Counted(self.version)
+    def _newest(self) -> Counted | None:
+        return None if self.version is None else Counted(self.version)
+
+    async def _look(self) -> Counted | None:
+        return self._newest()
 
     async def ask(self, path: str, *, network: str = "10.0.0.1", size: int = 1, **headers: str) -> Response:
         scope = {
@@ -75,9 +76,11 @@ class Answers:
 
         async def make(request: Request) -> Response:
             self.made.append(path)
+            seen = request.scope["state"]["newest"] = self._newest()  # as `newest_state` does
             await self.busy.wait()
-            mark = leave_blank(request.scope, Blank(lambda state: b"<%d>" % state.version))
-            return Response(f"{'x' * size}{mark}{path}", media_type="text/plain")
+            number = Fragment(lambda now: f"<{(now or Counted(0)).version}>")
+            body = f"{'x' * size}{number.mark}{path} of {seen and seen.version}"
+            return FragmentedResponse(body, (number,), media_type="text/plain")
 
         return await self._answers.answer(Request(scope), make, stranger=True)
 
@@ -86,16 +89,16 @@ def test_many_readers_share_what_is_made() -> None:
     async def ask() -> None:
         answers = Answers()
         bodies = {bytes((await one).body) for one in asyncio.as_completed([answers.ask("/a") for _ in range(50)])}
-        assert bodies == {b"x<1>/a"}
+        assert bodies == {b"x<1>/a of 1"}
         assert answers.made == ["/a"]
         answers.version = 2
-        assert (await answers.ask("/a")).body == b"x<2>/a"
+        assert (await answers.ask("/a")).body == b"x<2>/a of 2"
         assert answers.made == ["/a", "/a"]
 
     asyncio.run(ask())
 
 
-def test_what_is_asked_for_while_the_first_state_comes_is_of_it_but_not_kept() -> None:
+def test_what_is_asked_for_before_the_first_state_is_not_kept() -> None:
     async def ask() -> None:
         answers = Answers()
         answers.version = None
@@ -104,20 +107,37 @@ def test_what_is_asked_for_while_the_first_state_comes_is_of_it_but_not_kept() -
         await asyncio.wait([early], timeout=0.05)  # it is being made
         answers.version = 1
         answers.busy.set()
-        assert (await early).body == b"x<1>/a"
-        await answers.ask("/a")
-        assert answers.made == ["/a", "/a"]
+        assert (await early).body == b"x<0>/a of None"
+        assert (await answers.ask("/a")).body == b"x<1>/a of 1"
 
     asyncio.run(ask())
 
 
-def test_blanks_are_filled_in_compressed_answers_too() -> None:
+def test_what_was_made_of_an_older_state_is_not_given_to_later_readers() -> None:
     async def ask() -> None:
         answers = Answers()
+        answers.busy.clear()
+        early = asyncio.create_task(answers.ask("/a"))
+        await asyncio.wait([early], timeout=0.05)  # its state was read
+        answers.version = 2
+        late = asyncio.create_task(answers.ask("/a"))
+        await asyncio.wait([late], timeout=0.05)  # it waits for its turn
+        answers.busy.set()
+        assert (await early).body == b"x<1>/a of 1"
+        assert (await late).body == b"x<2>/a of 2"
+
+    asyncio.run(ask())
+
+
+def test_fragments_are_filled_in_compressed_answers_too() -> None:
+    async def ask() -> None:
+        answers = Answers()
+        await answers.ask("/a", size=100_000)
         answer = await answers.ask("/a", size=100_000, accept_encoding="gzip")
+        assert answers.made == ["/a"], "it is compressed, not made again"
         assert answer.headers["content-encoding"] == "gzip"
         assert len(answer.body) < 1000
-        assert gzip.decompress(answer.body) == b"x" * 100_000 + b"<1>/a"
+        assert gzip.decompress(answer.body) == b"x" * 100_000 + b"<1>/a of 1"
 
     asyncio.run(ask())
 
@@ -181,6 +201,24 @@ def test_public_reads_are_the_same_for_all(client: Client, three: int) -> None:
             other = client.get(path, headers={"Accept-Encoding": encoding})
             assert other.headers.get("content-encoding", "identity") in (encoding, "identity"), path
             assert _same(other.text) == _same(first.text), (path, encoding)
+
+
+def test_a_page_reads_the_state_of_the_snapshot_once(client: Client, three: int) -> None:
+    read: list[str] = []
+
+    def note(_conn: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        read.extend(["state"] if "models_hash" in statement else [])
+
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        for path in ("/?rows=7", "/embed?limit=7", "/api/v1/leaderboard?limit=7", "/api/v1/matchups?limit=7"):
+            read.clear()
+            assert client.get(path).status_code == 200
+            assert len(read) == 1, path
+            assert client.get(path).status_code == 200
+            assert len(read) == 2, f"{path} is kept: the state alone is looked up"
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
 
 
 def test_no_two_readers_share_a_nonce(client: Client, three: int) -> None:

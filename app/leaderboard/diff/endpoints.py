@@ -3,8 +3,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from app.api.dependencies import OptionalReader, ReadView
+from app.api.kept_answers import PublicRoute
 from app.api.problems import problem_responses
-from app.api.public_route import PublicRoute
 from app.leaderboard.diff.schemas import SnapshotDiff
 from app.leaderboard.diff.service import compare_snapshots
 from app.snapshots.schemas import LeaderboardMethod

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
 from starlette.exceptions import HTTPException
 
-from app.api.kept_answers import Kept, keep_body
+from app.api.kept_answers import Kept
 from app.errors import NotFoundError
 from app.guard.strangers import file_for_all, open_to_all
 from app.pages.rendering import ASSETS, ASSETS_PATH, assets_version, render
@@ -50,7 +50,7 @@ def _read(path: Path, _changed: int) -> Kept:
     """Return a file, which is compressed once for all readers."""
     kind = mimetypes.guess_type(path)[0] or "text/plain"
     headers = _policy_of(path).headers("") if path.suffix == ".html" else {}
-    return keep_body(Response(path.read_bytes(), headers=headers, media_type=kind))
+    return Kept.of(Response(path.read_bytes(), headers=headers, media_type=kind))
 
 
 @router.get("/docs", response_class=HTMLResponse, dependencies=[open_to_all])

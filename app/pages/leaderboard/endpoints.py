@@ -5,11 +5,11 @@ from typing import Annotated, Literal
 
 from fastapi import Query, Request, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
-from markupsafe import Markup
 from sqlalchemy import Connection
 
-from app.api.blanks import Blank, leave_blank
 from app.api.dependencies import HeldSettings, ReadView, held, place_of
+from app.api.fragments import Fragment
+from app.api.kept_answers import newest_state
 from app.leaderboard.categories import tabulate_categories
 from app.leaderboard.excerpt import MOST_MODELS
 from app.leaderboard.newest import NewestState
@@ -29,19 +29,20 @@ _ON_CARD = 5
 
 
 Chosen = Annotated[Selection, Query()]
-Newest = Annotated[NewestState, held(NewestState)]
+Newest = Annotated[SnapshotState | None, newest_state]
+States = Annotated[NewestState, held(NewestState)]
 
 
 @router.get("/")
 def get_leaderboard(
-    request: Request, conn: ReadView, newest_state: Newest, settings: HeldSettings, selection: Chosen
+    request: Request, conn: ReadView, newest: Newest, states: States, settings: HeldSettings, selection: Chosen
 ) -> Response:
     """Show the leaderboard, or what to do before there is one."""
     try:
-        state, shown = _find(conn, newest_state, selection)
+        state, shown = _find(conn, newest, states, selection)
     except NoSnapshotError:
         return render_nothing_published(request, conn, "Leaderboard")
-    newest = state if not selection.snapshot else newest_state.find(conn)
+    freshness = _freshness(state, newest or state)
     found = selection.choose(shown.rows, shown.group)
     return render(
         request,
@@ -51,20 +52,21 @@ def get_leaderboard(
         rows=found[: selection.rows],
         found=len(found),
         public_url=settings.pages.public_url,
-        freshness=Markup(leave_blank(request.scope, _freshness(state, newest))),  # noqa: S704  our own text
+        fragments=(freshness,),
+        freshness=freshness.mark,
     )
 
 
-def _freshness(state: SnapshotState, newest: SnapshotState) -> Blank:
+def _freshness(state: SnapshotState, newest: SnapshotState) -> Fragment:
     """Say how fresh a leaderboard is, to every reader anew."""
     between = state.freshness.votes_not_in_board - newest.freshness.votes_not_in_board
     template, is_newest = templates.get_template("leaderboard/freshness.html"), state is newest
 
-    def fill(now: SnapshotState) -> bytes:
+    def fill(now: SnapshotState) -> str:
         fresh = now.freshness_of(state, between)
-        return template.render(snapshot=state.snapshot, fresh=fresh, is_newest=is_newest).encode()
+        return template.render(snapshot=state.snapshot, fresh=fresh, is_newest=is_newest)
 
-    return Blank(fill)
+    return Fragment(fill)
 
 
 @router.get("/categories")
@@ -83,7 +85,8 @@ def get_categories(
 def get_embedded(
     request: Request,
     conn: ReadView,
-    newest_state: Newest,
+    newest: Newest,
+    states: States,
     settings: HeldSettings,
     theme: Literal["light", "dark"] | None = None,
     method: LeaderboardMethod = "am-elo",
@@ -97,7 +100,7 @@ def get_embedded(
     ancestors = " ".join(settings.pages.embed_ancestors) or "'none'"
     policy = ContentPolicy(form_action="'none'", frame_ancestors=ancestors)
     try:
-        shown = _find(conn, newest_state, selection)[1]
+        shown = _find(conn, newest, states, selection)[1]
     except NoSnapshotError:
         shown = None
     rows = selection.choose(shown.rows, shown.group)[:limit] if shown else ()
@@ -108,10 +111,10 @@ def get_embedded(
 
 @router.get("/card.{form}", response_class=Response)
 def get_card(
-    conn: ReadView, newest_state: Newest, board: Annotated[Board, Query()], form: Literal["png", "svg"]
+    conn: ReadView, newest: Newest, states: States, board: Annotated[Board, Query()], form: Literal["png", "svg"]
 ) -> Response:
     """Return a picture of the headline and the first five models, as previews of links show it."""
-    shown = _find(conn, newest_state, board)[1]
+    shown = _find(conn, newest, states, board)[1]
     rows = [row for row in shown.rows if row.group == shown.group][:_ON_CARD]
     svg: str = templates.get_template("leaderboard/card.svg").render(leaderboard=shown, rows=rows)
     headers = {"Cache-Control": "no-cache", "Content-Security-Policy": "default-src 'none'", **ALWAYS}
@@ -132,11 +135,13 @@ async def stream_events(
         yield ServerSentEvent(event="snapshot", data=number)
 
 
-def _find(conn: Connection, newest_state: NewestState, board: Board) -> tuple[SnapshotState, ShownLeaderboard]:
+def _find(
+    conn: Connection, newest: SnapshotState | None, states: NewestState, board: Board
+) -> tuple[SnapshotState, ShownLeaderboard]:
     """Return the chosen snapshot's state and leaderboard.
 
     Raises NoSnapshotError, NotFoundError or NoSuchLeaderboardError.
     """
-    state = newest_state.find(conn, board.snapshot or None)
+    state = states.choose(conn, newest, board.snapshot or None)
     version = LeaderboardVersion(state, board.method, board.tag or None)
     return state, show_leaderboard(conn, version, board.group)
