@@ -19,7 +19,7 @@ from app.battles.prompts import NothingLeftError, VotesUsedUpError, read_recent,
 from app.battles.roster import Rosters
 from app.database.engine import Database
 from app.errors import StableArenaError
-from app.guard.process_metrics import Gauges, most_of
+from app.guard.process_metrics import Gauges, highest_gauge
 from app.invitations.queries import find_open
 from app.invitations.voters import NotInvitedError
 from app.naming.aliases import read_names
@@ -27,7 +27,7 @@ from app.naming.known_names import KnownNames
 from app.settings import Settings
 from app.state import ProcessState
 
-_QUEUED = most_of("stable_arena_battle_queue_battles", "Battles that wait for their commit")
+_QUEUED = highest_gauge("stable_arena_battle_queue_battles", "Battles that wait for their commit")
 
 
 class BattleQueue(GroupCommit[Submission, BattleReceipt]):

@@ -13,7 +13,7 @@ from app.auth.secrets import digest
 from app.database.engine import Database
 from app.database.schema import require_current
 from app.errors import UnavailableError
-from app.guard.process_metrics import Gauges, most_of
+from app.guard.process_metrics import Gauges, highest_gauge
 from app.monitoring import queries as store
 from app.monitoring.service import ServiceFigures, read_figures, sum_ended_refits
 from app.snapshots.vote_sets import NewVotes
@@ -22,8 +22,10 @@ from app.state import ProcessState
 log = structlog.get_logger()
 
 _FIGURES, _READY = "figures", "ready"
-_CONNECTIONS = most_of("stable_arena_database_connections", "Connections to the database in use")
-_CONNECTIONS_LIMIT = most_of("stable_arena_database_connections_limit", "Connections to the database there may be")
+_CONNECTIONS = highest_gauge("stable_arena_database_connections", "Connections to the database in use")
+_CONNECTIONS_LIMIT = highest_gauge(
+    "stable_arena_database_connections_limit", "Connections to the database there may be"
+)
 
 
 class FiguresCache:

@@ -72,7 +72,7 @@ Sort = Literal["strength", "votes", "date", "name"]
 RuleName = Literal["ability", "coin", "equal", "follower", "favour", "against", "side"]
 
 
-class Selection(FrozenModel):
+class QueueFilter(FrozenModel):
     """Which open flags are listed, and in which order."""
 
     sort: Sort = Field(

@@ -23,7 +23,7 @@ from app.review.evidence.annotator_votes import list_annotator_votes
 from app.review.groups.schemas import MOST_AT_ONCE
 from app.review.impact.service import ImpactBusyError, Impacts
 from app.review.queue import next_review
-from app.review.schemas import Impact, JointImpact, Selection
+from app.review.schemas import Impact, JointImpact, QueueFilter
 from app.votes.retractions.service import find_vote
 
 router = console_router("annotators")
@@ -87,7 +87,7 @@ def _show_impact(console: Console, find: Callable[[], Impact | JointImpact]) -> 
     return console.page("annotators/impact.html", **view_impact(impact))
 
 
-class CaseQuery(Selection):
+class CaseQuery(QueueFilter):
     """Whether the case is looked at as one of the queue, and of which selection of it."""
 
     queue: bool = False

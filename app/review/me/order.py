@@ -13,7 +13,7 @@ from app.models.contestants import read_contestants
 from app.naming.service import find_annotators
 from app.rating.units import NATURAL_PER_ELO
 from app.rating.verdict.own_order import order_own_votes
-from app.review.own.schemas import OwnOrder, OwnPlace
+from app.review.me.schemas import OwnOrder, OwnPlace
 from app.review.queries import read_votes
 from app.snapshots.queries import list_placed_models, newest_snapshot
 from app.votes.queries import read_undoable

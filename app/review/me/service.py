@@ -11,7 +11,7 @@ from app.auth.callers import Caller, ForeignAnnotatorError
 from app.database.tables import appeals, decisions
 from app.naming.service import naming_of
 from app.policy.service import current_policy
-from app.review.own.schemas import OwnAppeal, OwnStanding, OwnVote
+from app.review.me.schemas import OwnAppeal, OwnStanding, OwnVote
 from app.review.queries import list_votes
 from app.votes.queries import read_undoable
 from app.votes.rules import WINNERS
