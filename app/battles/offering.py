@@ -193,14 +193,24 @@ def _draw(
         tags = list(dict.fromkeys((*tags, *prompt.tags(roster.policy.settings.category_tags))))[:MAX_TAGS]
     drawn = draws.draw(roster, pool, tags, history, seen)
     history.add((drawn.left_id, drawn.right_id), roster.policy.settings.battle_repeat_gap)
+    shown: tuple[int | None, int | None, int | None] = (None, None, None)
+    if prompt is not None:
+        shown = prompt.id, prompt.answers[drawn.left_id], prompt.answers[drawn.right_id]
     return BattleRow(
-        new_id(), annotator_id, drawn.left_id, drawn.right_id, prepared.set_numbers[pool],
-        array_text(tags), drawn.drawn_by, drawn.propensity, roster.snapshot_id, roster.policy.version, asked.api_key_id,
-        None if prompt is None else prompt.id,
-        None if prompt is None else prompt.answers[drawn.left_id],
-        None if prompt is None else prompt.answers[drawn.right_id],
+        new_id(),
+        annotator_id,
+        drawn.left_id,
+        drawn.right_id,
+        prepared.set_numbers[pool],
+        array_text(tags),
+        drawn.drawn_by,
+        drawn.propensity,
+        roster.snapshot_id,
+        roster.policy.version,
+        asked.api_key_id,
+        *shown,
         None if asked.voter is None else asked.voter.invitation_id,
-    )  # fmt: skip
+    )
 
 
 def names_of(battle: NewBattle) -> tuple[str, ...] | None:

@@ -66,18 +66,15 @@ def on_the_watch_list(conn: Connection) -> store.Choice:
     return store.watched(rule_used(conn).threshold)
 
 
-def flagged_alone(conn: Connection) -> store.Choice:
-    """Return the choice of open flags that are no part of a group."""
-    outside = outside_groups(rule_used(conn).bar)
-    return lambda found: and_(store.flagged(found), outside(found))
-
-
 def queue_of(conn: Connection, selection: QueueFilter) -> store.Choice:
     """Return the choice of open flags that are cases of their own.
 
     Groups are shown by the reason that makes them; by another reason their members are cases of their own.
     """
-    return flagged_alone(conn) if selection.shows_groups else store.flagged
+    if not selection.shows_groups:
+        return store.flagged
+    outside = outside_groups(rule_used(conn).bar)
+    return lambda found: and_(store.flagged(found), outside(found))
 
 
 def _within(choose: store.Choice, selection: QueueFilter) -> store.Choice:

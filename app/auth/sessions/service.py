@@ -11,12 +11,11 @@ from app.audit import service as audit
 from app.auth.callers import Caller
 from app.auth.keys import authenticate, lock_key
 from app.auth.oidc.provider import Person
-from app.auth.queries import database_time
 from app.auth.secrets import digest
 from app.auth.sessions import queries as store
 from app.auth.sessions.schemas import Lifetimes, Session, SignedIn
 from app.auth.tokens import is_token
-from app.database.engine import Database
+from app.database.engine import Database, database_time
 from app.database.ids import new_id
 from app.errors import (
     BadInputError,

@@ -23,7 +23,7 @@ from app.battles.exposure.schemas import (
     TagExposure,
 )
 from app.database.engine import database_time
-from app.errors import BadInputError, FieldError
+from app.errors import BadInputError
 from app.snapshots.confidence import find_confidence
 from app.snapshots.queries import newest_snapshot
 from app.snapshots.service import find_snapshot
@@ -51,10 +51,10 @@ def report_exposure(
     found = None if snapshot is None else find_snapshot(conn, snapshot)
     until = until or database_time(conn) + timedelta(microseconds=1)  # battles drawn by now are in the period
     if until < EARLIEST:
-        raise _wrong("/until", f"must be after {EARLIEST:%Y}")
+        raise BadInputError.at("/until", f"must be after {EARLIEST:%Y}")
     since = since or (until - USUAL_PERIOD if found is None else max(found.published_at, until - LONGEST_PERIOD))
     if not timedelta(0) < until - since <= LONGEST_PERIOD:
-        raise _wrong("/since", "must be before the end of the period, by a year at most")
+        raise BadInputError.at("/since", "must be before the end of the period, by a year at most")
     chosen = Chosen(since, until, None if found is None else found.id, tag)
     rows = store.count_by_model(conn, chosen)
     models, variance, earlier_battles = _models(conn, chosen, rows)
@@ -80,10 +80,6 @@ def report_exposure(
 def _newest(conn: Connection) -> UUID | None:
     row = newest_snapshot(conn)
     return None if row is None else row["id"]
-
-
-def _wrong(pointer: str, detail: str) -> BadInputError:
-    return BadInputError(f"{pointer} {detail}", (FieldError(pointer, detail),))
 
 
 def _models(

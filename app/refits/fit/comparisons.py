@@ -271,7 +271,18 @@ def _fit_elo(cells: Cells, fitted: Rating, shuffles: int) -> ModelEstimates:
         members = (main.component == component) & ~main.provisional
         later = (main.component == component) & main.provisional
         rank[members], rank[later] = rank_by(score[members]), rank_by(score[later]) + members.sum()
-    ranks = dict.fromkeys(("rank", "best_rank", "worst_rank"), rank)
-    unknown = dict.fromkeys(("rank_set_best", "rank_set_worst", "class_rank"), np.zeros_like(rank))
-    scores = {"score": score, "se": sem, "lower": nothing, "upper": nothing, "identified": np.isfinite(score)}
-    return replace(main, **scores, **ranks, **unknown)
+    unknown = np.zeros_like(rank)
+    return replace(
+        main,
+        score=score,
+        se=sem,
+        lower=nothing,
+        upper=nothing,
+        identified=np.isfinite(score),
+        rank=rank,
+        best_rank=rank,
+        worst_rank=rank,
+        rank_set_best=unknown,
+        rank_set_worst=unknown,
+        class_rank=unknown,
+    )

@@ -97,7 +97,7 @@ class FitInput:
 
     def cells(self, votes: Mask | None = None) -> Cells:
         """Return the votes as cells: all of them, or those that a mask of shape (n_votes,) picks."""
-        return aggregate(*self._columns(votes), **self._sizes)
+        return aggregate(*self._columns(votes), n_annotators=len(self.annotator_ids), n_models=len(self.model_ids))
 
     def indexed(self, votes: Mask) -> IndexedVotes:
         """Return the votes that a mask of shape (n_votes,) picks, one by one; names are the ids."""
@@ -108,10 +108,6 @@ class FitInput:
     def _columns(self, votes: Mask | None = None) -> tuple[Ids, Ids, Ids, Floats]:
         picked = slice(None) if votes is None else votes
         return self.annotator[picked], self.model_a[picked], self.model_b[picked], self.outcome[picked]
-
-    @property
-    def _sizes(self) -> dict[str, int]:
-        return {"n_annotators": len(self.annotator_ids), "n_models": len(self.model_ids)}
 
     @cached_property
     def votes_by_annotator(self) -> Floats | None:
@@ -129,7 +125,9 @@ class FitInput:
 
     def weigher(self, tests: tuple[str, ...]) -> Weigher:
         """Return what weighs the evidence in all votes by these tests."""
-        return weigher_of_votes(*self._columns(), **self._sizes, tests=tests)
+        return weigher_of_votes(
+            *self._columns(), n_annotators=len(self.annotator_ids), n_models=len(self.model_ids), tests=tests
+        )
 
     def run_round(
         self, settings: LoopSettings, overrides: NDArray[np.str_] | None = None, let_in: Indices | None = None

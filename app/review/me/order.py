@@ -6,10 +6,11 @@ import numpy as np
 from sqlalchemy import Connection, select
 
 from app.auth.callers import Caller, ForeignAnnotatorError
-from app.database.tables import models, snapshot_annotators
-from app.errors import BadInputError, FieldError
+from app.database.tables import snapshot_annotators
+from app.errors import BadInputError
 from app.invitations.voters import Voter
 from app.models.contestants import read_contestants
+from app.models.queries import read_model_names
 from app.naming.service import find_annotators
 from app.rating.units import NATURAL_PER_ELO
 from app.rating.verdict.own_order import order_own_votes
@@ -36,7 +37,7 @@ def find_own_number(conn: Connection, holder: Caller | Voter, annotator: str | N
             return holder.annotator
         return find_annotators(conn, [holder.annotator]).get(holder.annotator)
     if annotator is None:
-        raise BadInputError("/annotator is required", (FieldError("/annotator", "is required"),))
+        raise BadInputError.at("/annotator", "is required")
     if not holder.may_vote_as(annotator):
         raise ForeignAnnotatorError("this token is bound to another annotator")
     return find_annotators(conn, [annotator]).get(annotator)
@@ -59,10 +60,7 @@ def order_of(conn: Connection, annotator_id: int | None) -> OwnOrder:
     first, second = places[: len(rows)], places[len(rows) :]
     found = order_own_votes(first, second, _WORTH[outcome], len(ids))
     battles = np.bincount(places, minlength=len(ids))
-    names = {
-        row.id: row.name
-        for row in conn.execute(select(models.c.id, models.c.name).where(models.c.id.in_(ids.tolist())))
-    }
+    names = read_model_names(conn, ids.tolist())
     board = {} if snapshot is None else _board(conn, snapshot["id"])
     return OwnOrder(
         votes=number,
@@ -91,10 +89,5 @@ def _counted(conn: Connection, snapshot_id: UUID, annotator_id: int) -> int:
 
 
 def _board(conn: Connection, snapshot_id: UUID) -> dict[int, dict[str, float | int | None]]:
-    return {
-        row["model_id"]: {
-            "board_rank": row["rank"], "board_score": row["score"], "board_lower": row["lower"],
-            "board_upper": row["upper"],
-        }
-        for row in list_placed_models(conn, snapshot_id, with_archived=True)
-    }  # fmt: skip
+    shown, rows = ("rank", "score", "lower", "upper"), list_placed_models(conn, snapshot_id, with_archived=True)
+    return {row["model_id"]: {f"board_{name}": row[name] for name in shown} for row in rows}
