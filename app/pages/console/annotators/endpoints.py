@@ -53,10 +53,14 @@ def get_annotators(
         found = annotators.list_annotators(conn, limit=_ON_A_PAGE + 1, standing=standing or None, after=after)
         page = paginate(found, _ON_A_PAGE, lambda last: last.position)
     whys = [reason.not_flagged or " ".join(reason.words[:1]) for reason in reviews.list_reasons(conn, page.items)]
-    return console.page("annotators/search.html",
-        found=list(zip(page.items, whys, strict=True)), next_cursor=page.next_cursor, q=text, standing=standing,
+    return console.page(
+        "annotators/search.html",
+        found=list(zip(page.items, whys, strict=True)),
+        next_cursor=page.next_cursor,
+        q=text,
+        standing=standing,
         first=cursor is None,
-    )  # fmt: skip
+    )
 
 
 # Plain functions without a transaction: they may wait for a fit.
@@ -118,9 +122,8 @@ def get_votes(annotator_id: UUID, console: Reader, conn: ReadView, cursor: Curso
     found = annotators.find_annotator(conn, str(annotator_id))
     votes = list_annotator_votes(conn, found, limit=_ON_A_PAGE + 1, before=read_single(cursor, Id))
     page = paginate(votes, _ON_A_PAGE, lambda last: (last.id,))
-    return console.page("annotators/votes.html",
-        annotator=found.public(), votes=page.items, next_cursor=page.next_cursor,
-    )  # fmt: skip
+    shown = {"votes": page.items, "next_cursor": page.next_cursor}
+    return console.page("annotators/votes.html", annotator=found.public(), **shown)
 
 
 class DecisionForm(CaseQuery):

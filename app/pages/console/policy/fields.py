@@ -16,21 +16,21 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "Which annotators are flagged",
         (
-            "flag_rule", "min_ability", "min_probability", "evidence_ratio", "evidence_tests", "release_margin",
-            "on_low_ability", "max_excluded_share",
+            *("flag_rule", "min_ability", "min_probability", "evidence_ratio", "evidence_tests"),
+            *("release_margin", "on_low_ability", "max_excluded_share"),
         ),
     ),
     (
         "Which models are ranked",
         (
-            "min_board_annotators", "min_board_votes", "min_model_votes", "min_model_annotators",
+            *("min_board_annotators", "min_board_votes", "min_model_votes", "min_model_annotators"),
             "max_interval_width",
         ),
     ),
     ("The fit", ("prior_sd", "influence_limit", "interval", "base")),
     ("Refits", ("refit_interval_seconds", "refit_after_votes", "stale_after_seconds")),
     ("Categories", ("dimensions", "category_weights", "max_tag_boards")),
-)  # fmt: skip
+)
 OTHERS = "Battles and more"
 """Settings that are in none of the groups."""
 
@@ -84,7 +84,7 @@ def read_form(form: GivenTexts) -> tuple[dict[str, Any], dict[str, str]]:
     values: dict[str, Any] = {}
     for _, fields in describe_fields({}):
         for field in fields:
-            given = form.get(field.name, [""])
+            given = form.get(field.name) or [""]
             several = [text for text in given if text]
             values[field.name] = several if field.kind == "several" else _value(field, given[-1])
     return values, find_errors(values)
@@ -108,8 +108,8 @@ def changed(before: Policy, after: Policy) -> list[tuple[str, str, str]]:
 
 def differing(policy: Policy, values: Mapping[str, Any]) -> dict[str, str]:
     """Return the policy's settings, by name, that differ from these values."""
-    texts = {name: (show(value), show(values.get(name))) for name, value in policy.model_dump(mode="json").items()}
-    return {name: in_force for name, (in_force, chosen) in texts.items() if in_force != chosen}
+    texts = {name: show(value) for name, value in policy.model_dump(mode="json").items()}
+    return {name: in_force for name, in_force in texts.items() if in_force != show(values.get(name))}
 
 
 def show(value: Any) -> str:
