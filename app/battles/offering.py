@@ -12,8 +12,7 @@ from sqlalchemy import Connection
 from app.answers.pool import OfferedPrompt, Pair, PooledPrompt
 from app.api.problems import invalid_input
 from app.battles import queries as store
-from app.battles.drawing import BattleDraws
-from app.battles.histories import Histories, History
+from app.battles.drawing import BattleDraws, Histories, History
 from app.battles.prompts import PairTakenError, SeenPairs, ShownTexts, hold_to_limit, read_shown
 from app.battles.queries import BattleRow, ModelIds
 from app.battles.roster import Roster

@@ -5,8 +5,7 @@ from random import SystemRandom
 
 from app.answers.pool import AnswerPools, Offer, OfferedPrompt, choose_prompt, sample_prompts
 from app.api.group_commit import COMMIT_SIZE, GroupCommit
-from app.battles.drawing import BattleDraws
-from app.battles.histories import Histories
+from app.battles.drawing import BattleDraws, Histories
 from app.battles.offering import (
     BattleReceipt,
     Preparation,

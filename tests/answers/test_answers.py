@@ -11,8 +11,7 @@ import pytest
 from httpx import Client
 from sqlalchemy import Connection, text
 
-from app.answers.measures import measure_answer
-from app.answers.queries import lock_answers
+from app.answers.queries import lock_answers, measure_answer
 from app.answers.schemas import MAX_TEXT_BYTES, AnswerCounts, NewAnswer
 from app.answers.service import record_answers
 from app.database.engine import Database

@@ -15,11 +15,11 @@ from markupsafe import Markup
 from sqlalchemy import Connection
 from starlette.datastructures import FormData, UploadFile
 
-from app.answers.queries import StoredText
+from app.answers.queries import StoredText, read_shown
 from app.answers.rendered import WAIT_SECONDS, Renderings
 from app.answers.rendering import show_source
 from app.answers.schemas import AnswerCounts
-from app.answers.service import find_prompt, find_shown, list_prompts, report_coverage, withdraw_answers
+from app.answers.service import find_prompt, list_prompts, report_coverage, withdraw_answers
 from app.api.dependencies import HeldDatabase, ReadView, Transaction, database_turn, held
 from app.database.engine import Database
 from app.errors import BadInputError
@@ -64,7 +64,7 @@ def get_prompt(
 ) -> Response:
     """Show a prompt and its answers as those see them who vote."""
     found = find_prompt(conn, prompt_id)
-    asked, answers = find_shown(conn, prompt_id)
+    asked, answers = read_shown(conn, prompt_id)
     shown = [(model, _html(renderings, one)) for model, one in answers]
     return console.page("answers/prompt.html", prompt=found, text=_html(renderings, asked), answers=shown)
 

@@ -126,24 +126,26 @@ def show(value: Any) -> str:
 
 
 def _field(name: str, schema: Mapping[str, Any], value: Any) -> PolicyField:
-    parts = schema.get("anyOf", [schema])
-    kinds = {part.get("type") for part in parts}
-    optional = "null" in kinds
-    parts = [part for part in parts if part.get("type") != "null"]
+    parts = [part for part in schema.get("anyOf", [schema]) if part.get("type") != "null"]
     part = parts[0]
+    field: dict[str, Any] = {"text": _text(value), "optional": {"type": "null"} in schema.get("anyOf", ())}
+    match part:
+        case _ if len(parts) > 1:
+            field |= {"kind": "text"}
+        case {"type": "object"}:
+            field |= {"kind": "table", "text": json.dumps(value or {})}
+        case {"type": "boolean"}:
+            field |= {"kind": "flag", "text": "yes" if value else ""}
+        case {"type": "array"} if not schema["default"]:
+            field |= {"kind": "names", "text": ", ".join(value or ()), "optional": True}
+        case {"type": "array"}:
+            field |= {"kind": "several", "chosen": tuple(value or ()), "choices": schema["default"]}
+        case {"enum": choices}:
+            field |= {"kind": "choice", "choices": choices}
+        case {"type": kind}:
+            field |= {"kind": kind}  # a number, or an integer
     bounds = (part.get("minimum", part.get("exclusiveMinimum")), part.get("maximum", part.get("exclusiveMaximum")))
-    base = PolicyField(name, "text", schema["description"], _text(value), bounds=bounds, optional=optional)
-    if len(parts) > 1 or part.get("type") == "object":
-        return base if len(parts) > 1 else replace(base, kind="table", text=json.dumps(value or {}))
-    if part.get("type") == "boolean":
-        return replace(base, kind="flag", text="yes" if value else "")
-    if part.get("type") == "array":
-        if not schema["default"]:
-            return replace(base, kind="names", text=", ".join(value or ()), optional=True)
-        return replace(base, kind="several", chosen=tuple(value or ()), choices=schema["default"])
-    if "enum" in part:
-        return replace(base, kind="choice", choices=part["enum"])
-    return replace(base, kind="integer" if part["type"] == "integer" else "number")
+    return PolicyField(name=name, description=schema["description"], bounds=bounds, **field)
 
 
 def _value(field: PolicyField, text: str) -> Any:
