@@ -45,21 +45,21 @@ def find_own_number(conn: Connection, holder: Caller | Voter, annotator: str | N
 
 def order_of(conn: Connection, annotator_id: int | None) -> OwnOrder:
     """Return the order that an annotator's votes show, once there are enough, and everyone's beside it."""
-    contestants = read_contestants(conn)
-    rows = [] if annotator_id is None else read_votes(conn, annotator_id, most=_MOST_VOTES, contestants=contestants)
-    hidden = set() if annotator_id is None else read_undoable(conn, annotator_id)
+    if annotator_id is None:
+        return OwnOrder(votes=0, useful=0, votes_needed=ENOUGH_VOTES, models=[])
+    hidden = read_undoable(conn, annotator_id)
+    rows = read_votes(conn, annotator_id, most=_MOST_VOTES, contestants=read_contestants(conn))
     rows = [row for row in rows if row[1] != row[2] and row[0] not in hidden]
-    number = len({row[0] for row in rows})
-    snapshot = newest_snapshot(conn)
-    useful = 0 if snapshot is None or annotator_id is None else _counted(conn, snapshot["id"], annotator_id)
-    needed = max(0, ENOUGH_VOTES - number)
-    if needed:
-        return OwnOrder(votes=number, useful=useful, votes_needed=needed, models=[])
+    number, snapshot = len({row[0] for row in rows}), newest_snapshot(conn)
+    useful = 0 if snapshot is None else _counted(conn, snapshot["id"], annotator_id)
+    if number < ENOUGH_VOTES:
+        return OwnOrder(votes=number, useful=useful, votes_needed=ENOUGH_VOTES - number, models=[])
     a, b, outcome = (np.array([row[place] for row in rows]) for place in (1, 2, 3))
     ids, places = np.unique(np.concatenate([a, b]), return_inverse=True)
     first, second = places[: len(rows)], places[len(rows) :]
     found = order_own_votes(first, second, _WORTH[outcome], len(ids))
     battles = np.bincount(places, minlength=len(ids))
+    score, reach = _BASE + found.R / NATURAL_PER_ELO, _INTERVAL * found.se / NATURAL_PER_ELO
     names = read_model_names(conn, ids.tolist())
     board = {} if snapshot is None else _board(conn, snapshot["id"])
     return OwnOrder(
@@ -70,9 +70,9 @@ def order_of(conn: Connection, annotator_id: int | None) -> OwnOrder:
             OwnPlace(
                 model=names[int(ids[place])],
                 votes=int(battles[place]),
-                score=_BASE + found.R[place] / NATURAL_PER_ELO,
-                lower=_BASE + (found.R[place] - _INTERVAL * found.se[place]) / NATURAL_PER_ELO,
-                upper=_BASE + (found.R[place] + _INTERVAL * found.se[place]) / NATURAL_PER_ELO,
+                score=score[place],
+                lower=score[place] - reach[place],
+                upper=score[place] + reach[place],
                 **board.get(int(ids[place]), {}),
             )
             for place in np.argsort(-found.R, kind="stable").tolist()
