@@ -61,11 +61,13 @@ def newcomer(votes: int, annotators: int) -> list[dict[str, str]]:
     """Votes for a model that beats model 5 often."""
     return [
         {
-            "model_a": "newcomer", "model_b": "model 5", "winner": "model_b" if i % 5 == 0 else "model_a",
+            "model_a": "newcomer",
+            "model_b": "model 5",
+            "winner": "model_b" if i % 5 == 0 else "model_a",
             "annotator": f"honest {i % annotators}",
         }
         for i in range(votes)
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize(
