@@ -54,6 +54,12 @@ def replace(conn: Connection, key_id: UUID, replaced_by: UUID, expires_at: datet
     conn.execute(statement.values(replaced_by=replaced_by, expires_at=expires_at))
 
 
+def transaction_time(conn: Connection) -> datetime:
+    """Return when the transaction began, by the database's clock."""
+    now: datetime = conn.execute(select(func.now())).scalar_one()
+    return now
+
+
 _PURGED_AT_ONCE = 1_000
 
 

@@ -143,7 +143,7 @@ def count_annotators(conn: Connection) -> dict[str, int]:
 
 
 def _count_by(conn: Connection, kind: ColumnElement[str]) -> dict[str, int]:
-    return dict(conn.execute(select(kind, func.count()).group_by(kind)).tuples().all())
+    return {row[0]: row[1] for row in conn.execute(select(kind, func.count()).group_by(kind))}
 
 
 def ending_keys(conn: Connection, within: timedelta) -> Sequence[Row[Any, Any, Any]]:

@@ -187,11 +187,8 @@ def test_boards_by_category(
         "the weight of language=de is for no vote: no counted vote has the tag"
     ]
     assert found["language"]["votes"] == {
-        "language=fr": french,
-        "language=de": 0,
-        "language=en": english,
-        "": 1680 - french - english,
-    }
+        "language=fr": french, "language=de": 0, "language=en": english, "": 1680 - french - english,
+    }  # fmt: skip
     first = found["language"]["outliers"][0]
     assert (first["model"], first["tag"]) == ("model 0", "language=fr")
     assert 0 < first["lower"] < first["difference"] < first["upper"]

@@ -36,8 +36,7 @@ class Thresholds(BaseModel):
 
     def within(self, policy: Policy) -> Policy:
         """Return the policy with these thresholds."""
-        moved = {name: value for name, value in self.model_dump().items() if value is not None}
-        return policy.model_copy(update=moved)
+        return policy.model_copy(update=self.model_dump(exclude_none=True))
 
 
 @router.get("")
