@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,11 @@ class BadInputError(StableArenaError):
 
     code = "invalid"
     title = "The input is not valid"
+
+    @classmethod
+    def at(cls, pointer: str, detail: str) -> Self:
+        """Return the error of an input that is wrong at one place."""
+        return cls(f"{pointer} {detail}", (FieldError(pointer, detail),))
 
 
 class NotAuthenticatedError(StableArenaError):

@@ -46,7 +46,7 @@ from app.policy import endpoints as policy
 from app.refits import endpoints as refits
 from app.review import endpoints as review
 from app.review.groups import endpoints as review_groups
-from app.review.own import endpoints as own
+from app.review.me import endpoints as me
 from app.snapshots import endpoints as snapshots
 from app.votes import endpoints as votes
 from app.votes.retractions import endpoints as retractions
@@ -74,7 +74,7 @@ def install_routes(app: FastAPI) -> None:
         models.router,
         leaderboard.models_router,  # after models: names may hold slashes, and its GET /models/{name} matches them all
         snapshots.router,
-        own.router,  # before annotators: the key of an annotator may be `me`, who then has to be given by id
+        me.router,  # before annotators: the key of an annotator may be `me`, who then has to be given by id
         annotators.router,
         review_groups.router,
         review.router,  # after annotators, for the same reason

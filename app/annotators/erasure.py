@@ -24,7 +24,7 @@ from app.database.tables import (
     votes,
     webhook_deliveries,
 )
-from app.errors import BadInputError, ConflictError, FieldError
+from app.errors import BadInputError, ConflictError
 from app.naming.pseudonyms import STORED, base32
 from app.naming.service import naming_of
 
@@ -56,8 +56,7 @@ def erase_annotator(conn: Connection, reference: str, *, reason: str, erased_by:
     found = find_annotator(conn, str(found.id))  # an erasure may have come in before the lock
     named = {found.annotator, reference} - {str(found.id)}  # every key that names the annotator
     if any(re.search(rf"(?<!\w){re.escape(key)}(?!\w)", reason) for key in named):
-        error = FieldError("/reason", "must not have the annotator's key: the audit log keeps it for ever")
-        raise BadInputError(f"{error.pointer} {error.detail}", (error,))
+        raise BadInputError.at("/reason", "must not have the annotator's key: the audit log keeps it for ever")
     if not found.erased_at:
         _forget(conn, found, named)
     clear_metadata_of_erased(conn)

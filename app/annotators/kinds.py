@@ -18,7 +18,7 @@ _SAY = text(
 )
 
 
-def say_kinds(conn: Connection, said: Mapping[int, Kind]) -> dict[int, Kind]:
+def record_kinds(conn: Connection, said: Mapping[int, Kind]) -> dict[int, Kind]:
     """Note the kinds of annotators whose kind was not said before; return those that were said to be of another kind.
 
     `said`: kind by the annotator's number.

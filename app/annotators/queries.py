@@ -128,9 +128,10 @@ def summarise_votes(conn: Connection, annotator_id: int, *, without: Collection[
     contestants = read_contestants(conn)
     model_a, model_b = contestants.sides()
     sides = union(
-        select(model_a.label("model_id")).where(mine), select(model_b).where(mine),
+        select(model_a.label("model_id")).where(mine),
+        select(model_b).where(mine),
         select(contestants.ranked()).select_from(votes).where(mine, c.ranking.is_not(None)),
-    ).subquery()  # fmt: skip
+    ).subquery()
     counts = [
         func.count().filter(c.outcome == code, c.ranking.is_(None)).label(name)
         for code, name in enumerate(("model_a", "model_b", "tie", "tie_bothbad"))
@@ -152,14 +153,19 @@ def list_history(conn: Connection, annotator_id: int, *, limit: int, before: int
     c = snapshot_annotators.c
     statement = (
         select(
-            snapshots.c.id.label("snapshot_id"), snapshots.c.number, snapshots.c.published_at,
-            *_figures(), c.votes, c.rule_standing, c.standing,
+            snapshots.c.id.label("snapshot_id"),
+            snapshots.c.number,
+            snapshots.c.published_at,
+            *_figures(),
+            c.votes,
+            c.rule_standing,
+            c.standing,
         )
         .join_from(snapshot_annotators, snapshots, snapshots.c.id == c.snapshot_id)
         .where(c.annotator_id == annotator_id)
         .order_by(snapshots.c.number.desc())
         .limit(limit)
-    )  # fmt: skip
+    )
     if before is not None:
         statement = statement.where(snapshots.c.number < before)
     return conn.execute(statement).mappings().all()

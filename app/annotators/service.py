@@ -143,30 +143,11 @@ def _take(
         store.set_dismissal(conn, found.annotator_id, below=found.ability - (found.se or 0.0), above=above)
     else:
         store.set_override(conn, found.annotator_id, OVERRIDES[action])
-    values = {
-        "annotator_id": found.annotator_id,
-        "action": action,
-        "reason": reason,
-        "decided_by": decided_by,
-        "snapshot_id": found.snapshot_id,
-        "ability": found.ability,
-        "se": found.se,
-        "group_id": group_id,
-    }
-    row = store.insert_decision(conn, values)
-    audit.record(
-        conn,
-        actor=decided_by,
-        action=f"decision.{action}",
-        subject=str(found.id),
-        detail={
-            "decision": str(row["id"]),
-            "reason": reason,
-            "ability": found.ability,
-            "se": found.se,
-            **({"group": str(group_id)} if group_id else {}),
-        },
-    )
+    facts = {"reason": reason, "ability": found.ability, "se": found.se}
+    values = {"annotator_id": found.annotator_id, "snapshot_id": found.snapshot_id, "group_id": group_id, **facts}
+    row = store.insert_decision(conn, {"action": action, "decided_by": decided_by, **values})
+    detail = {"decision": str(row["id"]), **facts, **({"group": str(group_id)} if group_id else {})}
+    audit.record(conn, actor=decided_by, action=f"decision.{action}", subject=str(found.id), detail=detail)
     after = find_annotator(conn, str(found.id))
     # Without the key and the reason, which may name a person.
     message = {"id": str(found.id), "decision": str(row["id"]), "action": action, "standing": after.standing}

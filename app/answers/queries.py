@@ -1,13 +1,13 @@
 """Prompts and answers: added, withdrawn, listed, and read for the battles that show them."""
 
 import json
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, Connection, Row, RowMapping, and_, func, select, text, update
 
-from app.answers.measures import measure_answer
 from app.database.tables import answers, metadata, models, prompts
 
 _LOCK = 7_203_118_559_410_662_201  # a number of our own among PostgreSQL's advisory locks
@@ -53,6 +53,11 @@ SELECT m.name, a.id, CASE WHEN a.html IS NULL THEN a.text END, a.html
 FROM answers AS a JOIN models AS m ON m.id = a.model_id JOIN prompts AS p ON p.id = a.prompt_id
 WHERE p.public_id = %(prompt)s AND a.withdrawn_at IS NULL ORDER BY m.name
 """
+
+_CODE = re.compile(r"```[^`]*```")
+_HEADER = re.compile(r"^#{1,6}\s", re.MULTILINE)
+_ITEM = re.compile(r"^[ \t]*(?:\d+\.|[-*+])\s", re.MULTILINE)
+_BOLD = re.compile(r"\*\*[^*\n]+\*\*|__[^_\n]+__")
 
 Pair = tuple[int, int]
 """The numbers of a prompt and a model."""
@@ -105,6 +110,19 @@ def add_answers(conn: Connection, texts: Mapping[Pair, str], *, replaced: Collec
     if texts:
         rows = [(*pair, answer, json.dumps(measure_answer(answer))) for pair, answer in texts.items()]
         conn.exec_driver_sql(_ADD, _columns(("prompt_id", "model_id", "text", "measures"), rows))
+
+
+def measure_answer(text: str) -> dict[str, int]:
+    r"""Return the words of an answer, and the headers, list items and bold passages outside its blocks of code.
+
+    >>> measure_answer("# Why\\n- **blue** light\\n- scatters")
+    {'length': 7, 'headers': 1, 'lists': 2, 'bold': 1}
+    """
+    prose = _CODE.sub("", text)
+    counted = {
+        name: len(form.findall(prose)) for name, form in (("headers", _HEADER), ("lists", _ITEM), ("bold", _BOLD))
+    }
+    return {"length": len(text.split()), **counted}
 
 
 def _columns(names: Sequence[str], rows: Collection[tuple[Any, ...]]) -> dict[str, list[Any]]:

@@ -5,7 +5,6 @@ A worker renders new texts. Where a person comes first, the process that serves 
 
 import asyncio
 import contextlib
-import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -28,7 +27,6 @@ WAIT_SECONDS = 3.0
 """How long a voter waits for texts that are not rendered yet; then their source is shown this once."""
 _STUCK_SECONDS = 60.0  # the child ends its work long before, unless the machine has no time for it
 _MEMORY_BYTES = 512 * 1024**2
-_IDLE_SECONDS = 60.0
 _ATTEMPTS = 2
 _AT_ONCE = 100
 
@@ -130,7 +128,6 @@ class Renderings:
         self._database = database
         self._process = process
         self._thread = ThreadPoolExecutor(1, "rendering")
-        self._idle: threading.Timer | None = None
 
     def submit(self, one: StoredText) -> Future[str]:
         """Return the HTML that a text has or gets."""
@@ -155,22 +152,12 @@ class Renderings:
         """End the child."""
         self._process.stop()
         self._thread.shutdown(cancel_futures=True)
-        if self._idle is not None:
-            self._idle.cancel()
 
     def _render(self, one: StoredText) -> str:
-        if self._idle is not None:
-            self._idle.cancel()
         try:
             return render_stored(self._database, self._process, one)
         finally:
-            self._idle = threading.Timer(_IDLE_SECONDS, self._end_idle)
-            self._idle.daemon = True
-            self._idle.start()
-
-    def _end_idle(self) -> None:
-        with contextlib.suppress(RuntimeError):  # it is closed
-            self._thread.submit(self._process.discard)
+            self._process.rest()
 
 
 def provide_renderings(state: ProcessState) -> None:

@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from app.answers import queries as store
-from app.answers.queries import Pair, PromptRow, StoredText
+from app.answers.queries import Pair, PromptRow
 from app.answers.schemas import (
     Answer,
     AnswerCounts,
@@ -119,11 +119,6 @@ def find_prompt(conn: Connection, prompt_id: UUID) -> PromptWithAnswers:
         raise NotFoundError(f"there is no prompt {prompt_id}")
     shown = [Answer.model_validate(dict(one)) for one in store.list_answers(conn, prompt_id)]
     return PromptWithAnswers.model_validate({**row, "shown": shown})
-
-
-def find_shown(conn: Connection, prompt_id: UUID) -> tuple[StoredText, list[tuple[str, StoredText]]]:
-    """Return a prompt on record and, by model, the answers to it that may be shown, as those see them who vote."""
-    return store.read_shown(conn, prompt_id)
 
 
 def report_coverage(conn: Connection) -> Coverage:

@@ -32,7 +32,7 @@ def create_key(
     """
     wanted = sorted(set(scopes))
     errors = _field_errors(name, wanted)
-    if expires_at is not None and expires_at <= store.database_time(conn):
+    if expires_at is not None and expires_at <= store.transaction_time(conn):
         errors.append(FieldError("/expires_at", "must be in the future"))
     if expires_at is not None and expires_at > LATEST:
         errors.append(FieldError("/expires_at", "must be before the end of the year 9999; null means never"))
@@ -79,7 +79,7 @@ def rotate_key(
     if not timedelta(0) <= overlap <= MAX_OVERLAP:
         error = FieldError("/overlap_seconds", f"must be between 0 and {int(MAX_OVERLAP.total_seconds())}")
         raise BadInputError("the overlap is not valid", (error,))
-    old, now = lock_key(conn, prefix_or_id), store.database_time(conn)
+    old, now = lock_key(conn, prefix_or_id), store.transaction_time(conn)
     if old.replaced_by is not None or not old.works_at(now):
         state = "revoked" if old.revoked_at else "replaced already" if old.works_at(now) else "expired"
         raise ConflictError(f"the key {old.prefix} is {state}")

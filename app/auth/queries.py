@@ -54,8 +54,8 @@ def replace(conn: Connection, key_id: UUID, replaced_by: UUID, expires_at: datet
     conn.execute(statement.values(replaced_by=replaced_by, expires_at=expires_at))
 
 
-def database_time(conn: Connection) -> datetime:
-    """Return the time of the transaction on the database's clock."""
+def transaction_time(conn: Connection) -> datetime:
+    """Return when the transaction began, by the database's clock."""
     now: datetime = conn.execute(select(func.now())).scalar_one()
     return now
 

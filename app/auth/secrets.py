@@ -19,7 +19,8 @@ _ALPHABET = string.digits + string.ascii_letters
 _PREFIX_LENGTH = 8
 _RANDOM_LENGTH = 22  # 131 bits at log2(62) each
 _CHECKSUM_LENGTH = 6  # 62^6 holds every CRC-32
-_FORM = re.compile(rf"sat?_([0-9A-Za-z]{{{_PREFIX_LENGTH}}})_([0-9A-Za-z]{{{_RANDOM_LENGTH + _CHECKSUM_LENGTH}}})")
+_PARTS = [f"([0-9A-Za-z]{{{length}}})" for length in (_PREFIX_LENGTH, _RANDOM_LENGTH, _CHECKSUM_LENGTH)]
+_FORM = re.compile("sat?_{}_{}{}".format(*_PARTS))
 
 
 def make_secret(kind: Kind) -> tuple[str, str]:
@@ -29,18 +30,6 @@ def make_secret(kind: Kind) -> tuple[str, str]:
     """
     prefix, random = _random(_PREFIX_LENGTH), _random(_RANDOM_LENGTH)
     return prefix, f"{kind}_{prefix}_{random}{_checksum(prefix + random)}"
-
-
-def prefix_of(secret: str) -> str | None:
-    """Return the prefix of a key or a token, or None if the text has another form."""
-    form = _FORM.fullmatch(secret)
-    return form[1] if form else None
-
-
-def is_mistyped(secret: str) -> bool:
-    """Whether the checksum of what looks like a key or a token is wrong."""
-    form = _FORM.fullmatch(secret)
-    return form is None or _checksum(form[1] + form[2][:_RANDOM_LENGTH]) != form[2][_RANDOM_LENGTH:]
 
 
 def digest(secret: str) -> bytes:
@@ -53,10 +42,11 @@ def check_secret(secret: str, find: Callable[[str], RowMapping | None]) -> RowMa
 
     Raises NotAuthenticatedError.
     """
-    prefix = prefix_of(secret)
-    if prefix is None:
+    form = _FORM.fullmatch(secret)
+    if form is None:
         raise NotAuthenticatedError("this is not an API key: keys look like sa_PREFIX_SECRET")
-    if is_mistyped(secret):
+    prefix, random, checksum = form.groups()
+    if checksum != _checksum(prefix + random):
         raise NotAuthenticatedError("the API key is mistyped or cut short")
     row = find(prefix)
     # Compared even if there is no such key, so that both answers take equally long.

@@ -1,19 +1,63 @@
-"""Which pair an annotator sees next, and with which probability it was drawn."""
+"""What an annotator has seen, which pair comes next, and with which probability it was drawn."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 from cachetools import LRUCache
+from sqlalchemy import Connection
 
-from app.battles.histories import History, Pair
-from app.battles.queries import ModelIds
+from app.battles.queries import ModelIds, read_histories
 from app.battles.roster import Roster
+from app.policy.schemas import Policy
 from app.rating.sampling.pair_weights import PairSampler, Random, uniform_weights
 
+Pair = tuple[int, int]
+
+_MOST_REMEMBERED = 1_000_000
 _MOST_PAIRS = 1_000_000  # of all tables that are kept, about 60 bytes each
 
 _Key = tuple[str, ModelIds]
+
+
+@dataclass(slots=True)
+class History:
+    """The models of an annotator's last battles, the latest first, and whether the annotator has δ votes or fewer."""
+
+    pairs: list[Pair] = field(default_factory=list)
+    new: bool = True
+
+    def add(self, pair: Pair, gap: int) -> None:
+        """Add the pair of the next battle, and forget pairs that may come again."""
+        self.pairs = [pair, *self.pairs][:gap]
+
+
+class Histories:
+    """Reads histories, and remembers which annotators have more than δ votes: they keep them, so they are not counted.
+
+    Belongs to one thread.
+    """
+
+    def __init__(self) -> None:
+        self._min_votes = -1
+        self._past: set[int] = set()
+
+    def read(self, conn: Connection, annotator_ids: Collection[int], policy: Policy) -> dict[int, History]:
+        """Return the histories of annotators on record, by number."""
+        if policy.min_votes != self._min_votes or len(self._past) > _MOST_REMEMBERED:
+            self._min_votes, self._past = policy.min_votes, set()
+        counted = [policy.calibration_share > 0 and number not in self._past for number in annotator_ids]
+        rows = read_histories(
+            conn, list(annotator_ids), counted, gap=policy.battle_repeat_gap, most_votes=policy.min_votes + 1
+        )
+        found = {}
+        for row in rows:
+            if row.votes > policy.min_votes:
+                self._past.add(row.annotator_id)
+            pairs = list(zip(row.left_ids or (), row.right_ids or (), strict=True))
+            found[row.annotator_id] = History(pairs, row.annotator_id not in self._past)
+        return found
 
 
 class DrawnBattle(NamedTuple):

@@ -12,8 +12,7 @@ from sqlalchemy import Connection
 from app.answers.pool import OfferedPrompt, Pair, PooledPrompt
 from app.api.problems import invalid_input
 from app.battles import queries as store
-from app.battles.drawing import BattleDraws
-from app.battles.histories import Histories, History
+from app.battles.drawing import BattleDraws, Histories, History
 from app.battles.prompts import PairTakenError, SeenPairs, ShownTexts, hold_to_limit, read_shown
 from app.battles.queries import BattleRow, ModelIds
 from app.battles.roster import Roster
@@ -193,14 +192,24 @@ def _draw(
         tags = list(dict.fromkeys((*tags, *prompt.tags(roster.policy.settings.category_tags))))[:MAX_TAGS]
     drawn = draws.draw(roster, pool, tags, history, seen)
     history.add((drawn.left_id, drawn.right_id), roster.policy.settings.battle_repeat_gap)
+    shown: tuple[int | None, int | None, int | None] = (None, None, None)
+    if prompt is not None:
+        shown = prompt.id, prompt.answers[drawn.left_id], prompt.answers[drawn.right_id]
     return BattleRow(
-        new_id(), annotator_id, drawn.left_id, drawn.right_id, prepared.set_numbers[pool],
-        array_text(tags), drawn.drawn_by, drawn.propensity, roster.snapshot_id, roster.policy.version, asked.api_key_id,
-        None if prompt is None else prompt.id,
-        None if prompt is None else prompt.answers[drawn.left_id],
-        None if prompt is None else prompt.answers[drawn.right_id],
+        new_id(),
+        annotator_id,
+        drawn.left_id,
+        drawn.right_id,
+        prepared.set_numbers[pool],
+        array_text(tags),
+        drawn.drawn_by,
+        drawn.propensity,
+        roster.snapshot_id,
+        roster.policy.version,
+        asked.api_key_id,
+        *shown,
         None if asked.voter is None else asked.voter.invitation_id,
-    )  # fmt: skip
+    )
 
 
 def names_of(battle: NewBattle) -> tuple[str, ...] | None:

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import NamedTuple
 from uuid import UUID
 
-from sqlalchemy import Connection, func, select, text
+from sqlalchemy import ColumnElement, Connection, func, select, text
 
 from app.answers.pool import OfferedPrompt, Pair, Seen
 from app.answers.queries import StoredText, read_texts
@@ -117,11 +117,17 @@ def read_votes_left(conn: Connection, voters: Iterable[tuple[Voter, int | None]]
     left: dict[UUID, int] = {}
     for voter, annotator_id in voters:
         if voter.max_votes is not None:
-            c = battles.c
-            mine = (c.annotator_id == annotator_id, c.invitation_id == voter.invitation_id, c.vote_id.is_not(None))
-            cast = conn.execute(select(func.count()).where(*mine)).scalar_one()
-            left[voter.id] = voter.max_votes - cast
+            left[voter.id] = voter.max_votes - _count_votes(conn, voter, annotator_id)
     return left
+
+
+def _count_votes(conn: Connection, voter: Voter, annotator_id: int | None) -> int:
+    mine = (*_battles_of(voter, annotator_id), battles.c.vote_id.is_not(None))
+    return conn.execute(select(func.count()).where(*mine)).scalar_one()
+
+
+def _battles_of(voter: Voter, annotator_id: int | None) -> tuple[ColumnElement[bool], ...]:
+    return battles.c.annotator_id == annotator_id, battles.c.invitation_id == voter.invitation_id
 
 
 def hold_to_limit(conn: Connection, voter: Voter, annotator_id: int) -> None:
@@ -132,12 +138,11 @@ def hold_to_limit(conn: Connection, voter: Voter, annotator_id: int) -> None:
     if voter.max_votes is None:
         return
     c = battles.c
-    mine = (c.annotator_id == annotator_id, c.invitation_id == voter.invitation_id)
+    mine = _battles_of(voter, annotator_id)
     conn.execute(select(annotators.c.id).where(annotators.c.id == annotator_id).with_for_update(key_share=True))
     waiting = (c.vote_id.is_(None), c.skip_reason.is_(None), c.expires_at > func.now() - timedelta(minutes=1))
     conn.execute(select(c.id).where(*mine, *waiting).order_by(c.id).with_for_update())
-    cast = conn.execute(select(func.count()).where(*mine, c.vote_id.is_not(None))).scalar_one()
-    kept = max(voter.max_votes - cast, 0)
+    kept = max(voter.max_votes - _count_votes(conn, voter, annotator_id), 0)
     conn.execute(_CLOSE, {"annotator": annotator_id, "invitation": voter.invitation_id, "kept": kept})
 
 

@@ -1,7 +1,7 @@
 """Battles and the sets of models they are drawn from: added in groups, ended once, listed."""
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -53,6 +53,11 @@ _UNLESS_SEEN = """
     ON CONFLICT (prompt_id, annotator_id, least(left_id, right_id), greatest(left_id, right_id))
     WHERE prompt_id IS NOT NULL DO NOTHING
 """
+
+_SHOWN = (
+    *("tags", "drawn_by", "propensity", "snapshot_id", "policy_version"),
+    *("created_at", "expires_at", "ended_at", "vote_id", "skip_reason"),
+)
 
 
 class BattleRow(NamedTuple):
@@ -162,20 +167,18 @@ def _listed() -> Select[Any]:
     c = battles.c
     return (
         select(
-            c.id.label("battle_id"), state_of().label("state"), annotators.c.key.label("annotator"),
-            annotators.c.public_id.label("annotator_id"), left.c.name.label("left"), right.c.name.label("right"),
-            c.tags, c.drawn_by, c.propensity, c.candidate_set_id.label("candidate_set"),
-            func.cardinality(candidate_sets.c.model_ids).label("candidates"), c.snapshot_id, c.policy_version,
-            c.created_at, c.expires_at, c.ended_at, c.vote_id, c.skip_reason,
+            *(c[name] for name in _SHOWN),
+            c.id.label("battle_id"),
+            state_of().label("state"),
+            annotators.c.key.label("annotator"),
+            annotators.c.public_id.label("annotator_id"),
+            left.c.name.label("left"),
+            right.c.name.label("right"),
+            c.candidate_set_id.label("candidate_set"),
+            func.cardinality(candidate_sets.c.model_ids).label("candidates"),
         )
         .join_from(battles, annotators, annotators.c.id == c.annotator_id)
         .join(left, left.c.id == c.left_id)
         .join(right, right.c.id == c.right_id)
         .join(candidate_sets, candidate_sets.c.id == c.candidate_set_id)
-    )  # fmt: skip
-
-
-def names_of(conn: Connection, model_ids: Sequence[int]) -> Mapping[int, str]:
-    """Return the present names of models by number."""
-    statement = select(models.c.id, models.c.name).where(models.c.id.in_(model_ids))
-    return {row.id: row.name for row in conn.execute(statement)}
+    )

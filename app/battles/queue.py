@@ -5,8 +5,7 @@ from random import SystemRandom
 
 from app.answers.pool import AnswerPools, Offer, OfferedPrompt, choose_prompt, sample_prompts
 from app.api.group_commit import COMMIT_SIZE, GroupCommit
-from app.battles.drawing import BattleDraws
-from app.battles.histories import Histories
+from app.battles.drawing import BattleDraws, Histories
 from app.battles.offering import (
     BattleReceipt,
     Preparation,
@@ -19,7 +18,7 @@ from app.battles.prompts import NothingLeftError, VotesUsedUpError, read_recent,
 from app.battles.roster import Rosters
 from app.database.engine import Database
 from app.errors import StableArenaError
-from app.guard.process_metrics import Gauges, most_of
+from app.guard.process_metrics import Gauges, highest_gauge
 from app.invitations.queries import find_open
 from app.invitations.voters import NotInvitedError
 from app.naming.aliases import read_names
@@ -27,7 +26,7 @@ from app.naming.known_names import KnownNames
 from app.settings import Settings
 from app.state import ProcessState
 
-_QUEUED = most_of("stable_arena_battle_queue_battles", "Battles that wait for their commit")
+_QUEUED = highest_gauge("stable_arena_battle_queue_battles", "Battles that wait for their commit")
 
 
 class BattleQueue(GroupCommit[Submission, BattleReceipt]):

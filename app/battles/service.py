@@ -10,6 +10,7 @@ from app.auth.battle_tokens import ForgedTokenError
 from app.battles import queries as store
 from app.battles.schemas import Battle, BattleState, BattleWithCandidates, SkippedBattle, SkipReason, UndoneVote
 from app.errors import ConflictError, FieldError, GoneError, NotFoundError
+from app.models.queries import read_model_names
 from app.votes.retractions.service import take_back_vote
 from app.votes.sealed import UNDO_SECONDS, BattleExpiredError
 
@@ -80,8 +81,7 @@ def require_own_token(token_battle: UUID, battle_id: UUID) -> None:
 def find_battle(conn: Connection, battle_id: UUID) -> BattleWithCandidates:
     """Return a battle with the names of its candidates. Raises NotFoundError."""
     row: dict[str, Any] = dict(_get(conn, battle_id))
-    model_ids = row.pop("model_ids")
-    names = store.names_of(conn, model_ids)
+    names = read_model_names(conn, row.pop("model_ids"))
     return BattleWithCandidates(**row, candidate_names=sorted(names.values()))
 
 

@@ -47,7 +47,7 @@ DURATIONS = Histogram(
 )
 
 
-def most_of(name: str, description: str) -> Gauge:
+def highest_gauge(name: str, description: str) -> Gauge:
     """Return a gauge of which several processes show the highest value."""
     return Gauge(
         name, f"{description} (the highest of several processes)", registry=REGISTRY, multiprocess_mode="livemax"

@@ -8,7 +8,7 @@ from typing import cast
 import polars as pl
 from sqlalchemy import Connection
 
-from app.annotators.kinds import say_kinds
+from app.annotators.kinds import record_kinds
 from app.naming.aliases import ModelNames, Named, read_names
 from app.naming.service import find_annotators, naming_of, resolve_annotators, resolve_models
 from app.votes.rules import model_errors, pairs_of, places_of
@@ -54,7 +54,7 @@ def _say_kinds(conn: Connection, votes: pl.DataFrame) -> list[RecordFault]:
     if said.is_empty():
         return []
     first = dict(said.unique("annotator_id", keep="first").select("annotator_id", "annotator_kind").iter_rows())
-    kinds = first | say_kinds(conn, first)
+    kinds = first | record_kinds(conn, first)
     return [
         (row, f"annotator_kind the annotator is on record as {kinds[number]}")
         for row, number, kind in said.iter_rows()

@@ -14,7 +14,7 @@ from app.imports.formats.reading import VoteReader
 from app.imports.names import check_models, count_models
 from app.imports.recognition import Recogniser, refuse_recorded
 from app.imports.service import MAX_FAULTS_STORED, ImportOptions
-from app.models.look_alikes import read_look_alikes
+from app.models.service import read_look_alikes
 from app.naming.look_alikes import merge_commands
 
 _MOST_NAMED = 10

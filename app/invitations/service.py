@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 from app.audit import service as audit
 from app.database.ids import new_id
 from app.database.tables import invitations
-from app.errors import BadInputError, FieldError, NotFoundError
+from app.errors import BadInputError, NotFoundError
 from app.invitations import queries as store
 from app.invitations.schemas import Invitation, NewInvitation
 from app.invitations.voters import VoterTokens, read_voter_tokens
@@ -27,7 +27,7 @@ def add_invitation(conn: Connection, new: NewInvitation, *, created_by: str) -> 
     values: dict[str, Any] = new.model_dump(include={*_LIMITS})
     if new.everyone:
         if new.annotator is not None:
-            raise _wrong("/annotator", "does not go with a door that is open to everyone")
+            raise BadInputError.at("/annotator", "does not go with a door that is open to everyone")
         store.lock_door(conn)
         store.revoke_invitation(conn, invitations.c.annotator_id.is_(None))
     else:
@@ -36,7 +36,7 @@ def add_invitation(conn: Connection, new: NewInvitation, *, created_by: str) -> 
     store.add_invitation(conn, {"id": invitation_id, "created_by": created_by, **values})
     added = find_invitation(conn, invitation_id)
     if added.state != "open":
-        raise _wrong("/expires_at", "must be in the future")
+        raise BadInputError.at("/expires_at", "must be in the future")
     # Without the annotator's key: the audit log is never changed.
     detail = {"everyone": new.everyone, "annotator": added.annotator_id, **new.model_dump(include={*_LIMITS})}
     audit.record(conn, actor=created_by, action="invitation.create", subject=str(invitation_id), detail=detail)
@@ -70,7 +70,3 @@ def list_invitations(conn: Connection, *, limit: int, before: UUID | None = None
 def _shown(row: Any, tokens: VoterTokens) -> Invitation:
     link = PAGE if row["everyone"] else f"{PAGE}#{tokens.issue(row['id'])}"
     return Invitation.model_validate({**row, "link": link})
-
-
-def _wrong(pointer: str, detail: str) -> BadInputError:
-    return BadInputError(f"{pointer} {detail}", (FieldError(pointer, detail),))

@@ -3,7 +3,7 @@
 A row of `model_merges` is never changed: the last row of a model and a time is in force.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -37,9 +37,12 @@ def read_model_ids(conn: Connection) -> Sequence[int]:
     return conn.execute(select(models.c.id).order_by(models.c.id)).scalars().all()
 
 
-def read_model_names(conn: Connection) -> dict[int, str]:
-    """Return the name of every model by its number."""
-    return {row.id: row.name for row in conn.execute(select(models.c.id, models.c.name))}
+def read_model_names(conn: Connection, numbers: Collection[int] | None = None) -> dict[int, str]:
+    """Return the names of the models with these numbers, None for every model, by number."""
+    statement = select(models.c.id, models.c.name)
+    if numbers is not None:
+        statement = statement.where(models.c.id.in_(numbers))
+    return {row.id: row.name for row in conn.execute(statement)}
 
 
 def read_archived(conn: Connection) -> set[int]:

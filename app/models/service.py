@@ -1,5 +1,7 @@
 """Models: how to find them, and changes of them. Every change is in the audit log."""
 
+import math
+from collections.abc import Mapping
 from uuid import UUID
 
 from sqlalchemy import Connection
@@ -11,6 +13,7 @@ from app.models.contestants import ALWAYS, read_contestants
 from app.models.schemas import Alias, FoundModel, ModelChange, NewAlias, NewModel, Version
 from app.naming import aliases
 from app.naming.aliases import read_names
+from app.naming.look_alikes import LookAlikes, find_look_alikes
 from app.naming.names import name_error
 
 
@@ -148,3 +151,18 @@ def remove_alias(conn: Connection, reference: str, alias_id: UUID, *, removed_by
     audit.record(
         conn, actor=removed_by, action="model.alias.remove", subject=str(alias_id), detail={"model": found.name}
     )
+
+
+def read_look_alikes(conn: Connection, votes: Mapping[str, int] | None = None) -> list[LookAlikes]:
+    """Return the models that look the same, without those that are merged; names on record are kept before new ones.
+
+    `votes`: of names in a file; then only what looks like one of them.
+    """
+    names, merged = store.read_model_names(conn), read_contestants(conn).merged
+    weights = {name: math.inf for number, name in names.items() if number not in merged}
+    if votes is None:
+        return find_look_alikes(weights)
+    known = {*names.values(), *read_names(conn, votes).aliases}
+    weights |= {name: float(number) for name, number in votes.items() if name not in known}
+    found = find_look_alikes(weights)
+    return [one for one in found if not votes.keys().isdisjoint([one.kept, *one.others])]

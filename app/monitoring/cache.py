@@ -9,11 +9,10 @@ import structlog
 from cachetools import LRUCache, TTLCache, cached
 from sqlalchemy.exc import DBAPIError
 
-from app.auth.secrets import digest
 from app.database.engine import Database
 from app.database.schema import require_current
 from app.errors import UnavailableError
-from app.guard.process_metrics import Gauges, most_of
+from app.guard.process_metrics import Gauges, highest_gauge
 from app.monitoring import queries as store
 from app.monitoring.service import ServiceFigures, read_figures, sum_ended_refits
 from app.snapshots.vote_sets import NewVotes
@@ -22,8 +21,11 @@ from app.state import ProcessState
 log = structlog.get_logger()
 
 _FIGURES, _READY = "figures", "ready"
-_CONNECTIONS = most_of("stable_arena_database_connections", "Connections to the database in use")
-_CONNECTIONS_LIMIT = most_of("stable_arena_database_connections_limit", "Connections to the database there may be")
+_MOST_READERS = 100
+_CONNECTIONS = highest_gauge("stable_arena_database_connections", "Connections to the database in use")
+_CONNECTIONS_LIMIT = highest_gauge(
+    "stable_arena_database_connections_limit", "Connections to the database there may be"
+)
 
 
 class FiguresCache:
@@ -98,30 +100,15 @@ class Readiness:
         self._ready[_READY] = True
 
 
-class MetricsReaders:
-    """API keys that have read `/metrics` before. They may read it while the database cannot check them."""
-
-    def __init__(self, size: int = 100) -> None:
-        self._hashes: LRUCache[bytes, bool] = LRUCache(size)
-
-    def remember(self, secret: str) -> None:
-        """Remember, by its hash, a key that was accepted."""
-        self._hashes[digest(secret)] = True
-
-    def forget(self, secret: str) -> None:
-        """Forget a key that was refused."""
-        self._hashes.pop(digest(secret), None)
-
-    def know(self, secret: str) -> bool:
-        """Return whether the key was accepted at its last check."""
-        return digest(secret) in self._hashes
+class MetricsReaders(LRUCache[bytes, bool]):
+    """Hashes of API keys that have read `/metrics` before. They may read it while the database cannot check them."""
 
 
 def provide_monitoring(state: ProcessState) -> None:
     """Hold what is remembered for `/metrics`, and watch the connections to the database."""
     database = state[Database]
     state[FiguresCache] = figures = FiguresCache(database)
-    state[MetricsReaders] = MetricsReaders()
+    state[MetricsReaders] = MetricsReaders(_MOST_READERS)
     state[Readiness] = Readiness(database)
     state[Gauges].watch(_CONNECTIONS, lambda: database.connections_in_use)
     state[Gauges].watch(_CONNECTIONS_LIMIT, lambda: database.pool_size)

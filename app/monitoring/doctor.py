@@ -11,7 +11,7 @@ from app.database.engine import Database
 from app.database.notices import TICK_SECONDS, notices_arrive
 from app.database.schema import require_current
 from app.errors import StableArenaError
-from app.models.look_alikes import read_look_alikes
+from app.models.service import read_look_alikes
 from app.monitoring import queries as store
 from app.monitoring.checks import Check, check_service
 from app.monitoring.service import read_figures

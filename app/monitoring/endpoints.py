@@ -1,5 +1,5 @@
 import asyncio
-from typing import Annotated, Literal, cast
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
@@ -7,6 +7,7 @@ from pydantic import BaseModel
 
 from app.api.dependencies import held
 from app.api.problems import problem_responses
+from app.auth.secrets import digest
 from app.errors import NotAuthenticatedError, ScopeMissingError, UnavailableError
 from app.guard import process_metrics
 from app.guard.admission import authorise, bearer_secret, key_dependency
@@ -51,18 +52,16 @@ async def _require_reader(request: Request) -> None:
     if secret is None and state[Settings].public_metrics:
         await count_open(request)
         return
-    readers = state[MetricsReaders]
+    readers, key = state[MetricsReaders], digest(secret or "")
     try:
         await authorise(request, "read")
     except UnavailableError:
-        if secret is None or not readers.know(secret):
+        if key not in readers:
             raise
     except (NotAuthenticatedError, ScopeMissingError):
-        if secret is not None:
-            readers.forget(secret)
+        readers.pop(key, None)
         raise
-    else:
-        readers.remember(cast("str", secret))
+    readers[key] = True
 
 
 @router.get(

@@ -87,8 +87,7 @@ def open_refits(conn: Connection) -> RowMapping:
 
 def count_imports(conn: Connection) -> dict[str, int]:
     """Return the number of imports by state."""
-    rows = conn.execute(select(imports.c.state, func.count()).group_by(imports.c.state))
-    return {row[0]: row[1] for row in rows}
+    return _count_by(conn, imports.c.state)
 
 
 def sum_imported(conn: Connection) -> dict[str, int]:
@@ -101,9 +100,7 @@ def sum_imported(conn: Connection) -> dict[str, int]:
 
 def count_deliveries(conn: Connection) -> dict[str, int]:
     """Return the number of messages to webhooks by status."""
-    c = webhook_deliveries.c
-    rows = conn.execute(select(c.status, func.count()).group_by(c.status))
-    return {row[0]: row[1] for row in rows}
+    return _count_by(conn, webhook_deliveries.c.status)
 
 
 def webhook_delays(conn: Connection) -> Sequence[Row[Any, Any, Any]]:
@@ -142,8 +139,11 @@ def newest_snapshot(conn: Connection) -> RowMapping | None:
 def count_annotators(conn: Connection) -> dict[str, int]:
     """Return the number of annotators by the standing that holds."""
     c = annotators.c
-    standing = standing_of(c.rule_standing, c.override, c.dismissed_below).label("standing")
-    return {row[0]: row[1] for row in conn.execute(select(standing, func.count()).group_by(standing))}
+    return _count_by(conn, standing_of(c.rule_standing, c.override, c.dismissed_below).label("standing"))
+
+
+def _count_by(conn: Connection, kind: ColumnElement[str]) -> dict[str, int]:
+    return {row[0]: row[1] for row in conn.execute(select(kind, func.count()).group_by(kind))}
 
 
 def ending_keys(conn: Connection, within: timedelta) -> Sequence[Row[Any, Any, Any]]:

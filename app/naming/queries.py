@@ -1,6 +1,6 @@
 """Names and the numbers that votes store for them."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from sqlalchemy import Connection, text
 
@@ -21,14 +21,15 @@ _HAS_ONLY_PSEUDONYMS = text(
 )
 
 
-def add_models(conn: Connection, names: set[str]) -> None:
+def add_models(conn: Connection, names: Collection[str]) -> None:
     """Add models that are not on record yet."""
-    conn.execute(_ADD_MODELS, {"names": _in_order(names)})
+    # In the same order two writers of the same names wait for each other. In different orders they deadlock.
+    conn.execute(_ADD_MODELS, {"names": sorted(names)})
 
 
-def add_annotators(conn: Connection, keys: set[str]) -> None:
-    """Add annotators that are not on record yet."""
-    conn.execute(_ADD_ANNOTATORS, {"keys": _in_order(keys), "ids": [new_id() for _ in keys]})
+def add_annotators(conn: Connection, keys: Collection[str]) -> None:
+    """Add annotators that are not on record yet, in order as `add_models` does."""
+    conn.execute(_ADD_ANNOTATORS, {"keys": sorted(keys), "ids": [new_id() for _ in keys]})
 
 
 def find_numbers(conn: Connection, keys: Iterable[str]) -> dict[str, int]:
@@ -44,8 +45,3 @@ def has_raw_keys(conn: Connection) -> bool:
 def has_only_pseudonyms(conn: Connection) -> bool:
     """Whether there are annotators and all of them are on record under pseudonyms."""
     return bool(conn.execute(_HAS_ONLY_PSEUDONYMS, {"stored": STORED, "made": MADE}).scalar_one())
-
-
-def _in_order(names: set[str]) -> list[str]:
-    # Two writers that add the same names in the same order wait for each other. In different orders they deadlock.
-    return sorted(names)

@@ -7,6 +7,7 @@ each other, one that forgot it would store raw keys.
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from itertools import chain
 from threading import Event
 from typing import Literal, Self
 
@@ -110,23 +111,22 @@ def resolve_annotators(conn: Connection, raw_keys: Iterable[str]) -> dict[str, i
 
     Raises RawKeysStoredError or PseudonymKeyMissingError.
     """
-    naming = naming_of(conn)
-    stored = {raw: naming.stored_keys(raw) for raw in raw_keys}
-    numbers = store.find_numbers(conn, [key for keys in stored.values() for key in keys])
-    if missing := {keys[0] for keys in stored.values() if numbers.keys().isdisjoint(keys)}:
+    naming, wanted = naming_of(conn), set(raw_keys)
+    numbers = find_annotators(conn, wanted)
+    if missing := {naming.stored_keys(raw)[0]: raw for raw in wanted - numbers.keys()}:
         require_fitting_keys(conn)
-        store.add_annotators(conn, missing)
-        numbers |= store.find_numbers(conn, missing)
-    return {raw: next(numbers[key] for key in keys if key in numbers) for raw, keys in stored.items()}
+        store.add_annotators(conn, missing.keys())
+        numbers |= {missing[key]: number for key, number in store.find_numbers(conn, missing).items()}
+    return numbers
 
 
 def find_annotators(conn: Connection, raw_keys: Iterable[str]) -> dict[str, int]:
     """Return the number of each annotator that is on record, by the raw key."""
     naming = naming_of(conn)
     stored = {raw: naming.stored_keys(raw) for raw in raw_keys}
-    numbers = store.find_numbers(conn, [key for keys in stored.values() for key in keys])
-    found = {raw: next((numbers[key] for key in keys if key in numbers), None) for raw, keys in stored.items()}
-    return {raw: number for raw, number in found.items() if number is not None}
+    numbers = store.find_numbers(conn, chain.from_iterable(stored.values()))
+    # The first key that is on record counts.
+    return {raw: numbers[key] for raw, keys in stored.items() for key in reversed(keys) if key in numbers}
 
 
 def require_fitting_keys(conn: Connection) -> None:

@@ -32,12 +32,12 @@ def over_quota(annotator_id: Ids, dates: VoteDates, votes_per_day: int) -> Mask:
     if not len(full):
         return over
     place = np.minimum(np.searchsorted(full, group), len(full) - 1)
-    suspects = np.flatnonzero((full[place] == group) & (dates.day != NO_DAY))
-    order = np.lexsort((dates.id_low[suspects], dates.id_high[suspects], group[suspects]))
-    suspects = suspects[order]
-    high, low = dates.id_high[suspects], dates.id_low[suspects]
+    on_full_day = np.flatnonzero((full[place] == group) & (dates.day != NO_DAY))
+    order = np.lexsort((dates.id_low[on_full_day], dates.id_high[on_full_day], group[on_full_day]))
+    on_full_day = on_full_day[order]
+    high, low = dates.id_high[on_full_day], dates.id_low[on_full_day]
     number = np.cumsum(np.append(True, (high[1:] != high[:-1]) | (low[1:] != low[:-1])))
-    _, first, size = np.unique(group[suspects], return_index=True, return_counts=True)
+    _, first, size = np.unique(group[on_full_day], return_index=True, return_counts=True)
     position = number - np.repeat(number[first], size)
-    over[suspects[position >= votes_per_day]] = True
+    over[on_full_day[position >= votes_per_day]] = True
     return over

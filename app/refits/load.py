@@ -127,14 +127,10 @@ def _load(
     unsealed = number - same_model - len(votes.outcome)
     votes = _within_quota(votes, policy.settings)
     dimensions = group_tags(read.tags, votes.tags) if dimensions is None else dict(dimensions)
-    annotator = _positions(votes.annotator_id, annotator_ids, "annotator")
     model_ids = _ids(read_model_ids(conn))
-    unoffered = _ids(sorted(read_unoffered_ids(conn)))
+    columns = _columns(votes, annotator_ids, model_ids, ranked=ranked)
     overall = FitInput(
-        annotator=annotator,
-        model_a=_positions(votes.model_a_id, model_ids, "model"),
-        model_b=_positions(votes.model_b_id, model_ids, "model"),
-        outcome=OUTCOME_VALUES[votes.outcome],
+        **columns,
         annotator_ids=annotator_ids,
         model_ids=model_ids,
         overrides=np.array([override or "" for override in overrides], dtype=np.str_),
@@ -147,12 +143,12 @@ def _load(
         unsealed=unsealed,
         over_quota=number - same_model - unsealed - len(votes.outcome),
         same_model=same_model,
-        sealed=np.bincount(annotator[_sealed(votes)], minlength=len(annotator_ids)),
+        sealed=np.bincount(columns["annotator"][_sealed(votes)], minlength=len(annotator_ids)),
         dimensions=policy.settings.categories or dimensions,
         tags=tuple(read.tags),
         tag_bits=votes.tags,
         category_weights=policy.settings.category_weights,
-        unoffered=unoffered,
+        unoffered=_ids(sorted(read_unoffered_ids(conn))),
         sampling=policy.settings.sampling_settings(),
         verdict_rule=policy.settings.verdict_rule(),
         judges=np.isin(annotator_ids, judges) if judges else np.zeros(0, dtype=np.bool_),
@@ -161,24 +157,26 @@ def _load(
         style_features=policy.settings.style_features,
         measures=votes.measures,
         battles=votes.battle,
-        share=None if votes.dates is None or not ranked else shares(votes.dates),
     )
     if not criteria or policy.settings.sealed_only:  # no vote by another criterion is sealed
         return overall
     counted = {name: _within_quota(_on_two_models(own), policy.settings) for name, own in criteria.items()}
+    bare = replace(overall, dimensions={}, tags=(), tag_bits=None, style_features=(), measures=None, battles=None)
     inputs = {
-        name: replace(
-            overall,
-            annotator=_positions(own.annotator_id, annotator_ids, "annotator"),
-            model_a=_positions(own.model_a_id, model_ids, "model"),
-            model_b=_positions(own.model_b_id, model_ids, "model"),
-            outcome=OUTCOME_VALUES[own.outcome],
-            dimensions={}, tags=(), tag_bits=None, style_features=(), measures=None, battles=None,
-            share=None if own.dates is None or not ranked else shares(own.dates),
-        )
-        for name, own in counted.items()
-    }  # fmt: skip
+        name: replace(bare, **_columns(own, annotator_ids, model_ids, ranked=ranked)) for name, own in counted.items()
+    }
     return replace(overall, criteria=inputs)
+
+
+def _columns(votes: VoteArrays, annotator_ids: Ids, model_ids: Ids, *, ranked: bool) -> dict[str, Any]:
+    """Return the columns of a `FitInput`; `ranked` where rankings are on record."""
+    return {
+        "annotator": _positions(votes.annotator_id, annotator_ids, "annotator"),
+        "model_a": _positions(votes.model_a_id, model_ids, "model"),
+        "model_b": _positions(votes.model_b_id, model_ids, "model"),
+        "outcome": OUTCOME_VALUES[votes.outcome],
+        "share": None if votes.dates is None or not ranked else shares(votes.dates),
+    }
 
 
 def _dated(conn: Connection, settings: Policy) -> bool:
@@ -211,38 +209,55 @@ def group_tags(tags: Sequence[str], bits: Ids | None) -> dict[str, tuple[str, ..
 
 def _read_all(conn: Connection, settings: Policy, kept: KeptVotes | None) -> ReadVotes:
     """Read the votes on record that are not retracted."""
-    dated, contestants, tags = _dated(conn, settings), read_contestants(conn), settings.category_tags
+    contestants, tags = read_contestants(conn), settings.category_tags
     if kept is not None:
-        read = kept.read(
-            conn, contestants, tags=tags or settings.max_tag_boards, dated=dated, features=_measured(settings)
-        )
+        dated, features = _dated(conn, settings), _measured(settings)
+        read = kept.read(conn, contestants, tags=tags or settings.max_tag_boards, dated=dated, features=features)
         if read is not None:
             return read
-    tags, retracted = tags or most_voted_tags(conn, settings.max_tag_boards), count_retracted(conn)
-    votes = read_votes(
-        conn, dated=dated, sealed=any_sealed_vote(conn), tags=tags, any_retracted=retracted > 0,
-        contestants=contestants, features=_measured(settings),
-    )  # fmt: skip
-    return ReadVotes(votes, tags, retracted)
+    return _read(conn, settings, tags or most_voted_tags(conn, settings.max_tag_boards), contestants)
 
 
 def _read_past(
-    conn: Connection, snapshot: Snapshot, contestants: Contestants, settings: Policy, *, criteria: Collection[str],
+    conn: Connection,
+    snapshot: Snapshot,
+    contestants: Contestants,
+    settings: Policy,
+    *,
+    criteria: Collection[str],
     battles: bool,
-) -> ReadVotes:  # fmt: skip
+) -> ReadVotes:
     """Read the overall votes that the snapshot's refit read."""
-    vote_set, dated = snapshot.vote_set, _dated(conn, settings)
     tags, dimensions = settings.category_tags, _past_dimensions(snapshot)
     if not tags and dimensions is not None:
         tags = [tag for values in dimensions.values() for tag in values]
     elif not tags:
         no_tags = {"", *map(criterion_tag, criteria)}
         tags = sorted({tag for _, tag in list_leaderboards(conn, snapshot.id)} - no_tags)
+    return _read(conn, settings, tags, contestants, vote_set=snapshot.vote_set, battles=battles)
+
+
+def _read(
+    conn: Connection,
+    settings: Policy,
+    tags: list[str],
+    contestants: Contestants,
+    *,
+    vote_set: str | None = None,
+    battles: bool = False,
+) -> ReadVotes:
     retracted = count_retracted(conn, vote_set)
     votes = read_votes(
-        conn, dated=dated, sealed=any_sealed_vote(conn), tags=tags, vote_set=vote_set, any_retracted=retracted > 0,
-        contestants=contestants, features=_measured(settings), battles=battles,
-    )  # fmt: skip
+        conn,
+        dated=_dated(conn, settings),
+        sealed=any_sealed_vote(conn),
+        tags=tags,
+        vote_set=vote_set,
+        any_retracted=retracted > 0,
+        contestants=contestants,
+        features=_measured(settings),
+        battles=battles,
+    )
     return ReadVotes(votes, tags, retracted)
 
 

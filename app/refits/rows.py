@@ -114,10 +114,11 @@ def _leans(output: FitOutput, voted: Mask) -> list[dict[str, Any] | None]:
     ends = np.stack([style.own, style.own - half, style.own + half], axis=2)
     told = np.isfinite(style.own).all(axis=1) & (output.annotators.votes >= HISTORY)
     return [
-        {feature: dict(zip(names, _plain(of_one[j]), strict=True)) for j, feature in enumerate(style.names)}
-        if told[k] else None
-        for k, of_one in zip(np.flatnonzero(voted), ends[voted], strict=True)
-    ]  # fmt: skip
+        {feature: dict(zip(names, _plain(ends[k, j]), strict=True)) for j, feature in enumerate(style.names)}
+        if told[k]
+        else None
+        for k in np.flatnonzero(voted)
+    ]
 
 
 def evidence_rows(

@@ -53,12 +53,7 @@ def refit_can_begin(conn: Connection, *, scheduled: bool) -> bool:
     """Whether a refit was requested or, with `scheduled`, is due, and no process runs another one."""
     if not lease_is_free(conn, REFIT_LEASE):
         return False
-    return refit_is_queued(conn) or (scheduled and refit_is_due(conn))
-
-
-def refit_is_due(conn: Connection) -> bool:
-    """Whether a refit is due now."""
-    return due_trigger(conn) is not None
+    return refit_is_queued(conn) or (scheduled and due_trigger(conn) is not None)
 
 
 def due_trigger(conn: Connection) -> Trigger | None:

@@ -4,7 +4,7 @@ from uuid import UUID
 from sqlalchemy import Connection, RowMapping
 
 from app.audit import service as audit
-from app.errors import BadInputError, ConflictError, FieldError, NotFoundError
+from app.errors import BadInputError, ConflictError, NotFoundError
 from app.refits import queries as store
 from app.refits.schemas import Refit
 
@@ -19,8 +19,7 @@ def request_refit(
     Raises BadInputError: there is a reason without accept_exclusions: it would not be kept.
     """
     if reason is not None and not accept_exclusions:
-        error = FieldError("/reason", "is kept for accept_exclusions only, which is not set")
-        raise BadInputError(f"{error.pointer} {error.detail}", (error,))
+        raise BadInputError.at("/reason", "is kept for accept_exclusions only, which is not set")
     refit_id = store.queue_refit(conn, trigger=trigger, requested_by=requested_by, accept_exclusions=accept_exclusions)
     if accept_exclusions:
         detail = {} if reason is None else {"reason": reason}

@@ -33,7 +33,7 @@ class Bin:
 
 
 @dataclass(frozen=True)
-class Crowd:
+class SnapshotAnnotators:
     """The annotators of a snapshot, arrays of shape (n_annotators,).
 
     Attributes
@@ -88,7 +88,7 @@ class Crowd:
         return likely & self.supported
 
 
-def read_crowd(conn: Connection, snapshot_id: UUID) -> Crowd:
+def read_crowd(conn: Connection, snapshot_id: UUID) -> SnapshotAnnotators:
     """Return the annotators of a snapshot."""
     c = snapshot_annotators.c
     evidence = c.evidence["rule"].as_string(), c.evidence["strength"].as_float(), c.evidence["judges"].as_float()
@@ -96,7 +96,7 @@ def read_crowd(conn: Connection, snapshot_id: UUID) -> Crowd:
     columns = *known, c.votes, c.standing, c.rule_standing, *evidence
     rows = conn.execute(select(*columns).where(c.snapshot_id == snapshot_id)).all()
     ability, se, votes, standing, rule_standing, rule, strength, judges = zip(*rows, strict=True) if rows else [()] * 8
-    return Crowd(
+    return SnapshotAnnotators(
         ability=np.array(ability, dtype=np.float64),
         se=np.array(se, dtype=np.float64),
         votes=np.array(votes, dtype=np.int64),
@@ -108,21 +108,21 @@ def read_crowd(conn: Connection, snapshot_id: UUID) -> Crowd:
     )
 
 
-def bin_abilities(crowd: Crowd, standing: Texts) -> list[Bin]:
+def bin_abilities(crowd: SnapshotAnnotators, standing: Texts) -> list[Bin]:
     """Count the annotators past δ by ability, in bins of a tenth, and by these standings."""
     shown = crowd.shown(standing)
     low = np.clip(np.floor(10.0 * crowd.ability[shown]) / 10.0, _LOWEST, _HIGHEST)
     return list(_count(low, lambda start: start + _WIDTH, standing[shown]))
 
 
-def bin_votes(crowd: Crowd, standing: Texts) -> list[Bin]:
+def bin_votes(crowd: SnapshotAnnotators, standing: Texts) -> list[Bin]:
     """Count the annotators by votes, in a bin for each doubling, and by these standings."""
     some = crowd.votes > 0
     low = 2.0 ** np.floor(np.log2(crowd.votes[some]))
     return list(_count(low, lambda start: 2.0 * start, standing[some]))
 
 
-def count_beyond(crowd: Crowd, standing: Texts, policy: Policy) -> Mapping[str, Any]:
+def count_beyond(crowd: SnapshotAnnotators, standing: Texts, policy: Policy) -> Mapping[str, Any]:
     """Count the annotators past δ at or below ε (`low`), those flagged or excluded, and those with δ votes or fewer.
 
     `flagged_low` counts those of the flagged at or below ε; `low_share` and `few_share` are shares of all votes.

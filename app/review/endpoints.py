@@ -30,9 +30,9 @@ from app.review.schemas import (
     Impact,
     JointImpact,
     PolicyPreview,
+    QueueFilter,
     Review,
     Rewards,
-    Selection,
 )
 
 router = APIRouter(tags=["annotators"])
@@ -45,7 +45,7 @@ Budget = Annotated[
 ]
 
 
-class ReviewsQuery(Selection):
+class ReviewsQuery(QueueFilter):
     """Which annotators to list."""
 
     watch: bool = Field(False, description="Those at or below ε without a flag, instead of the open flags.")

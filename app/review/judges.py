@@ -114,18 +114,15 @@ def read_judges_compared(conn: Connection) -> ComparedJudges:
     )
     row = conn.execute(statement.order_by(s.number.desc()).limit(1)).one_or_none()
     stored: dict[str, Any] = (row and row.judges) or {"people": None, "judges": [], "panels": {"tried": []}}
-    numbers = [int(one["annotator"]) for one in stored["judges"]]
-    c = annotators.c
-    known = {number: (id_, key) for number, id_, key in conn.execute(
-        select(c.id, c.public_id, c.key).where(c.id.in_(numbers))
-    )}  # fmt: skip
-    names = {str(number): key for number, (_, key) in known.items()}
+    c, numbers = annotators.c, [int(one["annotator"]) for one in stored["judges"]]
+    rows = conn.execute(select(c.id, c.public_id, c.key).where(c.id.in_(numbers)))
+    known = {str(row.id): {"id": row.public_id, "annotator": row.key} for row in rows}
     enough = next((one for one in stored["panels"]["tried"] if one["judges"] == stored["panels"]["enough"]), None)
-    judges = [{**one, "id": known[number][0], "annotator": known[number][1]}
-              for one, number in zip(stored["judges"], numbers, strict=True)]  # fmt: skip
-    computed = row is not None and (row.snapshot_id is not None or not row.of_judges)
-    return ComparedJudges.model_validate({
-        "snapshot": row and row.number, "computed": computed,
-        "people": stored["people"], "judges": judges,
-        "panel": enough and {**enough, "judges": [names[one] for one in enough["judges"]]},
-    })  # fmt: skip
+    shown = {
+        "snapshot": row and row.number,
+        "computed": row is not None and (row.snapshot_id is not None or not row.of_judges),
+        "people": stored["people"],
+        "judges": [{**one, **known[one["annotator"]]} for one in stored["judges"]],
+        "panel": enough and {**enough, "judges": [known[one]["annotator"] for one in enough["judges"]]},
+    }
+    return ComparedJudges.model_validate(shown)

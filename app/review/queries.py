@@ -71,8 +71,11 @@ def list_votes(
     )
     statement = (
         select(
-            c.id, battle_of(), c.criterion, counts_a.label("model_a_id"), counts_b.label("model_b_id"), c.outcome,
-            ranking_of(), c.voted_at, c.received_at,
+            *(c[name] for name in ("id", "criterion", "outcome", "voted_at", "received_at")),
+            battle_of(),
+            ranking_of(),
+            counts_a.label("model_a_id"),
+            counts_b.label("model_b_id"),
             model_a.c.name.label("model_a"),
             model_b.c.name.label("model_b"),
             c.import_id.is_not(None).label("imported"),
@@ -84,7 +87,7 @@ def list_votes(
         .where(c.annotator_id == annotator_id, c.id.not_in(without))
         .order_by(c.id.desc())
         .limit(limit)
-    )  # fmt: skip
+    )
     if before is not None:
         statement = statement.where(c.id < before)
     return conn.execute(statement).mappings().all()
@@ -105,15 +108,18 @@ def read_votes(
     model_a, model_b = contestants.sides()
     statement = (
         select(
-            c.id, model_a.label("model_a_id"), model_b.label("model_b_id"), c.outcome,
-            _seconds(c.voted_at).label("voted"),
-            case((c.import_id.is_(None), _seconds(c.received_at))).label("received"),
-            c.ranking, func.coalesce(c.voted_at, c.received_at).label("cast_at"),
+            c.id,
+            model_a.label("model_a_id"),
+            model_b.label("model_b_id"),
+            c.outcome,
+            *_times(c),
+            c.ranking,
+            func.coalesce(c.voted_at, c.received_at).label("cast_at"),
         )
         .where(c.annotator_id == annotator_id, c.criterion.is_(None), ~is_retracted(c.id))
         .order_by(c.id.desc())
         .limit(most)
-    )  # fmt: skip
+    )
     found = []
     for vote_id, a, b, outcome, voted, received, ranking, cast_at in conn.execute(statement):
         pairs = [(a, b, outcome)] if ranking is None else pairs_of(ranking)
@@ -136,20 +142,16 @@ def read_times_of_others(conn: Connection, annotator_id: int) -> list[tuple[NDAr
     others = union_all(before, after).subquery("others")
     v = votes.c
     recent = (
-        select(
-            _seconds(v.voted_at).label("voted"),
-            case((v.import_id.is_(None), _seconds(v.received_at))).label("received"),
-        )
+        select(*_times(v))
         .where(v.annotator_id == others.c.id)
         .order_by(v.id.desc())
         .limit(_VOTES_OF_OTHERS)
         .lateral("recent")
     )
     rows = conn.execute(select(others.c.id, recent.c.voted, recent.c.received).select_from(others.join(recent, true())))
-    times: dict[int, list[tuple[float, float]]] = {}
+    times: dict[int, list[tuple[float | None, float | None]]] = {}
     for number, voted, received in rows:
-        pair = (np.nan if voted is None else voted, np.nan if received is None else received)
-        times.setdefault(number, []).append(pair)
+        times.setdefault(number, []).append((voted, received))
     return [(found[:, 0], found[:, 1]) for found in (np.array(pairs, np.float64) for pairs in times.values())]
 
 
@@ -231,8 +233,10 @@ def strongest_reason(conn: Connection) -> float:
     return float(conn.execute(select(strongest).where(flagged(found.c))).scalar_one())
 
 
-def _seconds(moment: ColumnElement[Any]) -> ColumnElement[float]:
-    return cast(func.extract("epoch", moment), Double)
+def _times(c: ReadOnlyColumnCollection[str, Any]) -> tuple[ColumnElement[float], ColumnElement[float]]:
+    """Select when a vote was cast, as its sender said, and when a live vote arrived, in seconds since 1970."""
+    voted, received = (cast(func.extract("epoch", moment), Double) for moment in (c.voted_at, c.received_at))
+    return voted.label("voted"), case((c.import_id.is_(None), received)).label("received")
 
 
 _later_decision = exists().where(

@@ -12,7 +12,7 @@ from app.api.pagination import Name, Number
 from app.policy.service import current_policy
 from app.review import queries as store
 from app.review.groups.queries import outside_groups
-from app.review.schemas import QueueState, Review, Selection, Sort
+from app.review.schemas import QueueFilter, QueueState, Review, Sort
 from app.review.service import list_reasons, rule_used
 from app.snapshots.queries import newest_snapshot
 from app.snapshots.units import whole_votes_read
@@ -28,7 +28,7 @@ POSITIONS: dict[Sort, TypeAdapter[Place]] = {
 
 
 @dataclass(frozen=True)
-class Listed:
+class QueuedReview:
     """An annotator of a list, and the place in it."""
 
     place: Place
@@ -39,16 +39,16 @@ def list_reviews(
     conn: Connection,
     *,
     limit: int,
-    selection: Selection | None = None,
+    selection: QueueFilter | None = None,
     after: Place | None = None,
     choose: store.Choice = store.flagged,
-) -> list[Listed]:
+) -> list[QueuedReview]:
     """Return open flags, or other chosen annotators, in the order of the selection; of equals the older annotator."""
-    selection = selection or Selection()
+    selection = selection or QueueFilter()
     rows = store.list_queue(conn, _within(choose, selection), sort=selection.sort, limit=limit, after=after)
     found = [FoundAnnotator.model_validate(dict(row)) for row in rows]
     return [
-        Listed(place_of(one, selection.sort), Review(**one.public().model_dump(), evidence=reason))
+        QueuedReview(place_of(one, selection.sort), Review(**one.public().model_dump(), evidence=reason))
         for one, reason in zip(found, list_reasons(conn, found), strict=True)
     ]
 
@@ -66,25 +66,22 @@ def on_the_watch_list(conn: Connection) -> store.Choice:
     return store.watched(rule_used(conn).threshold)
 
 
-def flagged_alone(conn: Connection) -> store.Choice:
-    """Return the choice of open flags that are no part of a group."""
-    outside = outside_groups(rule_used(conn).bar)
-    return lambda found: and_(store.flagged(found), outside(found))
-
-
-def queue_of(conn: Connection, selection: Selection) -> store.Choice:
+def queue_of(conn: Connection, selection: QueueFilter) -> store.Choice:
     """Return the choice of open flags that are cases of their own.
 
     Groups are shown by the reason that makes them; by another reason their members are cases of their own.
     """
-    return flagged_alone(conn) if selection.shows_groups else store.flagged
+    if not selection.shows_groups:
+        return store.flagged
+    outside = outside_groups(rule_used(conn).bar)
+    return lambda found: and_(store.flagged(found), outside(found))
 
 
-def _within(choose: store.Choice, selection: Selection) -> store.Choice:
+def _within(choose: store.Choice, selection: QueueFilter) -> store.Choice:
     return lambda found: and_(choose(found), store.selected(found, selection.rule, selection.min_share))
 
 
-def queue_state(conn: Connection, selection: Selection | None = None) -> QueueState:
+def queue_state(conn: Connection, selection: QueueFilter | None = None) -> QueueState:
     """Count what waits for a decision, with the thresholds of the rule; `selected` counts flags of a selection."""
     newest = newest_snapshot(conn)
     flags = store.count_chosen(conn, store.flagged)
@@ -101,7 +98,7 @@ def queue_state(conn: Connection, selection: Selection | None = None) -> QueueSt
     )
 
 
-def next_review(conn: Connection, annotator_id: UUID, selection: Selection) -> Review | None:
+def next_review(conn: Connection, annotator_id: UUID, selection: QueueFilter) -> Review | None:
     """Return the open flag that follows this annotator's in the queue, or the first one for an annotator without."""
     found = annotators.find_annotator(conn, str(annotator_id))
     after = place_of(found, selection.sort) if found.standing == "flagged" else None

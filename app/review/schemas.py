@@ -11,7 +11,6 @@ from app.leaderboard.diff.schemas import RowChange
 from app.policy.schemas import Policy
 from app.rating.settings import TASTE_TESTS, Standing
 from app.review.evidence.schemas import Agreement, Case, JudgedAbility
-from app.review.impact.leave_one_out import How
 from app.schemas import ClosedModel, FrozenModel
 from app.snapshots.schemas import SnapshotHead
 
@@ -72,7 +71,7 @@ Sort = Literal["strength", "votes", "date", "name"]
 RuleName = Literal["ability", "coin", "equal", "follower", "favour", "against", "side"]
 
 
-class Selection(FrozenModel):
+class QueueFilter(FrozenModel):
     """Which open flags are listed, and in which order."""
 
     sort: Sort = Field(
@@ -173,7 +172,9 @@ class _Impact(FrozenModel):
         description="Annotators with decisions that wait for a refit: both leaderboards have these decisions."
     )
     what: Literal["left out", "let in"] = Field(description="let in: the votes do not count now.")
-    how: How = Field(description="influence: one Newton step from the fit; refit: fitted again.")
+    how: Literal["influence", "refit"] = Field(
+        description="influence: one Newton step from the fit; refit: fitted again."
+    )
     votes: int = Field(description="Votes, of those that the snapshot read, that are left out or let in.")
     summary: list[str] = Field(description="The same in sentences, the most important first.")
     models: list[ModelImpact] = Field(description="In the order of the published leaderboard.")

@@ -15,7 +15,7 @@ from app.database.engine import Database
 from app.errors import FieldError, UnavailableError
 from app.guard.bodies import SMALL
 from app.guard.errors import MalformedBodyError
-from app.guard.process_metrics import Gauges, most_of
+from app.guard.process_metrics import Gauges, highest_gauge
 from app.naming.known_names import KnownNames
 from app.settings import Settings
 from app.state import ProcessState
@@ -45,8 +45,8 @@ _TOO_LONG = (
 )
 _UNEXPLAINED = (FieldError("", f"is invalid; only the first {MAX_EXPLAINED} invalid votes of a batch say why"),)
 _LEAST_BYTES = 16 * 1024  # memory that even the smallest batch needs: a task, a thread
-_BYTES = most_of("stable_arena_batch_bytes", "Bytes of batches in work")
-_LIMIT = most_of("stable_arena_batch_limit_bytes", "Bytes of batches that may be in work; more get 503")
+_BYTES = highest_gauge("stable_arena_batch_bytes", "Bytes of batches in work")
+_LIMIT = highest_gauge("stable_arena_batch_limit_bytes", "Bytes of batches that may be in work; more get 503")
 _FOREIGN_ANNOTATOR = (FieldError("/annotator", "is not the annotator that the token may vote for"),)
 
 

@@ -12,14 +12,14 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from app.annotators.kinds import say_kinds
+from app.annotators.kinds import record_kinds
 from app.api.group_commit import COMMIT_SIZE, GroupCommit
 from app.api.problems import invalid_input
 from app.auth.callers import Caller
 from app.database.engine import Database
 from app.database.ids import new_id
 from app.errors import FieldError, StableArenaError
-from app.guard.process_metrics import Gauges, most_of
+from app.guard.process_metrics import Gauges, highest_gauge
 from app.naming.known_names import Known, KnownNames
 from app.naming.service import resolve_annotators, resolve_models
 from app.settings import Settings
@@ -37,8 +37,8 @@ Numbers = list[int]
 Queued = Sent | tuple[SealedVoteBody, UUID]
 """A vote that names its models, or a vote by the token of this battle."""
 
-QUEUED_VOTES = most_of("stable_arena_vote_queue_votes", "Single votes that wait for their commit")
-_QUEUE_LIMIT = most_of("stable_arena_vote_queue_limit_votes", "Single votes that may wait; more get 503")
+QUEUED_VOTES = highest_gauge("stable_arena_vote_queue_votes", "Single votes that wait for their commit")
+_QUEUE_LIMIT = highest_gauge("stable_arena_vote_queue_limit_votes", "Single votes that may wait; more get 503")
 
 
 class VoteQueue(GroupCommit[Queued, VoteReceipt]):
@@ -169,7 +169,7 @@ def _with_kinds(
     if not said:  # nearly always
         return {i: numbers for i, numbers in models.items() if i not in receipts} if receipts else models
     first = {number: kind for _, (number, kind) in sorted(said.items(), reverse=True)}
-    others = first | say_kinds(conn, first)
+    others = first | record_kinds(conn, first)
     for i, (number, kind) in said.items():
         if kind != others[number]:
             fault = FieldError("/annotator_kind", f"the annotator is on record as {others[number]}")

@@ -7,9 +7,17 @@ from pydantic import BaseModel, Field
 from app.schemas import ClosedModel, FrozenModel
 
 Event = Literal[
-    "snapshot.published", "annotators.flagged", "annotators.excluded", "annotator.decided", "appeal.submitted",
-    "refit.failed", "board.stale", "rule.jumped", "model.merged", "model.changed",
-]  # fmt: skip
+    "snapshot.published",
+    "annotators.flagged",
+    "annotators.excluded",
+    "annotator.decided",
+    "appeal.submitted",
+    "refit.failed",
+    "board.stale",
+    "rule.jumped",
+    "model.merged",
+    "model.changed",
+]
 EVENTS: tuple[Event, ...] = get_args(Event)
 
 

@@ -95,8 +95,11 @@ def test_judges_are_rated_against_the_leaderboard_of_people(
     names = ("people", "judges", "all", "m-elo-all")
     boards = {name: ask("GET", f"/leaderboard?method={name}").json() for name in names}
     assert {name: board["of"] for name, board in boards.items()} == {
-        "people": "people", "judges": "judges", "all": "all", "m-elo-all": "all",
-    }  # fmt: skip
+        "people": "people",
+        "judges": "judges",
+        "all": "all",
+        "m-elo-all": "all",
+    }
     assert boards["people"]["models"] == [{**row, "tied": None, "tied_with": None} for row in people["models"]]
     assert sum(row["votes"] for row in boards["all"]["models"]) == 2 * 14 * 120
     order, theirs = ([row["model"] for row in board["models"]] for board in (people, boards["judges"]))

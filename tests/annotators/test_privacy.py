@@ -195,9 +195,15 @@ def test_erased_is_gone_from_everywhere(
     other = ask("POST", "/votes", json={**VOTE, "annotator": "other", "metadata": {"turn": 1}}).json()["id"]
     keep_copies(database, RAW)
     assert holders(database) == [
-        "annotators", "appeals", "file_chunks", "import_faults", "imports", "ingest_tokens", "votes",
+        "annotators",
+        "appeals",
+        "file_chunks",
+        "import_faults",
+        "imports",
+        "ingest_tokens",
+        "votes",
         "webhook_deliveries",
-    ]  # fmt: skip
+    ]
     erased = erase(RAW)
     assert holders(database) == []
     log = capfd.readouterr()

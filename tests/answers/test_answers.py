@@ -11,8 +11,7 @@ import pytest
 from httpx import Client
 from sqlalchemy import Connection, text
 
-from app.answers.measures import measure_answer
-from app.answers.queries import lock_answers
+from app.answers.queries import lock_answers, measure_answer
 from app.answers.schemas import MAX_TEXT_BYTES, AnswerCounts, NewAnswer
 from app.answers.service import record_answers
 from app.database.engine import Database
@@ -74,10 +73,12 @@ def test_withdrawn_answers_are_no_longer_shown(ask: Ask, database: Database, ass
 
 def test_only_admins_have_answers_and_all_are_checked(ask: Ask, client: Client, assert_problem: AssertProblem) -> None:
     calls = [
-        ("POST", "/answers", {"answers": POOL}), ("POST", "/answers/withdraw", {"model": "a"}),
-        ("GET", "/answers/coverage", None), ("GET", "/prompts", None),
+        ("POST", "/answers", {"answers": POOL}),
+        ("POST", "/answers/withdraw", {"model": "a"}),
+        ("GET", "/answers/coverage", None),
+        ("GET", "/prompts", None),
         ("GET", "/prompts/00000000-0000-0000-0000-000000000000", None),
-    ]  # fmt: skip
+    ]
     for method, path, body in calls:
         assert_problem(ask(method, path, scope=None, json=body), 401, "not-authenticated")
         assert_problem(ask(method, path, scope="review", json=body), 403, "scope-missing")
@@ -96,13 +97,16 @@ ALPACA = [
 ]
 ARENA_HARD = [
     {
-        "uid": "1", "model": one["model"], "ans_id": "2",
+        "uid": "1",
+        "model": one["model"],
+        "ans_id": "2",
         "messages": [
-            {"role": "user", "content": one["prompt"]}, {"role": "assistant", "content": {"answer": one["answer"]}},
+            {"role": "user", "content": one["prompt"]},
+            {"role": "assistant", "content": {"answer": one["answer"]}},
         ],
     }
     for one in POOL
-]  # fmt: skip
+]
 
 
 def write(path: Path, records: list[dict[str, Any]]) -> Path:
@@ -141,11 +145,14 @@ def test_answers_that_name_their_questions(database: Database, tmp_path: Path, w
     prompts = list(dict.fromkeys(one["prompt"] for one in POOL))
     answers = [
         {
-            "question_id": f"q{prompts.index(one['prompt'])}", "answer_id": "x", "model_id": one["model"],
-            "choices": [{"index": 0, "turns": [wrap(one["answer"])]}], "tstamp": 1.5,
+            "question_id": f"q{prompts.index(one['prompt'])}",
+            "answer_id": "x",
+            "model_id": one["model"],
+            "choices": [{"index": 0, "turns": [wrap(one["answer"])]}],
+            "tstamp": 1.5,
         }
         for one in POOL
-    ]  # fmt: skip
+    ]
     file = write(tmp_path / "answers.jsonl", answers)
     asked = [{"question_id": f"q{at}", "category": "c", "turns": [wrap(text)]} for at, text in enumerate(prompts)]
     with pytest.raises(BadInputError, match="question_id"):

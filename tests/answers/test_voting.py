@@ -161,10 +161,13 @@ def test_a_voters_token_does_nothing_else(client: Client, invite: Callable[..., 
     shown = {"Authorization": f"Bearer {invite()['token']}"}
     vote = {"model_a": "a", "model_b": "b", "winner": "tie", "annotator": "x"}
     for method, path, body in (
-        ("POST", "/votes", vote), ("POST", "/votes/batch", {"votes": [vote]}),
+        ("POST", "/votes", vote),
+        ("POST", "/votes/batch", {"votes": [vote]}),
         ("GET", "/annotators/me?annotator=x", None),
-        ("GET", "/prompts", None), ("POST", "/keys/tokens", {}), ("GET", "/invitations", None),
-    ):  # fmt: skip
+        ("GET", "/prompts", None),
+        ("POST", "/keys/tokens", {}),
+        ("GET", "/invitations", None),
+    ):
         assert client.request(method, f"/api/v1{path}", json=body, headers=shown).status_code == 401, path
 
 

@@ -71,13 +71,17 @@ def test_a_key_as_good_as_for_ever_can_be_rotated(ask: Ask, make: Ask) -> None:
 @pytest.mark.parametrize(
     ("body", "pointer"),
     [
-        ({"name": " "}, "/name"), ({"name": ""}, "/name"), ({"scopes": []}, "/scopes"),
+        ({"name": " "}, "/name"),
+        ({"name": ""}, "/name"),
+        ({"scopes": []}, "/scopes"),
         ({"scopes": ["root"]}, "/scopes/0"),
-        ({"expires_at": "2020-01-01T00:00:00Z"}, "/expires_at"), ({"expires_at": "2999-01-01T00:00:00"}, "/expires_at"),
+        ({"expires_at": "2020-01-01T00:00:00Z"}, "/expires_at"),
+        ({"expires_at": "2999-01-01T00:00:00"}, "/expires_at"),
         ({"expires_at": "9999-12-31T23:59:59-12:00"}, "/expires_at"),
-        ({"requests_per_minute": 0}, "/requests_per_minute"), ({"extra": 1}, "/extra"),
+        ({"requests_per_minute": 0}, "/requests_per_minute"),
+        ({"extra": 1}, "/extra"),
     ],
-)  # fmt: skip
+)
 def test_keys_that_cannot_be(ask: Ask, assert_problem: Ask, body: dict[str, Any], pointer: str) -> None:
     answer = ask("POST", "/keys", json={"name": "k", "scopes": ["read"], **body})
     assert [error["pointer"] for error in assert_problem(answer, 422, "invalid")["errors"]] == [pointer]

@@ -174,6 +174,10 @@ def test_a_form_s_token_fits_its_session_alone() -> None:
     assert is_token_of("a secret", first)
     assert is_token_of("a secret", second)
     for session, token in (
-        ("another", first), ("a secret", ""), ("a secret", "."), ("a secret", first[:-1]), ("a secret", "é\ud800.x"),
-    ):  # fmt: skip
+        ("another", first),
+        ("a secret", ""),
+        ("a secret", "."),
+        ("a secret", first[:-1]),
+        ("a secret", "é\ud800.x"),
+    ):
         assert not is_token_of(session, token)

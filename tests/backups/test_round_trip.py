@@ -19,7 +19,7 @@ from app.models.merges import merge_model
 from app.models.schemas import Merge
 from app.models.service import find_model
 from app.refits.reproduce import reproduce
-from app.refits.schedule import refit_is_due
+from app.refits.schedule import due_trigger
 from app.snapshots.queries import newest_snapshot
 from app.snapshots.vote_sets import anything_new_since, holds_foreign_rows, new_votes_since
 
@@ -79,7 +79,7 @@ def test_the_board_tells_the_truth_in_a_younger_cluster(
         assert not holds_foreign_rows(conn)
         assert new_votes_since(conn, newest["vote_set"]) == 0
         assert not anything_new_since(conn, newest["vote_set"])
-        assert not refit_is_due(conn)
+        assert not due_trigger(conn)
     for number in ("1", "4"):
         assert reproduce(another, number).largest_difference == 0.0
 
@@ -133,7 +133,7 @@ def test_snapshots_before_and_after_a_merge_are_made_again(
     path, _ = write_backup(database, tmp_path)
     restore_backup(another, path)
     with another.read() as conn:
-        assert not refit_is_due(conn)
+        assert not due_trigger(conn)
         assert find_model(conn, "model 0").merged_into == "model 1"
     for number in ("1", "2"):
         made = reproduce(another, number)

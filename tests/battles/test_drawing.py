@@ -6,8 +6,7 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
-from app.battles.drawing import BattleDraws, DrawnBattle
-from app.battles.histories import History
+from app.battles.drawing import BattleDraws, DrawnBattle, History
 from app.battles.queries import ModelIds
 from app.battles.roster import Roster
 from app.policy.schemas import Policy, PolicyVersion

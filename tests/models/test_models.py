@@ -149,9 +149,12 @@ def test_an_alias_holds_within_its_dates(ask: Ask, post_vote: Ask, add_alias: As
     first = add_alias("ant", "latest", valid_until=march)
     add_alias("cat", "latest", valid_from=march, valid_until=june)
     dated = {
-        "2026-02-28T23:59:59Z": "ant", "2026-03-01T00:59:59+01:00": "ant", "2026-03-01T00:00:00Z": "cat",
-        "2026-05-31T23:59:59Z": "cat", "2026-06-01T00:00:00Z": "latest",
-    }  # fmt: skip
+        "2026-02-28T23:59:59Z": "ant",
+        "2026-03-01T00:59:59+01:00": "ant",
+        "2026-03-01T00:00:00Z": "cat",
+        "2026-05-31T23:59:59Z": "cat",
+        "2026-06-01T00:00:00Z": "latest",
+    }
     votes = [{**VOTE, "model_a": "latest", "voted_at": moment} for moment in dated]
     results = ask("POST", "/votes/batch", json={"votes": votes}).json()["results"]
     assert [models_of(ask, result["id"])[0] for result in results] == list(dated.values())
@@ -245,11 +248,14 @@ def test_a_change_that_is_not_valid_is_refused_with_its_place(ask: Ask, post_vot
 @pytest.mark.parametrize(
     "alias",
     [
-        {}, {"name": " "}, {"name": "x", "valid_from": "2026-01-01T00:00:00"}, {"name": "x", "until": "2026-01-01"},
+        {},
+        {"name": " "},
+        {"name": "x", "valid_from": "2026-01-01T00:00:00"},
+        {"name": "x", "until": "2026-01-01"},
         {"name": "x", "valid_from": "2026-01-01T00:00:00Z", "valid_until": "2026-01-01T00:00:00Z"},
         {"name": "x", "valid_from": "0001-01-01T00:00:00+14:00"},
     ],
-)  # fmt: skip
+)
 def test_aliases_that_are_not_valid(ask: Ask, post_vote: Ask, assert_problem: Ask, alias: dict[str, Any]) -> None:
     post_vote()
     assert_problem(ask("POST", "/models/ant/aliases", json=alias), 422, "invalid")

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from app.cli.command import application
 from app.database.engine import Database
 from app.imports.runner import ImportRunner
-from app.models.look_alikes import read_look_alikes
+from app.models.service import read_look_alikes
 from app.naming.look_alikes import LookAlikes, appearance, find_look_alikes, quoted
 from tests.fixtures.environment import Configure
 

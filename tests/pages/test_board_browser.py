@@ -124,10 +124,13 @@ def test_an_error_page_can_be_read(page: Page, page_problems: Any) -> None:
 
 def test_another_page_shows_the_embedded_board_in_a_frame(page: Page, client: Client, publish: Publish) -> None:
     publish(board_of(["ant", "bee"]))
-    page.route("/framing", lambda route: route.fulfill(
-        body="<!doctype html><html lang=en><title>Framing</title><iframe title=Board src=/embed?limit=1></iframe>",
-        content_type="text/html",
-    ))  # fmt: skip
+    page.route(
+        "/framing",
+        lambda route: route.fulfill(
+            body="<!doctype html><html lang=en><title>Framing</title><iframe title=Board src=/embed?limit=1></iframe>",
+            content_type="text/html",
+        ),
+    )
     page.goto("/framing")
     framed = page.frame_locator("iframe")
     expect(framed.locator("tbody tr")).to_have_count(1)

@@ -13,8 +13,11 @@ def serve_instead(page: Page, body: str, policy: str = "default-src 'self'") -> 
     """Answer every request of the page with this body."""
 
     def answer(route: Route) -> None:
-        route.fulfill(body=f"<!doctype html><html lang=en><title>Test</title>{body}", content_type="text/html",
-                      headers={"Content-Security-Policy": policy})  # fmt: skip
+        route.fulfill(
+            body=f"<!doctype html><html lang=en><title>Test</title>{body}",
+            content_type="text/html",
+            headers={"Content-Security-Policy": policy},
+        )
 
     page.route("/", answer)
     page.goto("/")
@@ -47,8 +50,11 @@ def test_a_missing_page_is_noted_unless_it_is_expected(page: Page, page_problems
 def test_what_cannot_be_read_is_noticed_in_light_and_dark(page: Page) -> None:
     styles = "@media (prefers-color-scheme: {}) {{ p {{ color: #ccc; background: #fff }} }}"
     for scheme in ("light", "dark"):
-        serve_instead(page, f"<style>{styles.format(scheme)}</style><main><h1>Test</h1><p>faint</p></main>",
-                      policy="default-src 'self'; style-src 'unsafe-inline'")  # fmt: skip
+        serve_instead(
+            page,
+            f"<style>{styles.format(scheme)}</style><main><h1>Test</h1><p>faint</p></main>",
+            policy="default-src 'self'; style-src 'unsafe-inline'",
+        )
         with pytest.raises(AssertionError, match=rf"^{scheme}: (?s:.)*contrast"):
             assert_accessible(page)
 

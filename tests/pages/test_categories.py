@@ -22,8 +22,12 @@ def test_scores_votes_and_what_stands_out(client: Client, publish: Publish) -> N
     publish(boards, diagnostics={"categories": found})
     page = Page(client.get("/categories?rows=2"))
     assert page.texts(".//thead/tr/th") == [
-        "model", "all votes", "language=en 90 votes", "language=fr 30 votes", "language=de 0 votes"
-    ]  # fmt: skip
+        "model",
+        "all votes",
+        "language=en 90 votes",
+        "language=fr 30 votes",
+        "language=de 0 votes",
+    ]
     assert page.texts(".//tbody/tr[1]/*") == ["ant", "1,100", "1,100 1,080 to 1,120", "1,100", "–"]
     assert page.texts(".//tbody/tr[2]/*") == ["bee", "1,000", "1,000 980 to 1,020", "920 (−80) 980 to 1,020", "–"]
     assert page.texts(".//td//strong") == ["920 (−80)"]

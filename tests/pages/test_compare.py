@@ -23,8 +23,9 @@ def verdict_of(page: Page) -> tuple[str, str]:
 def test_a_clear_difference(client: Client, three: int) -> None:
     page = visit(client, a="cat", b="ant")
     assert verdict_of(page) == (
-        "ant is likely better.", "A typical annotator prefers it in 76% of battles; the interval is 70% to 80%."
-    )  # fmt: skip
+        "ant is likely better.",
+        "A typical annotator prefers it in 76% of battles; the interval is 70% to 80%.",
+    )
     bar = page.one(".//svg[@class='share']")
     assert bar.get("aria-label") == "cat is preferred in 24% of battles, interval 20% to 30%."
     assert float(bar.findall("rect")[1].get("width", "")) == pytest.approx(240)
@@ -32,8 +33,13 @@ def test_a_clear_difference(client: Client, three: int) -> None:
     assert figures == {"won by cat": "2", "ties": "4", "won by ant": "18", "observed win rate of cat": "17%"}
     by_method = page.one(".//table")
     assert [text_of(cell) for cell in by_method.findall("tbody/tr")[0]] == [
-        "am-ELO", "3", "900 880 to 920", "1", "1,100 1,080 to 1,120", "−200",
-    ]  # fmt: skip
+        "am-ELO",
+        "3",
+        "900 880 to 920",
+        "1",
+        "1,100 1,080 to 1,120",
+        "−200",
+    ]
 
 
 def test_too_close_to_tell(client: Client, three: int) -> None:

@@ -15,8 +15,9 @@ from tests.fixtures.pages import Page, text_of
 DIAGNOSTICS = {
     "votes": {"read": 300, "used": 200, "pending": 40, "excluded": 60, "retracted": 0, "over_quota": 0},
     "rules": {"ability": {"annotators": 1, "votes": 64}, "coin": {"annotators": 2, "votes": 128}},
-    "interval": "clustered", "ability_spread": 0.31,
-}  # fmt: skip
+    "interval": "clustered",
+    "ability_spread": 0.31,
+}
 CROWD = {"active": 5, "trusted": 1, "flagged": 3, "pending": 4, "excluded": 2}
 
 
@@ -44,14 +45,19 @@ def test_this_arenas_numbers(client: Client) -> None:
     page = visit(client)
     figures = dict(zip(page.texts(".//dl/div/dt"), page.texts(".//dl/div/dd"), strict=True))
     assert figures == {
-        "votes count, of 300": "200", "annotators count, of 15": "9", "flagged": "3", "excluded": "2",
-        "δ, votes that are too few": "50", "ε, ability that is too low": "0.2",
-    }  # fmt: skip
+        "votes count, of 300": "200",
+        "annotators count, of 15": "9",
+        "flagged": "3",
+        "excluded": "2",
+        "δ, votes that are too few": "50",
+        "ε, ability that is too low": "0.2",
+    }
     rows = [[text_of(cell) for cell in row][:3] for row in page.all(".//table")[1].findall("tbody/tr")]
     assert rows == [[name, str(many), str(10 * many)] for name, many in CROWD.items()]
     assert page.texts(".//main/ul/li")[:2] == [
-        "40 are from annotators who are still pending.", "60 are from excluded annotators.",
-    ]  # fmt: skip
+        "40 are from annotators who are still pending.",
+        "60 are from excluded annotators.",
+    ]
     said = page.text(".//main")
     assert "6 tests" in said
     assert "the tests found 2, and the ability 1." in said

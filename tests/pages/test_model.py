@@ -28,8 +28,11 @@ def test_places_stability_and_opponents(client: Client, three: int) -> None:
     assert page.text(".//h1") == "bee"
     figures = dict(zip(page.texts(".//dl/div/dt"), page.texts(".//dl/div/dd"), strict=True))
     assert figures == {
-        "by am-ELO": "2nd of 3", "points, 980 to 1,020": "1,000", "votes that count": "60", "of them ties": "25%",
-    }  # fmt: skip
+        "by am-ELO": "2nd of 3",
+        "points, 980 to 1,020": "1,000",
+        "votes that count": "60",
+        "of them ties": "25%",
+    }
     above, below = page.texts(".//section[h2='How firm is its place?']/p")
     assert above == ("ant is 100.0 points above. Without about 40 votes the two would swap, or without 3 annotators.")
     assert below == "cat is 100.0 points below. Without about 3 votes the two would swap: as good as tied."

@@ -117,9 +117,14 @@ def exclude_in_console(page: Page, annotator: str) -> None:
 
 @pytest.mark.parametrize("size", [PHONE, DESKTOP], ids=["390 px", "1,280 px"])
 def test_an_arena_in_an_afternoon(
-    size: Any, new_page: NewPage, console: Callable[[Page], None], ask: Ask, refit: Ask, change_policy: Ask,
+    size: Any,
+    new_page: NewPage,
+    console: Callable[[Page], None],
+    ask: Ask,
+    refit: Ask,
+    change_policy: Ask,
     database: Database,
-) -> None:  # fmt: skip
+) -> None:
     """An admin uses the console by keyboard alone: answers in, two invited, one excluded. Both vote on a phone."""
     change_policy(**RANK_EVERYTHING, min_votes=0)
     admin = new_page(viewport=size)

@@ -21,12 +21,15 @@ Ask = Callable[..., Any]
 MARKUP = "<script>alert(1)</script><img src=x onerror=alert(1)>[x](javascript:alert(1)) **bold** $x<y$"
 POOL = [
     {
-        "prompt": f"{number} {MARKUP}", "model": model, "answer": f"{number} {MARKUP}", "category": '"><script>',
+        "prompt": f"{number} {MARKUP}",
+        "model": model,
+        "answer": f"{number} {MARKUP}",
+        "category": '"><script>',
         "reference": MARKUP,
     }
     for number in range(2)
     for model in ("ash", "birch")
-]  # fmt: skip
+]
 UNSAFE = re.compile(r"<script>|<img src=x|<[^>]*(?:javascript:|onerror)", re.IGNORECASE)
 
 

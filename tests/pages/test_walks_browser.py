@@ -24,8 +24,10 @@ LOOKS = {
 def reader(request: pytest.FixtureRequest, new_page: NewPage, publish: Publish) -> Page:
     """A reader of an arena with 13 groups of six models each, `model 1-1` to `model 13-6`."""
     names = [(group, place) for group in range(1, 14) for place in range(1, 7)]
-    rows = {f"model {group}-{place}": {"component": group - 1, "rank": place, "votes": 900 - 60 * group}
-            for group, place in names}  # fmt: skip
+    rows = {
+        f"model {group}-{place}": {"component": group - 1, "rank": place, "votes": 900 - 60 * group}
+        for group, place in names
+    }
     for row in rows.values():
         row |= {"score": 1200 - 20 * row["rank"], "lower": 1170 - 20 * row["rank"], "upper": 1230 - 20 * row["rank"]}
     for _ in range(3):

@@ -10,7 +10,7 @@ from httpx import Client
 from sqlalchemy import text
 
 from app.database.engine import Database
-from app.refits.schedule import refit_is_due
+from app.refits.schedule import due_trigger
 from app.refits.schemas import Refit
 
 Ask = Callable[..., Any]
@@ -37,7 +37,7 @@ def test_too_few_votes_publish_no_first_leaderboard(
     store_crowd(honest=annotators)
     store_policy(**policy)
     with database.read() as conn:
-        assert not refit_is_due(conn)
+        assert not due_trigger(conn)
     refit = run_refit()
     assert refit.state == "failed"
     assert missing in (refit.detail or "")
@@ -51,7 +51,7 @@ def test_enough_votes_publish_it_and_later_ones_need_no_more(
     store_crowd(honest=3)
     store_policy(min_board_annotators=3, min_board_votes=360)
     with database.read() as conn:
-        assert refit_is_due(conn)
+        assert due_trigger(conn)
     assert run_refit().state == "done"
     store_policy()
     assert run_refit().state == "done"
@@ -61,11 +61,13 @@ def newcomer(votes: int, annotators: int) -> list[dict[str, str]]:
     """Votes for a model that beats model 5 often."""
     return [
         {
-            "model_a": "newcomer", "model_b": "model 5", "winner": "model_b" if i % 5 == 0 else "model_a",
+            "model_a": "newcomer",
+            "model_b": "model 5",
+            "winner": "model_b" if i % 5 == 0 else "model_a",
             "annotator": f"honest {i % annotators}",
         }
         for i in range(votes)
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize(

@@ -30,9 +30,14 @@ def fit_of(n_votes: int = 60) -> Callable[[], FitOutput]:
     rng = np.random.default_rng(0)
     a, b = rng.integers(0, 5, n_votes).astype(np.int32), rng.integers(1, 5, n_votes).astype(np.int32)
     fit_input = make_fit_input(
-        rng.integers(0, 3, n_votes), a, (a + b) % 5, rng.choice([0.0, 0.5, 1.0], n_votes),
-        n_annotators=3, n_models=5, settings=LoopSettings(min_votes=0),
-    )  # fmt: skip
+        rng.integers(0, 3, n_votes),
+        a,
+        (a + b) % 5,
+        rng.choice([0.0, 0.5, 1.0], n_votes),
+        n_annotators=3,
+        n_models=5,
+        settings=LoopSettings(min_votes=0),
+    )
     return partial(fit_snapshot, fit_input)
 
 

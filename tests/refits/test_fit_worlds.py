@@ -23,9 +23,14 @@ def test_no_model_has_a_score(world: str, exclude: bool) -> None:
     left, right = (np.array(side, dtype=np.int32) for side in WORLDS[world])
     people, models = 5, int(right.max()) + 1
     fit_input = make_fit_input(
-        np.arange(len(left)) % people, left, right, np.ones(len(left)), n_annotators=people, n_models=models,
+        np.arange(len(left)) % people,
+        left,
+        right,
+        np.ones(len(left)),
+        n_annotators=people,
+        n_models=models,
         settings=LoopSettings(min_votes=0, flag_rule="evidence", exclude=exclude),
-    )  # fmt: skip
+    )
     output = fit_snapshot(fit_input)
     assert not output.models.identified.any()
     assert np.isnan(output.leaderboards[LeaderboardName("am-elo")].score).all()
@@ -40,9 +45,14 @@ def test_a_fit_without_comparisons_has_the_same_leaderboard() -> None:
     rng = np.random.default_rng(3)
     annotator, model_a = rng.integers(0, 5, 200, dtype=np.int32), rng.integers(0, 4, 200, dtype=np.int32)
     fit_input = make_fit_input(
-        annotator, model_a, (model_a + rng.integers(1, 4, 200)) % 4, rng.integers(0, 3, 200) / 2.0,
-        n_annotators=5, n_models=4, settings=LoopSettings(min_votes=0),
-    )  # fmt: skip
+        annotator,
+        model_a,
+        (model_a + rng.integers(1, 4, 200)) % 4,
+        rng.integers(0, 3, 200) / 2.0,
+        n_annotators=5,
+        n_models=4,
+        settings=LoopSettings(min_votes=0),
+    )
     whole, quick = fit_snapshot(fit_input), fit_snapshot(fit_input, comparisons=False)
     assert list(quick.leaderboards) == [LeaderboardName("am-elo")]
     assert {name.method for name in whole.leaderboards} == {"am-elo", "m-elo", "m-elo-all", "elo"}

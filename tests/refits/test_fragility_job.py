@@ -143,7 +143,13 @@ def test_a_handful_of_votes_is_five(votes: int | None, tied: bool) -> None:
     assert best == []
     assert pairs == [
         {
-            "above": "a", "below": "a", "gap": 0.0, "votes": votes, "flipped_votes": 2, "added_votes": None,
-            "annotators": 1, "tied": tied,
+            "above": "a",
+            "below": "a",
+            "gap": 0.0,
+            "votes": votes,
+            "flipped_votes": 2,
+            "added_votes": None,
+            "annotators": 1,
+            "tied": tied,
         }
-    ]  # fmt: skip
+    ]

@@ -43,9 +43,13 @@ def fail(*_: Any, **__: Any) -> Any:
 
 @pytest.fixture
 def bare(
-    database: Database, stored_crowd: None, run_refit: DoRefit, fit_process: FitProcess, fits_anew: None,
+    database: Database,
+    stored_crowd: None,
+    run_refit: DoRefit,
+    fit_process: FitProcess,
+    fits_anew: None,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     """A snapshot of votes by people and judges, with nothing beside the main leaderboard."""
     with database.begin() as conn:
         conn.execute(text("ALTER TABLE votes DISABLE TRIGGER USER"))
@@ -83,9 +87,14 @@ def test_each_part_has_a_notice_and_doctor_names_them(database: Database, bare: 
 
 
 @pytest.mark.comparisons
-def test_no_address_fails_without_the_parts(bare: None, usual_app: FastAPI, client: Client, keys: dict[str, str],
-    sign_in: SignIn, ask: Ask,
-) -> None:  # fmt: skip
+def test_no_address_fails_without_the_parts(
+    bare: None,
+    usual_app: FastAPI,
+    client: Client,
+    keys: dict[str, str],
+    sign_in: SignIn,
+    ask: Ask,
+) -> None:
     assert ask("POST", "/battles", json={"annotator": "honest 0"}).status_code == 201
     given = {"snapshot": "1", "a": "1", "b": "1", "model": "model 0", "name": "model 0", "annotator": "honest 0"}
     header, visitor, seen = {"Authorization": f"Bearer {keys['admin']}"}, sign_in("admin"), 0

@@ -98,9 +98,13 @@ def test_a_retracted_vote_uses_up_no_quota(database: Database, store_policy: Cha
 
 @pytest.mark.parametrize(
     ("column", "number", "what"),
-    [("annotator_id", 7, "annotators"), ("annotator_id", -7, "annotators"), ("model_a_id", 3, "models"),
-     ("model_b_id", 9, "models")],
-)  # fmt: skip
+    [
+        ("annotator_id", 7, "annotators"),
+        ("annotator_id", -7, "annotators"),
+        ("model_a_id", 3, "models"),
+        ("model_b_id", 9, "models"),
+    ],
+)
 def test_votes_of_nobody_are_refused(database: Database, column: str, number: int, what: str) -> None:
     with database.begin() as conn:
         add_names(conn, "k", "l")
@@ -139,9 +143,15 @@ def test_every_vote_is_accounted_for(
     account = snapshot.diagnostics["votes"]
     # Two of the 14 vote against the truth; of the honest, ten are cut to 115 votes, one keeps 110, one has 20.
     assert account == {
-        "read": 1680, "used": 10 * 115 + 110, "pending": 20, "excluded": 2 * 115,
-        "retracted": 110, "unsealed": 0, "over_quota": 12 * 5, "same_model": 0,
-    }  # fmt: skip
+        "read": 1680,
+        "used": 10 * 115 + 110,
+        "pending": 20,
+        "excluded": 2 * 115,
+        "retracted": 110,
+        "unsealed": 0,
+        "over_quota": 12 * 5,
+        "same_model": 0,
+    }
     assert (snapshot.votes_read, snapshot.votes_used) == (account["read"], account["used"])
     assert account["read"] == sum(account.values()) - account["read"]
 

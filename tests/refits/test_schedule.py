@@ -10,7 +10,7 @@ from app.database.ids import new_id
 from app.database.leases import acquire_lease
 from app.database.tables import imports, leases, refits, votes
 from app.refits.runner import RefitRunner
-from app.refits.schedule import refit_is_due, seconds_until_work
+from app.refits.schedule import due_trigger, seconds_until_work
 from app.refits.schemas import Refit
 from app.refits.service import find_refit, request_refit
 
@@ -28,7 +28,7 @@ def add_votes(database: Database, count: int) -> None:
 
 def is_due(database: Database) -> bool:
     with database.read() as conn:
-        return refit_is_due(conn)
+        return due_trigger(conn) is not None
 
 
 def waits(database: Database) -> bool:

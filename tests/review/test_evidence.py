@@ -202,8 +202,13 @@ def test_every_test_has_words() -> None:
     assert describe_findings(None).findings == []
     assert (format_ratio(0.4), format_ratio(9.1)) == ("2.5 times", "10^9 times")
     assert [format_odds(log) for log in (-1.0, -0.6, 0.0, 0.4, 3.2, 9.1)] == [
-        "1 to 10", "1 to 4", "1 to 1", "2.5 to 1", "1,585 to 1", "10^9 to 1",
-    ]  # fmt: skip
+        "1 to 10",
+        "1 to 4",
+        "1 to 1",
+        "2.5 to 1",
+        "1,585 to 1",
+        "10^9 to 1",
+    ]
 
 
 def test_scores_know_only_their_own_models() -> None:

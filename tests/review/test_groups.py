@@ -26,9 +26,12 @@ def found(crowd: list[str], refit: Ask, database: Database) -> Callable[..., Non
     def store(*names: str, rule: str | None = "favour", about: str = "model 3", **tests: float) -> None:
         tests = tests or {"favour": 4.0}
         evidence = {
-            "rule": rule, "held": False, "strength": max(tests.values()), "tests": tests,
+            "rule": rule,
+            "held": False,
+            "strength": max(tests.values()),
+            "tests": tests,
             "about": dict.fromkeys(tests, about),
-        }  # fmt: skip
+        }
         with database.begin() as conn:
             for name in names:
                 values = {"evidence": json.dumps(evidence), "key": name}
@@ -67,12 +70,15 @@ def test_a_group_has_two_members_or_more(ask: Ask, found: Ask) -> None:
     one, other = groups(ask)
     assert (one["test"], one["model"], one["votes"]) == ("favour", "model 3", 360)
     assert [(member["annotator"], member["votes"]) for member in one["annotators"]] == [
-        ("honest 1", 120), ("honest 0", 120), ("flip 12", 120),
-    ]  # fmt: skip
+        ("honest 1", 120),
+        ("honest 0", 120),
+        ("flip 12", 120),
+    ]
     assert [member["odds"] for member in one["annotators"]] == pytest.approx([10_000, 100, 10**0.1])
     assert (other["test"], {member["annotator"] for member in other["annotators"]}) == (
-        "against", {"honest 3", "honest 4"},
-    )  # fmt: skip
+        "against",
+        {"honest 3", "honest 4"},
+    )
 
 
 def test_a_decision_on_a_group_and_its_undo(ask: Ask, found: Ask) -> None:

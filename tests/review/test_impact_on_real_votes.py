@@ -26,9 +26,13 @@ def task() -> FitInput:
     annotators, annotator = np.unique([row["annotator"] for row in rows], return_inverse=True)
     models, model = np.unique([row[side] for side in ("model_a", "model_b") for row in rows], return_inverse=True)
     return make_fit_input(
-        annotator, model[: len(rows)], model[len(rows) :], np.array([OUTCOME[row["winner"]] for row in rows]),
-        n_annotators=len(annotators), n_models=len(models),
-    )  # fmt: skip
+        annotator,
+        model[: len(rows)],
+        model[len(rows) :],
+        np.array([OUTCOME[row["winner"]] for row in rows]),
+        n_annotators=len(annotators),
+        n_models=len(models),
+    )
 
 
 @pytest.mark.parametrize("exclude", [False, True])

@@ -26,16 +26,22 @@ def measured(
     with database.begin() as conn:
         conn.execute(annotators.update().where(annotators.c.key.startswith("flip")).values(kind="judge"))
     votes = [
-        {"annotator": "lefty", "annotator_kind": "judge", "winner": "model_a",
-         "battle_id": f"q{number}/{a}/{b}" if number % 2 else f"{number} of {a} and {b}",
-         "metadata": {} if number % 2 else {"question": number},
-         "model_a": f"model {a}", "model_b": f"model {b}", "tags": [("code", "prose")[number % 2]],
-         "features": {"length": [100 + number, 140]}}
+        {
+            "annotator": "lefty",
+            "annotator_kind": "judge",
+            "winner": "model_a",
+            "battle_id": f"q{number}/{a}/{b}" if number % 2 else f"{number} of {a} and {b}",
+            "metadata": {} if number % 2 else {"question": number},
+            "model_a": f"model {a}",
+            "model_b": f"model {b}",
+            "tags": [("code", "prose")[number % 2]],
+            "features": {"length": [100 + number, 140]},
+        }
         for number in range(80)
         for a, b in [(number % 6, (number + 1 + number % 5) % 6)]
         for a, b in ((a, b), (b, a))[: 2 if number < 20 else 1]
         if a != b
-    ]  # fmt: skip
+    ]
     sent = ask("POST", "/votes/batch", json={"votes": votes}).json()
     assert sent["counts"]["created"] == len(votes)
     run_refit()
@@ -46,8 +52,12 @@ def test_only_reviewers_read_it_and_before_the_first_leaderboard_it_is_empty(ask
     assert_problem(ask("GET", "/judges", scope=None), 401, "not-authenticated")
     assert_problem(ask("GET", "/judges", scope="read"), 403, "scope-missing")
     assert ask("GET", "/judges", scope="review:read").json() == {
-        "snapshot": None, "computed": False, "people": None, "judges": [], "panel": None,
-    }  # fmt: skip
+        "snapshot": None,
+        "computed": False,
+        "people": None,
+        "judges": [],
+        "panel": None,
+    }
 
 
 def test_people_alone_have_nothing_to_compare(ask: Ask, crowd: list[str], refit: Ask, sign_in: SignIn) -> None:
@@ -79,8 +89,9 @@ def test_each_judge_is_beside_the_people(ask: Ask, sign_in: SignIn) -> None:
     assert set(found["panel"]["judges"]) <= judges.keys()
     page = sign_in("review").page("/console/judges")
     assert [one.split()[0] for one in page.texts(".//tbody/tr/th")] == [
-        *(one["annotator"].split()[0] for one in found["judges"]), "People,",
-    ]  # fmt: skip
+        *(one["annotator"].split()[0] for one in found["judges"]),
+        "People,",
+    ]
     assert f"/console/annotators/{lefty['id']}" in page.links
     assert "/console/judges" in sign_in("review").page("/console/annotators").links
 

@@ -125,11 +125,14 @@ def test_a_side_a_favourite_and_haste_are_described(ask: Ask, crowd: list[str], 
     pairs = [(a, b) for a in range(6) for b in range(6) if a != b] * 3
     batch = [
         {
-            "model_a": f"model {a}", "model_b": f"model {b}", "annotator": "left", "winner": "model_a",
+            "model_a": f"model {a}",
+            "model_b": f"model {b}",
+            "annotator": "left",
+            "winner": "model_a",
             "voted_at": f"2026-01-01T10:{i // 60:02}:{i % 60:02}Z",
         }
         for i, (a, b) in enumerate(pairs)
-    ]  # fmt: skip
+    ]
     assert ask("POST", "/votes/batch", json={"votes": batch}).status_code == 200
     refit()
     case = ask("GET", "/annotators/left").json()["evidence"]
@@ -148,11 +151,12 @@ def test_a_side_a_favourite_and_haste_are_described(ask: Ask, crowd: list[str], 
 def test_a_ranking_is_one_moment_and_has_no_sides(ask: Ask, crowd: list[str], refit: Ask) -> None:
     batch = [
         {
-            "ranking": [["model 0"], ["model 1"], ["model 2"], ["model 5"]], "annotator": "orders",
+            "ranking": [["model 0"], ["model 1"], ["model 2"], ["model 5"]],
+            "annotator": "orders",
             "voted_at": f"2026-01-01T10:{minute:02}:00Z",
         }
         for minute in range(60)
-    ]  # fmt: skip
+    ]
     assert ask("POST", "/votes/batch", json={"votes": batch}).status_code == 200
     refit()
     found = ask("GET", "/annotators/orders").json()
@@ -233,9 +237,13 @@ def test_the_strength_is_the_stronger_of_test_and_ability(
 ) -> None:
     refit()
     for strength, low, expected in (
-        ("3.5", None, 1.5), ("3.5", 0.5, 1.5), ("3.5", 0.999, np.log10(999)), ("0.2", 1.0, 16.0), ("1.5", 0.01, 0.0),
+        ("3.5", None, 1.5),
+        ("3.5", 0.5, 1.5),
+        ("3.5", 0.999, np.log10(999)),
+        ("0.2", 1.0, 16.0),
+        ("1.5", 0.01, 0.0),
         ("null", 0.9, np.log10(9)),
-    ):  # fmt: skip
+    ):
         note(database, "flip 12", f'{{"rule": "ability", "strength": {strength}}}')
         set_figure(database, "flip 12", "probability_low", low)
         assert ask("GET", "/annotators/flip 12").json()["evidence"]["strength"] == pytest.approx(expected)

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import text
 
 from app.database.engine import Database
-from app.refits.schedule import refit_is_due
+from app.refits.schedule import due_trigger
 
 Ask = Callable[..., Any]
 
@@ -124,10 +124,10 @@ def test_the_next_refit_is_without_them_and_due_for_them(
     with database.begin() as conn:
         conn.execute(text("UPDATE refits SET finished_at = finished_at - interval '1 hour'"))
     with database.read() as conn:
-        assert not refit_is_due(conn)
+        assert not due_trigger(conn)
     assert retract("annotator", crowd[0])["votes"] == 120
     with database.read() as conn:
-        assert refit_is_due(conn)
+        assert due_trigger(conn)
     board = ask("GET", "/leaderboard").json()
     assert (board["snapshot"]["votes_used"], board["votes_not_in_board"]) == (14 * 120, 0)
     refit()

@@ -118,9 +118,15 @@ def test_merges_and_changes_of_models_are_announced(
         ask("POST", "/models", json={"name": name})
     merged, changed = {"into": "GPT-4", "reason": "a private reason"}, {"at": "2026-01-31T00:00:00Z"}
     for act, body in (
-        ("merge", merged), ("merge", merged), ("unmerge", {}), ("unmerge", {}),
-        ("changed", changed), ("changed", changed), ("unchanged", changed), ("unchanged", changed),
-    ):  # fmt: skip
+        ("merge", merged),
+        ("merge", merged),
+        ("unmerge", {}),
+        ("unmerge", {}),
+        ("changed", changed),
+        ("changed", changed),
+        ("unchanged", changed),
+        ("unchanged", changed),
+    ):
         assert ask("POST", f"/models/GPT4/{act}", json=body).status_code == 200
     assert deliverer.deliver_due() == 4, "an act that changes nothing is none"
     sent = [json.loads(body) for _, body in receiver.messages]
@@ -243,8 +249,11 @@ def test_it_is_sent_again_until_it_is_taken(
             assert deliverer.next_in_seconds is None
         (seen,) = ask("GET", f"/webhooks/{hook['id']}/deliveries").json()["items"]
         assert (seen["id"], seen["attempts"], seen["status"], seen["detail"]) == (
-            message, attempt, status, f"answered {detail}",
-        )  # fmt: skip
+            message,
+            attempt,
+            status,
+            f"answered {detail}",
+        )
         assert (seen["next_attempt_at"] is None) == (seen["ended_at"] is not None) == (status == "delivered")
         due_now(database)
     assert deliverer.deliver_due() == 0

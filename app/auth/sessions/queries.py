@@ -41,14 +41,16 @@ def find_session(conn: Connection, secret_hash: bytes, *, idle: timedelta) -> Ro
     c = sessions.c
     statement = (
         select(
-            c.id.label("session_id"), c.api_key_id, api_keys.c.requests_per_minute,
+            c.id.label("session_id"),
+            c.api_key_id,
+            api_keys.c.requests_per_minute,
             func.coalesce(c.name, api_keys.c.name).label("name"),
             func.coalesce(c.scopes, api_keys.c.scopes).label("scopes"),
             (c.last_used_at < _from_now(-min(_NOTED_AFTER, idle / 4))).label("noted_long_ago"),
         )
         .outerjoin_from(sessions, api_keys, api_keys.c.id == c.api_key_id)
         .where(c.secret_hash == secret_hash, _lasts())
-    )  # fmt: skip
+    )
     return conn.execute(statement).mappings().one_or_none()
 
 
@@ -110,13 +112,17 @@ def _sessions() -> Select[tuple[object, ...]]:
     c = sessions.c
     return (
         select(
-            c.id, c.api_key_id.label("key_id"), c.browser, c.created_at, c.last_used_at,
+            c.id,
+            c.api_key_id.label("key_id"),
+            c.browser,
+            c.created_at,
+            c.last_used_at,
             func.coalesce(c.name, api_keys.c.name).label("name"),
             func.least(c.idle_until, c.expires_at, api_keys.c.expires_at).label("ends_at"),
         )
         .outerjoin_from(sessions, api_keys, api_keys.c.id == c.api_key_id)
         .where(_lasts())
-    )  # fmt: skip
+    )
 
 
 def _lasts() -> ColumnElement[bool]:

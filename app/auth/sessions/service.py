@@ -11,7 +11,7 @@ from app.audit import service as audit
 from app.auth.callers import Caller
 from app.auth.keys import authenticate, lock_key
 from app.auth.oidc.provider import Person
-from app.auth.queries import database_time
+from app.auth.queries import transaction_time
 from app.auth.secrets import digest
 from app.auth.sessions import queries as store
 from app.auth.sessions.schemas import Lifetimes, Session, SignedIn
@@ -82,7 +82,7 @@ def make_link(conn: Connection, prefix_or_id: str, *, lifetime: timedelta, actor
         error = FieldError("/minutes", f"must be between 1 and {int(LONGEST_LINK.total_seconds()) // 60}")
         raise BadInputError("the link is not valid", (error,))
     key = lock_key(conn, prefix_or_id)
-    if not key.works_at(database_time(conn)):
+    if not key.works_at(transaction_time(conn)):
         raise ConflictError(f"the key {key.prefix} no longer works")
     _require_pages(frozenset(key.scopes))
     secret, link_id = secrets.token_urlsafe(_RANDOM_BYTES), new_id()

@@ -86,9 +86,12 @@ def count_by_model(conn: Connection, chosen: Chosen) -> Sequence[RowMapping]:
     )
     figures = [func.coalesce(counted.c[name], 0).label(name) for name in (*_COUNTED, "compared")]
     statement = select(
-        models.c.id.label("model_id"), models.c.name.label("model"), models.c.organization,
-        models.c.id.in_(read_unoffered_ids(conn)).label("archived"), *figures,
-    )  # fmt: skip
+        models.c.id.label("model_id"),
+        models.c.name.label("model"),
+        models.c.organization,
+        models.c.id.in_(read_unoffered_ids(conn)).label("archived"),
+        *figures,
+    )
     statement = statement.outerjoin_from(models, counted, counted.c.model_id == models.c.id)
     return conn.execute(statement.order_by(counted.c.offered.desc().nulls_last(), models.c.name)).mappings().all()
 

@@ -1,6 +1,6 @@
 """The report on exposure: battles offered and ended, against what the policy intended."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
@@ -23,7 +23,7 @@ from app.battles.exposure.schemas import (
     TagExposure,
 )
 from app.database.engine import database_time
-from app.errors import BadInputError, FieldError
+from app.errors import BadInputError
 from app.rating.verdict.winner import adjust_winner
 from app.snapshots.confidence import find_confidence
 from app.snapshots.queries import newest_snapshot
@@ -52,16 +52,16 @@ def report_exposure(
     found = None if snapshot is None else find_snapshot(conn, snapshot)
     until = until or database_time(conn) + timedelta(microseconds=1)  # battles drawn by now are in the period
     if until < EARLIEST:
-        raise _wrong("/until", f"must be after {EARLIEST:%Y}")
+        raise BadInputError.at("/until", f"must be after {EARLIEST:%Y}")
     since = since or (until - USUAL_PERIOD if found is None else max(found.published_at, until - LONGEST_PERIOD))
     if not timedelta(0) < until - since <= LONGEST_PERIOD:
-        raise _wrong("/since", "must be before the end of the period, by a year at most")
+        raise BadInputError.at("/since", "must be before the end of the period, by a year at most")
     chosen = Chosen(since, until, None if found is None else found.id, tag)
     rows = store.count_by_model(conn, chosen)
     models, variance, earlier_battles = _models(conn, chosen, rows)
     total = Counts.model_validate(dict(store.count_all(conn, chosen)))
-    snapshot_id = found.id if found is not None else _newest(conn)
-    best = {} if snapshot_id is None else _best_of_many(conn, snapshot_id, rows)
+    newest = newest_snapshot(conn)
+    best = {} if newest is None else _best_of_many(conn, newest["id"] if found is None else found.id, rows)
     shown = [(model, one) for model, one in zip(models, variance, strict=True) if model.offered or not model.archived]
     return Exposure(
         since=since,
@@ -76,15 +76,6 @@ def report_exposure(
         days=[DayExposure.model_validate(dict(row)) for row in store.count_by_day(conn, chosen)],
         alarms=list(find_alarms([model for model, _ in shown], total, earlier_battles, [one for _, one in shown])),
     )
-
-
-def _newest(conn: Connection) -> UUID | None:
-    row = newest_snapshot(conn)
-    return None if row is None else row["id"]
-
-
-def _wrong(pointer: str, detail: str) -> BadInputError:
-    return BadInputError(f"{pointer} {detail}", (FieldError(pointer, detail),))
 
 
 def _models(
@@ -106,15 +97,12 @@ def _models(
     return models, [intended.variance.get(row["model_id"], 0.0) for row in rows], earlier_battles
 
 
-def _candidate_counts(sets: Iterable[RowMapping]) -> tuple[Mapping[int, int], int]:
+def _candidate_counts(sets: Sequence[RowMapping]) -> tuple[Mapping[int, int], int]:
     """Return in how many battles each model was a candidate, and the number of battles."""
-    counts: dict[int, int] = defaultdict(int)
-    battles = 0
+    counts = Counter[int]()
     for row in sets:
-        battles += row["battles"]
-        for model_id in row["model_ids"]:
-            counts[model_id] += row["battles"]
-    return counts, battles
+        counts.update(dict.fromkeys(row["model_ids"], row["battles"]))
+    return counts, sum(row["battles"] for row in sets)
 
 
 def _organizations(models: Iterable[ModelExposure], best: Mapping[str, BestOfMany]) -> list[OrganizationExposure]:

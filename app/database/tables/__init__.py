@@ -17,7 +17,7 @@ from app.database.tables.loop import (
     snapshot_pair_weights,
     snapshots,
 )
-from app.database.tables.outside import (
+from app.database.tables.operations import (
     api_keys,
     audit_log,
     exports,

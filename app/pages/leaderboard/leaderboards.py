@@ -119,7 +119,7 @@ def show_leaderboard(conn: Connection, version: LeaderboardVersion, group_key: s
         else None,
         about=f"{_ABOUT[method]} {_describe_more(published, shown, other)}",
         axis=axes[group.number],
-        methods={one: _has(kept[one, ""], group) for one in METHODS if (one, "") in kept},
+        methods={one: any(each.key == group.key for each in kept[one, ""]) for one in METHODS if (one, "") in kept},
         tags=_tags(kept),
         models=sum(one.models for one in kept.get((method, ""), [])),
         made=any(model.organization or model.license for model in published.models),
@@ -147,11 +147,6 @@ def _row(
 ) -> Row:
     place = model.compared.get(other) if other else None
     return Row(model, group, changes.get(model.model), place, axis.draw(model) if axis else None)
-
-
-def _has(groups: Sequence[Group], group: Group) -> bool:
-    """Whether one of the groups is called like this one."""
-    return any(one.key == group.key for one in groups)
 
 
 def _changes(

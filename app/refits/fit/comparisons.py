@@ -7,7 +7,7 @@ from typing import get_args
 
 import numpy as np
 
-from app.rating.arrays import Mask
+from app.rating.arrays import Floats, Mask
 from app.rating.errors import RatingNotice, VotesError
 from app.rating.judges.ballots import Ballots
 from app.rating.judges.board import rate_judges
@@ -61,7 +61,6 @@ def fit_kinds(fit_input: FitInput, cells: Cells, fitted: Rating, parts: Parts) -
     """
     if not fit_input.mixed:
         return {}
-    settings = fit_input.settings
 
     def fit_kind(whose: Whose) -> ModelEstimates:
         left_out = fit_input.left_out(whose)
@@ -69,13 +68,22 @@ def fit_kinds(fit_input: FitInput, cells: Cells, fitted: Rating, parts: Parts) -
             return _rate_judges(fit_input, ~left_out)
         if whose == fit_input.whose:
             return fitted.models
-        return run_round(
-            cells, settings, keep_always=fit_input.keep_always, keep_never=left_out,
-            weigher=fit_input.weigher(settings.evidence_tests), votes=fit_input.votes_by_annotator,
-        ).models  # fmt: skip
+        return _rate_anew(fit_input, cells, left_out).models
 
     kinds = {whose: partial(fit_kind, whose) for whose in get_args(Whose)}
     return _compute_leaderboards(kinds, parts, "kind-board-omitted")
+
+
+def _rate_anew(fit_input: FitInput, cells: Cells, left_out: Mask) -> Rating:
+    """Rate these votes by the main leaderboard's rules, but without what they found before."""
+    return run_round(
+        cells,
+        fit_input.settings,
+        keep_always=fit_input.keep_always,
+        keep_never=left_out,
+        weigher=fit_input.weigher(fit_input.settings.evidence_tests),
+        votes=fit_input.votes_by_annotator,
+    )
 
 
 def _compute_leaderboards(
@@ -117,11 +125,12 @@ def compare_judges(fit_input: FitInput) -> Comparison | None:
 
 def _style(fit_input: FitInput) -> Features | None:
     """Return what the answers of the votes differ in."""
-    measures = fit_input.measures
-    if measures is None:
-        return None
+    return None if fit_input.measures is None else measure_known(_by_feature(fit_input, fit_input.measures))
+
+
+def _by_feature(fit_input: FitInput, measures: Floats) -> dict[str, tuple[Floats, Floats]]:
     names = [name for name in fit_input.style_features if name != SIDE]
-    return measure_known({name: (measures[:, 2 * j], measures[:, 2 * j + 1]) for j, name in enumerate(names)})
+    return {name: (measures[:, 2 * j], measures[:, 2 * j + 1]) for j, name in enumerate(names)}
 
 
 def fit_style_board(fit_input: FitInput, fitted: Rating, parts: Parts) -> StyleBoard | None:
@@ -134,11 +143,9 @@ def fit_style_board(fit_input: FitInput, fitted: Rating, parts: Parts) -> StyleB
         return None
     measures = fit_input.measures
     known: Mask = np.ones(len(fit_input.outcome), dtype=np.bool_)
-    columns = {}
     if measures is not None:
         known = np.asarray(np.isfinite(measures).all(axis=1))
-        measured = [name for name in names if name != SIDE]
-        columns = {name: (measures[known, 2 * j], measures[known, 2 * j + 1]) for j, name in enumerate(measured)}
+    columns = {} if measures is None else _by_feature(fit_input, measures[known])
     counts = fitted.cells.votes_by_annotator() > 0
     counted = counts[fit_input.annotator]
     votes, left_out = int((counted & known).sum()), int((counted & ~known).sum())
@@ -175,10 +182,8 @@ def fit_categories(fit_input: FitInput, fitted: Rating, parts: Parts) -> FittedC
     counted = (fitted.cells.votes_by_annotator() > 0)[fit_input.annotator]
     for name, unordered in fit_input.dimensions.items():
         values = tuple(sorted(unordered))  # a refit that is made again does not know the order
-        found = parts.compute(
-            f"leaderboard of {', '.join(values)}",
-            partial(_fit_dimension, fit_input, fitted, name, values, counted, parts), omitted="tag-board-omitted",
-        )  # fmt: skip
+        work = partial(_fit_dimension, fit_input, fitted, name, values, counted, parts)
+        found = parts.compute(f"leaderboard of {', '.join(values)}", work, omitted="tag-board-omitted")
         if found is not None:
             weighted = every.weighted if found.weighted is None else found.weighted
             every = FittedCategories(every.tags | found.tags, weighted, every.dimensions | found.dimensions)
@@ -235,17 +240,11 @@ def fit_criteria(fit_input: FitInput, parts: Parts) -> dict[str, Rating]:
 
     A criterion without a fit is left out, with a notice.
     """
-
-    def fit(own: FitInput) -> Rating:
-        return run_round(
-            own.cells(), own.settings, keep_always=own.keep_always, keep_never=fit_input.keep_never,
-            weigher=own.weigher(own.settings.evidence_tests), votes=own.votes_by_annotator,
-        )  # fmt: skip
-
     found = dict[str, Rating]()
     for criterion, own in fit_input.criteria.items():
         part = f"leaderboard of the criterion {criterion!r}"
-        rating = parts.compute(part, partial(fit, own), omitted="criterion-board-omitted")
+        work = partial(_rate_anew, own, own.cells(), fit_input.keep_never)
+        rating = parts.compute(part, work, omitted="criterion-board-omitted")
         if rating is not None:
             found[criterion_tag(criterion)] = rating
     return found
@@ -271,8 +270,18 @@ def _fit_elo(cells: Cells, fitted: Rating, shuffles: int) -> ModelEstimates:
         members = (main.component == component) & ~main.provisional
         later = (main.component == component) & main.provisional
         rank[members], rank[later] = rank_by(score[members]), rank_by(score[later]) + members.sum()
+    unknown = np.zeros_like(rank)
     return replace(
-        main, score=score, se=sem, lower=nothing, upper=nothing, rank=rank, best_rank=rank, worst_rank=rank,
-        rank_set_best=np.zeros_like(rank), rank_set_worst=np.zeros_like(rank), class_rank=np.zeros_like(rank),
+        main,
+        score=score,
+        se=sem,
+        lower=nothing,
+        upper=nothing,
         identified=np.isfinite(score),
-    )  # fmt: skip
+        rank=rank,
+        best_rank=rank,
+        worst_rank=rank,
+        rank_set_best=unknown,
+        rank_set_worst=unknown,
+        class_rank=unknown,
+    )

@@ -89,10 +89,21 @@ def fit_snapshot(fit_input: FitInput, *, comparisons: bool = True) -> FitOutput:
     if compiled:  # kernels that were not compiled ahead, or could not be read
         seconds["compile"] = compiled[-1]
     return FitOutput(
-        {LeaderboardName(settings.method): fitted.models} | beside.leaderboards, fitted.annotators, fitted.evidence,
-        fitted.diagnostics, fitted.votes_used, matchups, measured, votes_hash, verdicts, seconds, tuple(parts.notices),
-        beside.dimensions, tables, beside.style,
-    )  # fmt: skip
+        {LeaderboardName(settings.method): fitted.models} | beside.leaderboards,
+        fitted.annotators,
+        fitted.evidence,
+        fitted.diagnostics,
+        fitted.votes_used,
+        matchups,
+        confidence=measured,
+        votes_hash=votes_hash,
+        verdicts=verdicts,
+        seconds=seconds,
+        notices=tuple(parts.notices),
+        categories=beside.dimensions,
+        pair_weights=tables,
+        style=beside.style,
+    )
 
 
 @dataclass(frozen=True)

@@ -98,19 +98,17 @@ class FitInput:
 
     def cells(self, votes: Mask | None = None) -> Cells:
         """Return the votes as cells: all of them, or those that a mask of shape (n_votes,) picks."""
-        picked = slice(None) if votes is None else votes
-        return aggregate(
-            self.annotator[picked], self.model_a[picked], self.model_b[picked], self.outcome[picked],
-            n_annotators=len(self.annotator_ids), n_models=len(self.model_ids),
-        )  # fmt: skip
+        return aggregate(*self._columns(votes), n_annotators=len(self.annotator_ids), n_models=len(self.model_ids))
 
     def indexed(self, votes: Mask) -> IndexedVotes:
         """Return the votes that a mask of shape (n_votes,) picks, one by one; names are the ids."""
-        return IndexedVotes(
-            [str(number) for number in self.annotator_ids], [str(number) for number in self.model_ids],
-            self.annotator[votes], self.model_a[votes], self.model_b[votes], self.outcome[votes],
-            share=None if self.share is None else self.share[votes],
-        )  # fmt: skip
+        annotators, models = ([str(number) for number in ids] for ids in (self.annotator_ids, self.model_ids))
+        share = None if self.share is None else self.share[votes]
+        return IndexedVotes(annotators, models, *self._columns(votes), share=share)
+
+    def _columns(self, votes: Mask | None = None) -> tuple[Ids, Ids, Ids, Floats]:
+        picked = slice(None) if votes is None else votes
+        return self.annotator[picked], self.model_a[picked], self.model_b[picked], self.outcome[picked]
 
     @cached_property
     def votes_by_annotator(self) -> Floats | None:
@@ -128,10 +126,10 @@ class FitInput:
 
     def weigher(self, tests: tuple[str, ...]) -> Weigher:
         """Return what weighs the evidence in all votes by these tests."""
-        return Weigher(SidedCells.of_votes(
-            self.annotator, self.model_a, self.model_b, self.outcome,
-            n_annotators=len(self.annotator_ids), n_models=len(self.model_ids),
-        ), tests)  # fmt: skip
+        votes = SidedCells.of_votes(
+            *self._columns(), n_annotators=len(self.annotator_ids), n_models=len(self.model_ids)
+        )
+        return Weigher(votes, tests)
 
     def run_round(
         self, settings: LoopSettings, overrides: NDArray[np.str_] | None = None, let_in: Indices | None = None
@@ -149,10 +147,15 @@ class FitInput:
             votes = np.array(cells.votes_by_annotator() if votes is None else votes)
             votes[let_in] = np.where(votes[let_in] > 0.0, votes[let_in] + settings.min_votes, 0.0)
         return run_round(
-            cells, settings,
-            keep_always=task.keep_always, keep_never=task.keep_never, was_low=task.was_low,
-            was_excluded=task.was_excluded, weigher=task.weigher(settings.evidence_tests), votes=votes,
-        )  # fmt: skip
+            cells,
+            settings,
+            keep_always=task.keep_always,
+            keep_never=task.keep_never,
+            was_low=task.was_low,
+            was_excluded=task.was_excluded,
+            weigher=task.weigher(settings.evidence_tests),
+            votes=votes,
+        )
 
     def fit_again(self, counted: Mask, start: Start | None = None, votes: Mask | None = None) -> Rating:
         """Fit the main leaderboard again without its rules and intervals.
@@ -163,10 +166,8 @@ class FitInput:
         """
         on_models = tuple(test for test in self.settings.evidence_tests if test in TASTE_TESTS)
         picked = counted[self.annotator] if votes is None else counted[self.annotator] & votes
-        return fit_round_again(
-            self.cells(picked), replace(self.settings, interval="none"),
-            spared=self.keep_always, weigher=self.weigher(on_models), start=start,
-        )  # fmt: skip
+        settings, weigher = replace(self.settings, interval="none"), self.weigher(on_models)
+        return fit_round_again(self.cells(picked), settings, spared=self.keep_always, weigher=weigher, start=start)
 
     @property
     def votes_read(self) -> int:

@@ -63,15 +63,22 @@ class FitProcess(WorkProcess):
     """One child process that fits.
 
     `resources`: None for no limits.
-    `priority`: see `WorkProcess`.
+    `priority`, `idle_seconds`: see `WorkProcess`.
     """
 
     work_name = "fit"
     lost_error = FitProcessLostError
 
-    def __init__(self, resources: FitResources | None = None, *, priority: int = LOWEST_PRIORITY) -> None:
+    def __init__(
+        self,
+        resources: FitResources | None = None,
+        *,
+        priority: int = LOWEST_PRIORITY,
+        idle_seconds: float = IDLE_SECONDS,
+    ) -> None:
         self._resources = resources or FitResources()
-        super().__init__(memory_bytes=self._resources.memory_bytes, priority=priority, prepare=_import_the_fit)
+        memory = self._resources.memory_bytes
+        super().__init__(memory_bytes=memory, priority=priority, idle_seconds=idle_seconds, prepare=_import_the_fit)
 
     def run(self, work: Callable[[], T], *, cancelled: Callable[[], bool] = lambda: False) -> T:
         """Call a function in the child; its errors are raised here.
@@ -130,18 +137,13 @@ class OnDemandFits:
         busy: type[UnavailableError],
         idle_seconds: float = IDLE_SECONDS,
     ) -> None:
-        self._resources = resources
         self._busy = busy
-        self._idle_seconds = idle_seconds
+        self._process = FitProcess(resources, priority=ON_DEMAND_PRIORITY, idle_seconds=idle_seconds)
         self._one_at_a_time = threading.Lock()
-        self._lock = threading.Lock()  # of what follows
-        self._process: FitProcess | None = None
-        self._idle: threading.Timer | None = None
-        self._stopped = False
 
     @contextmanager
     def process(self) -> Iterator[FitProcess]:
-        """Lend a child process to the caller for the time of the `with` block; a new one starts meanwhile.
+        """Lend the child process to the caller for the time of the `with` block; it starts meanwhile.
 
         Raises UnavailableError: another request's fit is under way; the error is of the class `busy`.
         Raises CannotFitError: the block raised a RatingError: the votes have no ranking.
@@ -150,50 +152,14 @@ class OnDemandFits:
         if not self._one_at_a_time.acquire(blocking=False):
             raise self._busy("another request's fit is under way; it takes as long as a refit")
         try:
-            process = self._take()
-            try:
-                process.start()
-                yield process
-            except RatingError as error:
-                raise CannotFitError(str(error)) from error
-            finally:
-                self._give_back()
+            self._process.start()
+            yield self._process
+        except RatingError as error:
+            raise CannotFitError(str(error)) from error
         finally:
+            self._process.rest()
             self._one_at_a_time.release()
 
     def stop(self) -> None:
         """End a fit under way, from another thread, and start no other."""
-        with self._lock:
-            self._stopped = True
-            process = self._no_longer_idle()
-        if process is not None:
-            process.stop()
-
-    def _take(self) -> FitProcess:
-        with self._lock:
-            if self._stopped:
-                raise FitProcessLostError("the service is shutting down")
-            self._process = self._no_longer_idle() or FitProcess(self._resources, priority=ON_DEMAND_PRIORITY)
-            return self._process
-
-    def _give_back(self) -> None:
-        with self._lock:
-            if not self._stopped:
-                self._idle = threading.Timer(self._idle_seconds, self._end_idle)
-                self._idle.daemon = True
-                self._idle.start()
-
-    def _end_idle(self) -> None:
-        with self._lock:
-            if self._idle is not threading.current_thread():
-                return  # a request took the process at the last moment
-            process, self._process, self._idle = self._process, None, None
-        if process is not None:
-            process.stop()
-
-    def _no_longer_idle(self) -> FitProcess | None:
-        """Return the process, if there is one, without the timer that would end it."""
-        if self._idle is not None:
-            self._idle.cancel()
-            self._idle = None
-        return self._process
+        self._process.stop()

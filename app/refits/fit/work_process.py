@@ -54,6 +54,7 @@ class WorkProcess:
 
     `memory_bytes`: that the child may have; None for as much as there is.
     `priority`: of the child, below this process' own: from 0, the same, to 19, the lowest.
+    `idle_seconds`: how long after `rest` the child ends, unless more work comes.
     `prepare`: called in the child before its first work, to configure its log, for example.
     """
 
@@ -65,10 +66,13 @@ class WorkProcess:
         *,
         memory_bytes: int | None = None,
         priority: int = LOWEST_PRIORITY,
+        idle_seconds: float = 60.0,
         prepare: Callable[[], None] | None = None,
     ) -> None:
         self._memory_bytes = memory_bytes
         self._priority = priority
+        self._idle_seconds = idle_seconds
+        self._idle: threading.Timer | None = None
         self._prepare = prepare
         self._lock = threading.Lock()
         self._pool: ProcessPoolExecutor | None = None
@@ -133,9 +137,29 @@ class WorkProcess:
             self._stopped = True
         self.discard()
 
-    def discard(self) -> None:
+    def rest(self) -> None:
+        """Let the child end after a while without work."""
+        with self._lock:
+            self._stay_awake()
+            if not self._stopped:
+                self._idle = threading.Timer(self._idle_seconds, self._end_idle)
+                self._idle.daemon = True
+                self._idle.start()
+
+    def _stay_awake(self) -> None:
+        if self._idle is not None:
+            self._idle.cancel()
+            self._idle = None
+
+    def _end_idle(self) -> None:
+        self.discard(only_if=lambda: self._idle is threading.current_thread())  # or work came at the last moment
+
+    def discard(self, *, only_if: Callable[[], bool] = lambda: True) -> None:
         """Kill the child; the next work starts another."""
         with self._lock:
+            if not only_if():
+                return
+            self._stay_awake()
             pool, self._pool = self._pool, None
             parent_alive, self._parent_alive = self._parent_alive, None
             child, self._context.child = self._context.child, None
@@ -162,6 +186,7 @@ class WorkProcess:
         """Return the pool that has the child; call it with the lock held."""
         if self._stopped:
             raise self.lost_error("the worker was stopped")
+        self._stay_awake()
         if self._pool is None:
             # Spawned: a fork would inherit the threads' locks and the database's sockets.
             parent_death, self._parent_alive = self._context.Pipe(duplex=False)

@@ -86,17 +86,27 @@ def read_annotator_votes(conn: Connection, annotator: FoundAnnotator, scores: Pu
     rows = read_votes(conn, annotator.annotator_id, most=MOST_VOTES, contestants=scores.contestants)
     columns: list[Any] = list(zip(*rows, strict=True)) or [()] * 7
     model_a, model_b, outcome = (np.array(column, dtype=np.int64) for column in columns[1:4])
-    voted, received = (np.array([np.nan if x is None else x for x in column], np.float64) for column in columns[4:6])
+    voted, received = (np.array(column, dtype=np.float64) for column in columns[4:6])
     gap, tie_share = scores.gap(model_a, model_b), scores.tie_share(model_a, model_b)
     scored = np.isfinite(gap)
     weight = find_tie_weight(gap[scored], tie_share[scored])
     known = ability_of(annotator)
     ability = 1.0 if known is None else known
     return AnnotatorVotes(
-        list(columns[0]), model_a, model_b, outcome, voted, received, np.array(columns[6], np.bool_), gap, tie_share,
-        ability, weight,
-        own=expect(gap[scored], ability, weight), typical=expect(gap[scored], 1.0, weight),
-    )  # fmt: skip
+        list(columns[0]),
+        model_a,
+        model_b,
+        outcome,
+        voted,
+        received,
+        ranked=np.array(columns[6], np.bool_),
+        gap=gap,
+        tie_share=tie_share,
+        ability=ability,
+        tie_weight=weight,
+        own=expect(gap[scored], ability, weight),
+        typical=expect(gap[scored], 1.0, weight),
+    )
 
 
 def list_annotator_votes(

@@ -80,11 +80,11 @@ class Expected:
 def read_scores(conn: Connection, snapshot_id: UUID, vote_set: str) -> PublishedScores:
     """Read a snapshot's am-elo leaderboard; `vote_set` is the snapshot's."""
     rows = sorted(list_placed_models(conn, snapshot_id, with_archived=True), key=lambda row: row["model_id"])
-    numbers = [[np.nan if row[name] is None else row[name] for row in rows] for name in ("score", "votes", "ties")]
-    score, votes, ties = (np.array(column, dtype=np.float64) for column in numbers)
+    names = ("score", "votes", "ties")
+    score, votes, ties = (np.array([row[name] for row in rows], dtype=np.float64) for name in names)
     ids = np.array([row["model_id"] for row in rows], dtype=np.int64)
-    names = {row["model_id"]: row["model"] for row in rows}
-    return PublishedScores(ids, score, votes, ties, names, contestants_of(conn, vote_set))
+    models = {row["model_id"]: row["model"] for row in rows}
+    return PublishedScores(ids, score, votes, ties, models, contestants_of(conn, vote_set))
 
 
 def find_tie_weight(gap: Floats, tie_share: Floats) -> float:

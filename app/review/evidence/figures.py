@@ -79,10 +79,7 @@ def compare_models(votes: AnnotatorVotes, names: dict[int, str]) -> list[ModelFi
     def total(values: Floats | NDArray[np.bool_]) -> Floats:
         return sum_by(place, values.astype(np.float64), len(models))
 
-    counts = zip(
-        models.tolist(), total(np.ones(len(place))), total(decided), total(wins), total(decided * chance),
-        total(decided * spread), strict=True,
-    )  # fmt: skip
+    totals = map(total, (np.ones(len(place)), decided, wins, decided * chance, decided * spread))
     rows = [
         ModelFigures(
             model=names[number],
@@ -92,7 +89,7 @@ def compare_models(votes: AnnotatorVotes, names: dict[int, str]) -> list[ModelFi
             expected_wins=float(expected),
             residual=_z(float(won - expected), float(variance)),
         )
-        for number, all_votes, n, won, expected, variance in counts
+        for number, all_votes, n, won, expected, variance in zip(models.tolist(), *totals, strict=True)
     ]
     return sorted(rows, key=lambda row: (-abs(row.residual or 0.0), row.model))[:MOST_MODELS]
 

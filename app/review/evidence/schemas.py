@@ -5,7 +5,7 @@ from uuid import UUID
 from pydantic import Field
 
 from app.annotators.schemas import PastEvidence
-from app.review.own.schemas import OwnVote
+from app.review.me.schemas import OwnVote
 from app.schemas import FrozenModel
 from app.votes.rules import Winner
 

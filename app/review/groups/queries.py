@@ -47,8 +47,13 @@ def _members(bar: float) -> Select[Any]:
         ratio, model = c.evidence["tests"][test].as_float(), c.evidence["about"][test].as_string()
         found.append(
             select(
-                literal(test).label("test"), model.label("model"), a.id.label("annotator_id"), a.public_id.label("id"),
-                a.key.label("annotator"), ratio.label("log10_ratio"), c.votes,
+                literal(test).label("test"),
+                model.label("model"),
+                a.id.label("annotator_id"),
+                a.public_id.label("id"),
+                a.key.label("annotator"),
+                ratio.label("log10_ratio"),
+                c.votes,
             )
             .join_from(snapshot_annotators, annotators, a.id == c.annotator_id)
             .where(
@@ -57,7 +62,7 @@ def _members(bar: float) -> Select[Any]:
                 model.is_not(None),
                 or_(ratio >= math.log10(bar), c.evidence["rule"].as_string() == test),
             )
-        )  # fmt: skip
+        )
     members = union_all(*found).subquery()
     size = func.count().over(partition_by=(members.c.test, members.c.model))
     return select(members, size.label("size"))

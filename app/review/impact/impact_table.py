@@ -51,10 +51,9 @@ def _compare(
     change: ScoreChange, place: dict[int, int], published: Sequence[Mapping[str, Any]]
 ) -> Iterator[ModelImpact]:
     at = np.array([place[row["model_id"]] for row in published], dtype=np.int64)
-    before = np.array([np.nan if row["score"] is None else row["score"] for row in published], dtype=np.float64)
+    before, se = (np.array([row[name] for row in published], dtype=np.float64) for name in ("score", "se"))
     points = change.after[at] - change.before[at]
     after = np.where(np.isnan(before), change.after[at], before + points)
-    se = np.array([np.nan if row["se"] is None else row["se"] for row in published], dtype=np.float64)
     rank = np.array([row["rank"] or 0 for row in published], dtype=np.int64)
     component = np.array([row["component"] for row in published], dtype=np.int64)
     rivals = (component[:, None] == component) & (rank[:, None] > 0) & (rank > 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,6 @@ if TYPE_CHECKING:  # servers know the answers, and only their children the mathe
     from app.rating.verdict.rating import Rating
     from app.refits.fit.interface import FitInput
 
-How = Literal["influence", "refit"]
-
 DECIDED = ("excluded", "trusted", "active")
 """Standings that a decision sets; the others are the rule's."""
 
@@ -29,7 +27,6 @@ class ScoreChange:
 
     Attributes
     ----------
-    how : by a refit; answers of older releases were also by influence
     inside : whether one of the annotators was in the fit
     votes : of the annotators that the snapshot read
     model_ids : of the models, shape (n_models,)
@@ -39,7 +36,6 @@ class ScoreChange:
     rank : 0 for a model that then has no score, or few votes or annotators
     """
 
-    how: How
     inside: bool
     votes: int
     model_ids: NDArray[np.int32]
@@ -79,10 +75,8 @@ def leave_out(
         overrides[annotators] = "excluded" if inside else "trusted"
         after = fit_input.run_round(settings, overrides, None if inside else annotators)
     unranked = ~base.models.ranked  # without intervals none is too wide
-    return ScoreChange(
-        "refit", inside, votes, fit_input.model_ids, base.models.score, after.models.score, unranked, _ranks(base),
-        _ranks(after),
-    )  # fmt: skip
+    before, later = base.models.score, after.models.score
+    return ScoreChange(inside, votes, fit_input.model_ids, before, later, unranked, _ranks(base), _ranks(after))
 
 
 def _ranks(rating: Rating) -> NDArray[np.int64]:

@@ -1,11 +1,12 @@
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Any, NamedTuple
 from uuid import UUID
 
 import numpy as np
-from cachetools import LRUCache
+from cachetools import LRUCache, cachedmethod
 
 from app.annotators.queries import read_decided_since
 from app.annotators.schemas import FoundAnnotator
@@ -69,13 +70,7 @@ class Impacts:
             decided = tuple(read_decided_since(conn, snapshot.vote_set))
         numbers = tuple(sorted({one.annotator_id for one in annotators}))
         question = _Question(snapshot.id, numbers, decided)
-        with self._lock:
-            answer = self._answers.get(question)
-        if answer is None:
-            with self._fits.process() as process:
-                answer = process.run(self._prepare(snapshot, question))
-            with self._lock:
-                self._answers[question] = answer
+        answer = self._answer(question, snapshot)
         with self._database.read() as conn:
             published = [dict(row) for row in list_placed_models(conn, snapshot.id, with_archived=True)]
         models = compare_models(answer, move_published(answer, published) if decided else published)
@@ -83,11 +78,16 @@ class Impacts:
             "snapshot": snapshot.number,
             "waiting": len(decided),
             "what": "left out" if answer.inside else "let in",
-            "how": answer.how,
+            "how": "refit",
             "votes": answer.votes,
             "summary": list(describe_impact(models, inside=answer.inside, votes=answer.votes)),
             "models": models,
         }
+
+    @cachedmethod(attrgetter("_answers"), key=lambda _self, question, _snapshot: question, lock=attrgetter("_lock"))
+    def _answer(self, question: "_Question", snapshot: Snapshot) -> ScoreChange:
+        with self._fits.process() as process:
+            return process.run(self._prepare(snapshot, question))
 
     def _prepare(self, snapshot: Snapshot, question: "_Question") -> Callable[[], ScoreChange]:
         from app.refits.load import load_past_fit_input  # noqa: PLC0415  the mathematics: servers start without it

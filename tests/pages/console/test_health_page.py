@@ -31,8 +31,9 @@ def test_a_service_at_work_is_well(sign_in: SignIn, crowd: list[str], refit: Ask
     page = sign_in("review").page("/console/health")
     assert page.text(".//p[@class='lead']") == "All is well."
     assert dict(zip(page.texts(".//dl/div/dt"), page.texts(".//dl/div/dd"), strict=True)) == {
-        "count": "1,680", "not read yet": "0",
-    }  # fmt: skip
+        "count": "1,680",
+        "not read yet": "0",
+    }
 
 
 @pytest.mark.usefixtures("crowd")

@@ -50,8 +50,10 @@ def test_a_file_is_sent_and_its_errors_are_shown(sign_in: SignIn, run_imports: C
     run_imports()
     done = admin.page(address)
     assert dict(zip(done.texts(".//dl/div/dt"), done.texts(".//dl/div/dd"), strict=True)) == {
-        "records": "3", "votes recorded": "1", "not valid": "2",
-    }  # fmt: skip
+        "records": "3",
+        "votes recorded": "1",
+        "not valid": "2",
+    }
     assert [place.split(",")[0] for place in done.texts(".//tbody/tr/th")] == ["line 3", "line 4"]
     errors = admin.get(f"{address}/errors")
     assert errors.headers["cache-control"] == "no-store"
@@ -84,8 +86,9 @@ def test_what_a_column_or_a_rank_means_is_asked_and_said(sign_in: SignIn, run_im
     counts = "annotator,model_a,model_b,winner,n\nk,ant,bee,tie,2\n"
     ranks = "item,annotator,model,rank\n1,k,ant,0\n1,k,bee,1\n1,k,cat,2\n"
     for content, asked, fields in (
-        (counts, "weight=n", {"columns": "weight="}), (ranks, "zero_rank", {"zero_rank": "unranked"})
-    ):  # fmt: skip
+        (counts, "weight=n", {"columns": "weight="}),
+        (ranks, "zero_rank", {"zero_rank": "unranked"}),
+    ):
         assert asked in Page(send(admin, "votes.csv", content, to="/preview")).text(".//div[@class='notice warn']")
         address = send(admin, "votes.csv", content, **fields).headers["location"]
         run_imports()

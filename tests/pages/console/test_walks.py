@@ -51,9 +51,15 @@ def test_an_annotator_is_excluded_from_a_phone(new_page: NewPage, console: Enter
     page = new_page(viewport=PHONE, has_touch=True, is_mobile=True)
     console(page)
     for address in (
-        "/console/reviews", "/console/annotators", "/console/audit", "/console/policy", "/console/policy/versions/1",
-        "/console/keys", "/console/refits", "/console/sessions",
-    ):  # fmt: skip
+        "/console/reviews",
+        "/console/annotators",
+        "/console/audit",
+        "/console/policy",
+        "/console/policy/versions/1",
+        "/console/keys",
+        "/console/refits",
+        "/console/sessions",
+    ):
         page.goto(address)
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], address
         for cell in page.locator("table td:visible").all()[:20]:
@@ -140,8 +146,11 @@ def test_a_french_file_is_mapped_by_hand(
     pick_file(page, page.get_by_label("File of votes"), file)
     expect(page.get_by_text("Say which columns a vote is in")).to_be_visible()
     for label, column in (
-        ("Annotator", "juge"), ("Left model", "modele_a"), ("Right model", "modele_b"), ("Verdict", "verdict"),
-    ):  # fmt: skip
+        ("Annotator", "juge"),
+        ("Left model", "modele_a"),
+        ("Right model", "modele_b"),
+        ("Verdict", "verdict"),
+    ):
         choose(page, page.get_by_label(label, exact=True), column)
     expect(page.get_by_text("0 of the first 9 records are votes")).to_be_visible()
     assert_accessible(page)

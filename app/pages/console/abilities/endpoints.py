@@ -20,7 +20,7 @@ from app.pages.console.policy.fields import preview_policy
 from app.pages.console.rendering import Admin, Reader, console_router
 from app.policy.schemas import Policy, bounds_of
 from app.policy.service import current_policy, stored_policy
-from app.review.abilities import Bin, Crowd, bin_abilities, bin_votes, count_beyond, read_crowd
+from app.review.abilities import Bin, SnapshotAnnotators, bin_abilities, bin_votes, count_beyond, read_crowd
 from app.review.previews import PolicyPreviews
 from app.snapshots.queries import newest_snapshot
 
@@ -36,8 +36,7 @@ class Thresholds(BaseModel):
 
     def within(self, policy: Policy) -> Policy:
         """Return the policy with these thresholds."""
-        moved = {name: value for name, value in self.model_dump().items() if value is not None}
-        return policy.model_copy(update=moved)
+        return policy.model_copy(update=self.model_dump(exclude_none=True))
 
 
 @router.get("")
@@ -69,7 +68,7 @@ def get_abilities(
 
 # A snapshot never changes, and with 100,000 annotators reading it takes longer than the rest of the page.
 @cached(LRUCache(2), key=lambda _, snapshot_id: snapshot_id, lock=Lock())
-def _read_crowd(conn: Connection, snapshot_id: UUID) -> Crowd:
+def _read_crowd(conn: Connection, snapshot_id: UUID) -> SnapshotAnnotators:
     return read_crowd(conn, snapshot_id)
 
 

@@ -23,7 +23,7 @@ from app.review.evidence.annotator_votes import list_annotator_votes
 from app.review.groups.schemas import MOST_AT_ONCE
 from app.review.impact.service import ImpactBusyError, Impacts
 from app.review.queue import next_review
-from app.review.schemas import Impact, JointImpact, Selection
+from app.review.schemas import Impact, JointImpact, QueueFilter
 from app.votes.retractions.service import find_vote
 
 router = console_router("annotators")
@@ -53,10 +53,14 @@ def get_annotators(
         found = annotators.list_annotators(conn, limit=_ON_A_PAGE + 1, standing=standing or None, after=after)
         page = paginate(found, _ON_A_PAGE, lambda last: last.position)
     whys = [reason.not_flagged or " ".join(reason.words[:1]) for reason in reviews.list_reasons(conn, page.items)]
-    return console.page("annotators/search.html",
-        found=list(zip(page.items, whys, strict=True)), next_cursor=page.next_cursor, q=text, standing=standing,
+    return console.page(
+        "annotators/search.html",
+        found=list(zip(page.items, whys, strict=True)),
+        next_cursor=page.next_cursor,
+        q=text,
+        standing=standing,
         first=cursor is None,
-    )  # fmt: skip
+    )
 
 
 # Plain functions without a transaction: they may wait for a fit.
@@ -87,7 +91,7 @@ def _show_impact(console: Console, find: Callable[[], Impact | JointImpact]) -> 
     return console.page("annotators/impact.html", **view_impact(impact))
 
 
-class CaseQuery(Selection):
+class CaseQuery(QueueFilter):
     """Whether the case is looked at as one of the queue, and of which selection of it."""
 
     queue: bool = False
@@ -118,9 +122,9 @@ def get_votes(annotator_id: UUID, console: Reader, conn: ReadView, cursor: Curso
     found = annotators.find_annotator(conn, str(annotator_id))
     votes = list_annotator_votes(conn, found, limit=_ON_A_PAGE + 1, before=read_single(cursor, Id))
     page = paginate(votes, _ON_A_PAGE, lambda last: (last.id,))
-    return console.page("annotators/votes.html",
-        annotator=found.public(), votes=page.items, next_cursor=page.next_cursor,
-    )  # fmt: skip
+    return console.page(
+        "annotators/votes.html", annotator=found.public(), votes=page.items, next_cursor=page.next_cursor
+    )
 
 
 class DecisionForm(CaseQuery):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 from fastapi import Form, Response
@@ -15,11 +15,11 @@ from markupsafe import Markup
 from sqlalchemy import Connection
 from starlette.datastructures import FormData, UploadFile
 
-from app.answers.queries import StoredText
+from app.answers.queries import StoredText, read_shown
 from app.answers.rendered import WAIT_SECONDS, Renderings
 from app.answers.rendering import show_source
-from app.answers.schemas import AnswerCounts, Prompt
-from app.answers.service import find_prompt, find_shown, list_prompts, report_coverage, withdraw_answers
+from app.answers.schemas import AnswerCounts
+from app.answers.service import find_prompt, list_prompts, report_coverage, withdraw_answers
 from app.api.dependencies import HeldDatabase, ReadView, Transaction, database_turn, held
 from app.database.engine import Database
 from app.errors import BadInputError
@@ -45,8 +45,7 @@ class Sent:
 @router.get("")
 def get_answers(console: Admin, conn: ReadView, after: UUID | None = None) -> Response:
     """List prompts, and which models have answered them."""
-    found = list_prompts(conn, limit=_SHOWN + 1, after=after)
-    return console.page("answers/page.html", **_shown(found), coverage=report_coverage(conn), sent=None, problem=None)
+    return _page(console, conn, after=after)
 
 
 # The form is read here, not by FastAPI, which would receive a file before it asks who sends it.
@@ -64,7 +63,7 @@ def get_prompt(
 ) -> Response:
     """Show a prompt and its answers as those see them who vote."""
     found = find_prompt(conn, prompt_id)
-    asked, answers = find_shown(conn, prompt_id)
+    asked, answers = read_shown(conn, prompt_id)
     shown = [(model, _html(renderings, one)) for model, one in answers]
     return console.page("answers/prompt.html", prompt=found, text=_html(renderings, asked), answers=shown)
 
@@ -103,12 +102,22 @@ def _receive(console: Console, database: Database, form: FormData) -> Response:
 
 
 def _page(
-    console: Console, conn: Connection, sent: Sent | None = None, problem: BadInputError | None = None
+    console: Console,
+    conn: Connection,
+    sent: Sent | None = None,
+    problem: BadInputError | None = None,
+    after: UUID | None = None,
 ) -> Response:
+    found = list_prompts(conn, limit=_SHOWN + 1, after=after)
     return console.page(
-        "answers/page.html", status=422 if problem else 200,
-        **_shown(list_prompts(conn, limit=_SHOWN + 1)), coverage=report_coverage(conn), sent=sent, problem=problem,
-    )  # fmt: skip
+        "answers/page.html",
+        status=422 if problem else 200,
+        prompts=found[:_SHOWN],
+        after=found[_SHOWN - 1].id if len(found) > _SHOWN else None,
+        coverage=report_coverage(conn),
+        sent=sent,
+        problem=problem,
+    )
 
 
 @contextmanager
@@ -125,8 +134,3 @@ def _copied(form: FormData) -> Iterator[Path]:
             yield path
         except BadInputError as error:
             raise BadInputError(error.detail.replace(str(path), file.filename), error.errors) from error
-
-
-def _shown(found: list[Prompt]) -> dict[str, Any]:
-    """Return a page of prompts, and after which one the next page begins."""
-    return {"prompts": found[:_SHOWN], "after": found[_SHOWN - 1].id if len(found) > _SHOWN else None}

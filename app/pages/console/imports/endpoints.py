@@ -7,6 +7,7 @@ from uuid import UUID
 
 from fastapi import Response
 from fastapi.responses import StreamingResponse
+from sqlalchemy import Connection
 from starlette.datastructures import FormData, UploadFile
 
 from app.api.dependencies import HeldDatabase, HeldSettings, ReadView, database_turn
@@ -31,7 +32,7 @@ _SHOWN = 50
 @router.get("")
 def get_imports(console: Sender, conn: ReadView) -> Response:
     """List imports, and show the form that sends a file."""
-    return _show(console, list_imports(conn, limit=_SHOWN))
+    return _show(console, conn)
 
 
 # The form is read here, not by FastAPI, which would receive a file before it asks who sends it.
@@ -47,8 +48,7 @@ async def post_import(console: Sender, database: HeldDatabase) -> Response:
             async with database_turn(console.request):
                 import_id, is_new = await asyncio.to_thread(_receive, file, upload)
     except BadInputError as error:
-        found = await asyncio.to_thread(_list, database)
-        return _show(console, found, problem=error.detail, status=422)
+        return await asyncio.to_thread(_show_problem, console, database, error.detail)
     return redirect(f"/console/imports/{import_id}{'' if is_new else '?known=true'}")
 
 
@@ -182,16 +182,16 @@ def _receive(file: UploadFile, upload: Upload) -> tuple[UUID, bool]:
         raise
 
 
-def _list(database: Database) -> list[Import]:
+def _show_problem(console: Console, database: Database, problem: str) -> Response:
     with database.read() as conn:
-        return list_imports(conn, limit=_SHOWN)
+        return _show(console, conn, problem)
 
 
-def _show(console: Console, found: list[Import], *, problem: str | None = None, status: int = 200) -> Response:
+def _show(console: Console, conn: Connection, problem: str | None = None) -> Response:
     return console.page(
         "imports/page.html",
-        status=status,
-        imports=[show_import(one) for one in found],
+        status=200 if problem is None else 422,
+        imports=[show_import(one) for one in list_imports(conn, limit=_SHOWN)],
         schemas=sorted(schema.name for schema in SCHEMAS),
         problem=problem,
     )

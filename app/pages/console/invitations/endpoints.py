@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from app.answers.queries import count_prompts
 from app.api.dependencies import ReadView, Transaction
 from app.errors import BadInputError, FieldError, validation_message
-from app.invitations.schemas import Invitation, NewInvitation
+from app.invitations.schemas import NewInvitation
 from app.invitations.service import add_invitation, list_invitations, revoke_invitation
 from app.pages.console.rendering import Admin, Console, console_router
 
@@ -63,14 +63,13 @@ def post_revoke(invitation_id: UUID, console: Admin, conn: Transaction) -> Respo
 
 
 def _read(form: InvitationForm) -> NewInvitation:
-    days = LIFETIMES.get(form.lifetime, LIFETIMES["month"])[1]
-    values: dict[str, Any] = form.model_dump(include={"category", "max_votes"})
-    everyone = form.door == "everyone"
-    values |= {
+    days, everyone = LIFETIMES.get(form.lifetime, LIFETIMES["month"])[1], form.door == "everyone"
+    values = {
+        **form.model_dump(include={"category", "max_votes"}),
         "everyone": everyone,
         "annotator": None if everyone or form.annotator is None else form.annotator.strip(),
+        "expires_at": None if days is None else (datetime.now(UTC) + timedelta(days=days)).isoformat(),
     }
-    values["expires_at"] = None if days is None else (datetime.now(UTC) + timedelta(days=days)).isoformat()
     try:
         return NewInvitation.model_validate(values)
     except ValidationError as error:
@@ -79,16 +78,9 @@ def _read(form: InvitationForm) -> NewInvitation:
         raise BadInputError("the invitation is not valid", errors) from None
 
 
-def _show(
-    console: Console,
-    conn: Connection,
-    *,
-    form: InvitationForm | None = None,
-    problem: BadInputError | None = None,
-    made: Invitation | None = None,
-    status: int = 200,
-) -> Response:
+def _show(console: Console, conn: Connection, *, status: int = 200, **shown: Any) -> Response:
     prompts = count_prompts(conn)
+    usual = {"form": InvitationForm(), "problem": None, "made": None}
     return console.page(
         "invitations/page.html",
         status=status,
@@ -97,7 +89,5 @@ def _show(
         prompts=sum(prompts.values()),
         categories={name: number for name, number in prompts.items() if name},
         lifetimes=LIFETIMES,
-        form=form or InvitationForm(),
-        problem=problem,
-        made=made,
+        **(usual | shown),
     )

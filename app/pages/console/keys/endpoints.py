@@ -1,11 +1,12 @@
 """API keys: make one, replace it, revoke it. A key is shown once, on the answer to the form that made it."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from fastapi import Form, Response
 from pydantic import BaseModel, BeforeValidator
+from sqlalchemy import Connection
 
 from app.api.dependencies import ReadView, Transaction
 from app.auth.callers import SCOPES
@@ -55,7 +56,7 @@ def state_of_key(key: Key, now: datetime) -> Literal["works", "replaced", "expir
 @router.get("")
 def get_keys(console: Admin, conn: ReadView) -> Response:
     """List keys, and show the form that makes one."""
-    return _show(console, list_keys(conn))
+    return _show(console, conn)
 
 
 @router.post("")
@@ -72,8 +73,8 @@ def post_key(console: Admin, conn: Transaction, form: Annotated[KeyForm, Form()]
             actor=console.actor,
         )
     except BadInputError as error:
-        return _show(console, list_keys(conn), form=form, problem=error, status=422)
-    return _show(console, list_keys(conn), made=made, secret=secret)
+        return _show(console, conn, form=form, problem=error, status=422)
+    return _show(console, conn, made=made, secret=secret)
 
 
 @router.post("/{key_id}/rotate")
@@ -81,7 +82,7 @@ def post_rotate(key_id: UUID, console: Admin, conn: Transaction, overlap: Annota
     """Replace a key by a new one and show it this once."""
     lasts = OVERLAPS.get(overlap, OVERLAPS["hour"])[1]
     made, secret = rotate_key(conn, str(key_id), overlap=lasts, actor=console.actor)
-    return _show(console, list_keys(conn), made=made, secret=secret)
+    return _show(console, conn, made=made, secret=secret)
 
 
 @router.post("/{key_id}/revoke")
@@ -91,26 +92,16 @@ def post_revoke(key_id: UUID, console: Admin, conn: Transaction) -> Response:
     return console.go("/console/keys", f"The key {key.prefix} of {key.name} is revoked.")
 
 
-def _show(
-    console: Console,
-    keys: list[Key],
-    *,
-    form: KeyForm | None = None,
-    problem: BadInputError | None = None,
-    made: Key | None = None,
-    secret: str | None = None,
-    status: int = 200,
-) -> Response:
+def _show(console: Console, conn: Connection, *, status: int = 200, **shown: Any) -> Response:
     now = datetime.now(UTC)
+    keys = [(key, state_of_key(key, now)) for key in list_keys(conn)]
+    usual = {"form": KeyForm(), "problem": None, "made": None, "secret": None}
     return console.page(
         "keys/page.html",
         status=status,
-        keys=sorted(((key, state_of_key(key, now)) for key in keys), key=lambda shown: not shown[0].works_at(now)),
+        keys=sorted(keys, key=lambda shown: not shown[0].works_at(now)),
         scopes=SCOPES,
         lifetimes=LIFETIMES,
         overlaps=OVERLAPS,
-        form=form or KeyForm(),
-        problem=problem,
-        made=made,
-        secret=secret,
+        **(usual | shown),
     )

@@ -1,11 +1,11 @@
 """The policy: every setting in a form, the changes before they are saved, and the versions."""
 
-from collections.abc import Iterable
 from typing import Annotated, Any
 
 from fastapi import Depends, Form, Path, Request, Response
 from pydantic import BaseModel, Json
 from sqlalchemy import Connection
+from starlette.datastructures import ImmutableMultiDict
 
 from app.api.dependencies import ReadView, Transaction, held
 from app.api.texts import Reason
@@ -44,16 +44,12 @@ class Change(Draft):
 
 
 async def _whole_form(request: Request) -> GivenTexts:
-    return _texts((await request.form()).multi_items())
+    return _texts(await request.form())
 
 
-def _texts(pairs: Iterable[tuple[str, Any]]) -> GivenTexts:
+def _texts(given: ImmutableMultiDict[str, Any]) -> GivenTexts:
     """Return what a form or a query has, by name; files are left out."""
-    given: dict[str, list[str]] = {}
-    for name, value in pairs:
-        if isinstance(value, str):
-            given.setdefault(name, []).append(value)
-    return given
+    return {name: [value for value in given.getlist(name) if isinstance(value, str)] for name in given}
 
 
 Version = Annotated[int, Path(ge=1, le=2**31 - 1)]
@@ -64,7 +60,7 @@ WholeForm = Annotated[GivenTexts, Depends(_whole_form)]
 def get_policy(console: Admin, conn: ReadView) -> Response:
     """Show the policy as a form. The query may name settings with other values, to begin with."""
     current = current_policy(conn)
-    named, _ = read_form(_texts(console.request.query_params.multi_items()))
+    named, _ = read_form(_texts(console.request.query_params))
     moved = {name: named[name] for name in console.request.query_params if name in named}
     return _edit(console, current, {**current.settings.model_dump(), **moved}, list_policies(conn, limit=_SHOWN))
 

@@ -16,21 +16,21 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "Which annotators are flagged",
         (
-            "flag_rule", "min_ability", "min_probability", "evidence_ratio", "evidence_tests", "release_margin",
-            "on_low_ability", "max_excluded_share",
+            *("flag_rule", "min_ability", "min_probability", "evidence_ratio", "evidence_tests"),
+            *("release_margin", "on_low_ability", "max_excluded_share"),
         ),
     ),
     (
         "Which models are ranked",
         (
-            "min_board_annotators", "min_board_votes", "min_model_votes", "min_model_annotators",
+            *("min_board_annotators", "min_board_votes", "min_model_votes", "min_model_annotators"),
             "max_interval_width",
         ),
     ),
     ("The fit", ("prior_sd", "influence_limit", "interval", "base")),
     ("Refits", ("refit_interval_seconds", "refit_after_votes", "stale_after_seconds")),
     ("Categories", ("dimensions", "category_weights", "max_tag_boards")),
-)  # fmt: skip
+)
 OTHERS = "Battles and more"
 """Settings that are in none of the groups."""
 
@@ -84,7 +84,7 @@ def read_form(form: GivenTexts) -> tuple[dict[str, Any], dict[str, str]]:
     values: dict[str, Any] = {}
     for _, fields in describe_fields({}):
         for field in fields:
-            given = form.get(field.name, [""])
+            given = form.get(field.name) or [""]
             several = [text for text in given if text]
             values[field.name] = several if field.kind == "several" else _value(field, given[-1])
     return values, find_errors(values)
@@ -108,8 +108,8 @@ def changed(before: Policy, after: Policy) -> list[tuple[str, str, str]]:
 
 def differing(policy: Policy, values: Mapping[str, Any]) -> dict[str, str]:
     """Return the policy's settings, by name, that differ from these values."""
-    texts = {name: (show(value), show(values.get(name))) for name, value in policy.model_dump(mode="json").items()}
-    return {name: in_force for name, (in_force, chosen) in texts.items() if in_force != chosen}
+    texts = {name: show(value) for name, value in policy.model_dump(mode="json").items()}
+    return {name: in_force for name, in_force in texts.items() if in_force != show(values.get(name))}
 
 
 def show(value: Any) -> str:
@@ -126,24 +126,26 @@ def show(value: Any) -> str:
 
 
 def _field(name: str, schema: Mapping[str, Any], value: Any) -> PolicyField:
-    parts = schema.get("anyOf", [schema])
-    kinds = {part.get("type") for part in parts}
-    optional = "null" in kinds
-    parts = [part for part in parts if part.get("type") != "null"]
+    parts = [part for part in schema.get("anyOf", [schema]) if part.get("type") != "null"]
     part = parts[0]
+    field: dict[str, Any] = {"text": _text(value), "optional": {"type": "null"} in schema.get("anyOf", ())}
+    match part:
+        case _ if len(parts) > 1:
+            field |= {"kind": "text"}
+        case {"type": "object"}:
+            field |= {"kind": "table", "text": json.dumps(value or {})}
+        case {"type": "boolean"}:
+            field |= {"kind": "flag", "text": "yes" if value else ""}
+        case {"type": "array"} if not schema["default"]:
+            field |= {"kind": "names", "text": ", ".join(value or ()), "optional": True}
+        case {"type": "array"}:
+            field |= {"kind": "several", "chosen": tuple(value or ()), "choices": schema["default"]}
+        case {"enum": choices}:
+            field |= {"kind": "choice", "choices": choices}
+        case {"type": kind}:
+            field |= {"kind": kind}  # a number, or an integer
     bounds = (part.get("minimum", part.get("exclusiveMinimum")), part.get("maximum", part.get("exclusiveMaximum")))
-    base = PolicyField(name, "text", schema["description"], _text(value), bounds=bounds, optional=optional)
-    if len(parts) > 1 or part.get("type") == "object":
-        return base if len(parts) > 1 else replace(base, kind="table", text=json.dumps(value or {}))
-    if part.get("type") == "boolean":
-        return replace(base, kind="flag", text="yes" if value else "")
-    if part.get("type") == "array":
-        if not schema["default"]:
-            return replace(base, kind="names", text=", ".join(value or ()), optional=True)
-        return replace(base, kind="several", chosen=tuple(value or ()), choices=schema["default"])
-    if "enum" in part:
-        return replace(base, kind="choice", choices=part["enum"])
-    return replace(base, kind="integer" if part["type"] == "integer" else "number")
+    return PolicyField(name=name, description=schema["description"], bounds=bounds, **field)
 
 
 def _value(field: PolicyField, text: str) -> Any:

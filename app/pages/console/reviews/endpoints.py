@@ -17,7 +17,7 @@ from app.review.evidence.reasons import BEHAVIOURS, format_odds
 from app.review.groups import service as groups
 from app.review.groups.schemas import MOST_AT_ONCE, Group, Taken, Test
 from app.review.queries import one_of
-from app.review.schemas import QueueState, Review, Selection
+from app.review.schemas import QueueFilter, QueueState, Review
 from app.wording import percent, plural
 
 router = console_router("reviews")
@@ -42,7 +42,7 @@ RULES = {
 SHARES = (0.0, 0.0001, 0.001, 0.01, 0.05)
 
 
-class QueueQuery(Selection):
+class QueueQuery(QueueFilter):
     """What the page of the queue lists; `watch` lists the watch list."""
 
     watch: bool = False
@@ -55,7 +55,7 @@ Chosen = Annotated[list[UUID], Query(max_length=MOST_AT_ONCE)]
 @router.get("")
 def get_reviews(console: Reader, conn: ReadView, query: Annotated[QueueQuery, Query()]) -> Response:
     """List what waits for a decision: groups, then single annotators; and the watch list, alone or below them."""
-    selection = Selection.model_validate(query.model_dump())
+    selection = QueueFilter.model_validate(query.model_dump())
     first, state, watch = query.cursor is None, queue.queue_state(conn, selection), query.watch
     on_watch = queue.on_the_watch_list(conn)
     choose = on_watch if watch else queue.queue_of(conn, selection)
@@ -163,7 +163,7 @@ def _show_several(
     )
 
 
-def _groups(found: list[Group], selection: Selection, state: QueueState) -> list[Group]:
+def _groups(found: list[Group], selection: QueueFilter, state: QueueState) -> list[Group]:
     """Return the groups of a selection."""
     if not selection.shows_groups:
         return []

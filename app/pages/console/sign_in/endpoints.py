@@ -1,7 +1,7 @@
 """Signing in to the console, with an API key or a one-time link, and out of it."""
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
@@ -132,21 +132,11 @@ def post_sign_out(request: Request, visitor: Annotated[SignedIn, signed_in()], c
     return response
 
 
-def _show_form(
-    request: Request,
-    status: int,
-    after: str,
-    *,
-    reason: str | None = None,
-    ticket: str = "",
-    key_name: str | None = None,
-    signed_out: bool = False,
-) -> Response:
+def _show_form(request: Request, status: int, after: str, **shown: Any) -> Response:
     provider = state_of(request.scope).find(OpenIdProvider) is not None
-    return render(
-        request, "console/sign_in/page.html", headers=_NOT_STORED, status=status, provider=provider,
-        after=after, reason=reason, ticket=ticket, key_name=key_name, signed_out=signed_out,
-    )  # fmt: skip
+    values = {"reason": None, "ticket": "", "key_name": None, "signed_out": False, "after": after, **shown}
+    page = "console/sign_in/page.html"
+    return render(request, page, headers=_NOT_STORED, status=status, provider=provider, **values)
 
 
 def _provider(request: Request) -> OpenIdProvider:

@@ -1,17 +1,18 @@
 """Webhooks: make one, test it, pause it, delete it, and see what became of its messages."""
 
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import Form, Response
 from pydantic import BaseModel
+from sqlalchemy import Connection
 
 from app.api.dependencies import HeldSettings, ReadView, Transaction
 from app.errors import BadInputError
 from app.pages.console.rendering import Admin, Console, console_router
 from app.webhooks import service as webhooks
 from app.webhooks.events import announce_to
-from app.webhooks.schemas import EVENTS, Event, NewWebhook, Webhook
+from app.webhooks.schemas import EVENTS, Event
 
 router = console_router("webhooks")
 
@@ -41,7 +42,7 @@ class WebhookForm(BaseModel):
 @router.get("")
 def get_webhooks(console: Admin, conn: ReadView) -> Response:
     """List webhooks, and show the form that makes one."""
-    return _show(console, webhooks.list_webhooks(conn))
+    return _show(console, conn)
 
 
 @router.post("")
@@ -55,15 +56,14 @@ def post_webhook(
     events = [event for event in EVENTS if event in form.events]
     allow_private = settings.webhooks.allow_private_addresses
     if not events:
-        problem = "choose at least one event"
-        return _show(console, webhooks.list_webhooks(conn), form=form, problem=problem, status=422)
+        return _show(console, conn, form=form, problem="choose at least one event", status=422)
     try:
         made = webhooks.create_webhook(
             conn, form.url.strip(), events, created_by=console.actor, allow_private=allow_private
         )
     except BadInputError as error:
-        return _show(console, webhooks.list_webhooks(conn), form=form, problem=error.detail, status=422)
-    return _show(console, webhooks.list_webhooks(conn), made=made)
+        return _show(console, conn, form=form, problem=error.detail, status=422)
+    return _show(console, conn, made=made)
 
 
 @router.get("/{webhook_id}")
@@ -106,21 +106,7 @@ def post_delete(webhook_id: UUID, console: Admin, conn: Transaction) -> Response
     return console.go("/console/webhooks", "The webhook is deleted.")
 
 
-def _show(
-    console: Console,
-    found: list[Webhook],
-    *,
-    form: WebhookForm | None = None,
-    problem: str | None = None,
-    made: NewWebhook | None = None,
-    status: int = 200,
-) -> Response:
-    return console.page(
-        "webhooks/page.html",
-        status=status,
-        webhooks=found,
-        form=form or WebhookForm(events=list(EVENTS)),
-        problem=problem,
-        made=made,
-        words=WORDS,
-    )
+def _show(console: Console, conn: Connection, *, status: int = 200, **shown: Any) -> Response:
+    usual = {"form": WebhookForm(events=list(EVENTS)), "problem": None, "made": None}
+    found = webhooks.list_webhooks(conn)
+    return console.page("webhooks/page.html", status=status, webhooks=found, words=WORDS, **(usual | shown))

@@ -30,9 +30,12 @@ def see(ask: Ask, token_of: Ask) -> Ask:
 
     def get(annotator: str, path: str = "", **params: Any) -> Any:
         shown = ask(
-            "GET", f"/annotators/me{path}", scope=None, headers=token_of(annotator),
+            "GET",
+            f"/annotators/me{path}",
+            scope=None,
+            headers=token_of(annotator),
             params={"annotator": annotator, **params},
-        )  # fmt: skip
+        )
         assert shown.status_code == 200, shown.text
         return shown.json()
 

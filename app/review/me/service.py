@@ -11,16 +11,14 @@ from app.auth.callers import Caller, ForeignAnnotatorError
 from app.database.tables import appeals, decisions
 from app.naming.service import naming_of
 from app.policy.service import current_policy
-from app.review.own.schemas import OwnAppeal, OwnStanding, OwnVote
+from app.review.me.schemas import OwnAppeal, OwnStanding, OwnVote
 from app.review.queries import list_votes
 from app.votes.queries import read_undoable
 from app.votes.rules import WINNERS
 
 _APPEALS = 100
-_NO_VOTES = VotesSummary(
-    votes=0, model_a=0, model_b=0, tie=0, tie_bothbad=0, models=0, retracted=0,
-    first_received_at=None, last_received_at=None,
-)  # fmt: skip
+_COUNTS = ("votes", "model_a", "model_b", "tie", "tie_bothbad", "models", "retracted")
+_NO_VOTES = VotesSummary(**dict.fromkeys(_COUNTS, 0), first_received_at=None, last_received_at=None)
 
 
 def find_self(conn: Connection, caller: Caller, annotator: str) -> FoundAnnotator | None:
@@ -78,12 +76,16 @@ def list_own_appeals(conn: Connection, annotator_id: int, *, limit: int) -> Sequ
     )
     statement = (
         select(
-            appeals.c.id, appeals.c.note, appeals.c.submitted_at, answer.c.outcome, answer.c.decided_at,
+            appeals.c.id,
+            appeals.c.note,
+            appeals.c.submitted_at,
+            answer.c.outcome,
+            answer.c.decided_at,
             answer.c.outcome.is_(None).label("open"),
         )
         .select_from(appeals.outerjoin(answer, true()))
         .where(appeals.c.annotator_id == annotator_id)
         .order_by(appeals.c.submitted_at.desc(), appeals.c.id.desc())
         .limit(limit)
-    )  # fmt: skip
+    )
     return conn.execute(statement).mappings().all()

@@ -6,14 +6,15 @@ import numpy as np
 from sqlalchemy import Connection, select
 
 from app.auth.callers import Caller, ForeignAnnotatorError
-from app.database.tables import models, snapshot_annotators
-from app.errors import BadInputError, FieldError
+from app.database.tables import snapshot_annotators
+from app.errors import BadInputError
 from app.invitations.voters import Voter
 from app.models.contestants import read_contestants
+from app.models.queries import read_model_names
 from app.naming.service import find_annotators
 from app.rating.units import NATURAL_PER_ELO
 from app.rating.verdict.own_order import order_own_votes
-from app.review.own.schemas import OwnOrder, OwnPlace
+from app.review.me.schemas import OwnOrder, OwnPlace
 from app.review.queries import read_votes
 from app.snapshots.queries import list_placed_models, newest_snapshot
 from app.votes.queries import read_undoable
@@ -36,7 +37,7 @@ def find_own_number(conn: Connection, holder: Caller | Voter, annotator: str | N
             return holder.annotator
         return find_annotators(conn, [holder.annotator]).get(holder.annotator)
     if annotator is None:
-        raise BadInputError("/annotator is required", (FieldError("/annotator", "is required"),))
+        raise BadInputError.at("/annotator", "is required")
     if not holder.may_vote_as(annotator):
         raise ForeignAnnotatorError("this token is bound to another annotator")
     return find_annotators(conn, [annotator]).get(annotator)
@@ -44,25 +45,22 @@ def find_own_number(conn: Connection, holder: Caller | Voter, annotator: str | N
 
 def order_of(conn: Connection, annotator_id: int | None) -> OwnOrder:
     """Return the order that an annotator's votes show, once there are enough, and everyone's beside it."""
-    contestants = read_contestants(conn)
-    rows = [] if annotator_id is None else read_votes(conn, annotator_id, most=_MOST_VOTES, contestants=contestants)
-    hidden = set() if annotator_id is None else read_undoable(conn, annotator_id)
+    if annotator_id is None:
+        return OwnOrder(votes=0, useful=0, votes_needed=ENOUGH_VOTES, models=[])
+    hidden = read_undoable(conn, annotator_id)
+    rows = read_votes(conn, annotator_id, most=_MOST_VOTES, contestants=read_contestants(conn))
     rows = [row for row in rows if row[1] != row[2] and row[0] not in hidden]
-    number = len({row[0] for row in rows})
-    snapshot = newest_snapshot(conn)
-    useful = 0 if snapshot is None or annotator_id is None else _counted(conn, snapshot["id"], annotator_id)
-    needed = max(0, ENOUGH_VOTES - number)
-    if needed:
-        return OwnOrder(votes=number, useful=useful, votes_needed=needed, models=[])
+    number, snapshot = len({row[0] for row in rows}), newest_snapshot(conn)
+    useful = 0 if snapshot is None else _counted(conn, snapshot["id"], annotator_id)
+    if number < ENOUGH_VOTES:
+        return OwnOrder(votes=number, useful=useful, votes_needed=ENOUGH_VOTES - number, models=[])
     a, b, outcome = (np.array([row[place] for row in rows]) for place in (1, 2, 3))
     ids, places = np.unique(np.concatenate([a, b]), return_inverse=True)
     first, second = places[: len(rows)], places[len(rows) :]
     found = order_own_votes(first, second, _WORTH[outcome], len(ids))
     battles = np.bincount(places, minlength=len(ids))
-    names = {
-        row.id: row.name
-        for row in conn.execute(select(models.c.id, models.c.name).where(models.c.id.in_(ids.tolist())))
-    }
+    score, reach = _BASE + found.R / NATURAL_PER_ELO, _INTERVAL * found.se / NATURAL_PER_ELO
+    names = read_model_names(conn, ids.tolist())
     board = {} if snapshot is None else _board(conn, snapshot["id"])
     return OwnOrder(
         votes=number,
@@ -72,9 +70,9 @@ def order_of(conn: Connection, annotator_id: int | None) -> OwnOrder:
             OwnPlace(
                 model=names[int(ids[place])],
                 votes=int(battles[place]),
-                score=_BASE + found.R[place] / NATURAL_PER_ELO,
-                lower=_BASE + (found.R[place] - _INTERVAL * found.se[place]) / NATURAL_PER_ELO,
-                upper=_BASE + (found.R[place] + _INTERVAL * found.se[place]) / NATURAL_PER_ELO,
+                score=score[place],
+                lower=score[place] - reach[place],
+                upper=score[place] + reach[place],
                 **board.get(int(ids[place]), {}),
             )
             for place in np.argsort(-found.R, kind="stable").tolist()
@@ -91,10 +89,5 @@ def _counted(conn: Connection, snapshot_id: UUID, annotator_id: int) -> int:
 
 
 def _board(conn: Connection, snapshot_id: UUID) -> dict[int, dict[str, float | int | None]]:
-    return {
-        row["model_id"]: {
-            "board_rank": row["rank"], "board_score": row["score"], "board_lower": row["lower"],
-            "board_upper": row["upper"],
-        }
-        for row in list_placed_models(conn, snapshot_id, with_archived=True)
-    }  # fmt: skip
+    shown, rows = ("rank", "score", "lower", "upper"), list_placed_models(conn, snapshot_id, with_archived=True)
+    return {row["model_id"]: {f"board_{name}": row[name] for name in shown} for row in rows}

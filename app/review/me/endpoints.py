@@ -9,9 +9,9 @@ from app.errors import ScopeMissingError
 from app.guard.admission import authorise, bearer_secret, key_dependency
 from app.invitations.voters import Voter, admit_voter, is_voter_token
 from app.naming.names import MAX_NAME_LENGTH
-from app.review.own import service as own
-from app.review.own.order import find_own_number, order_of
-from app.review.own.schemas import OwnOrder, OwnStanding, OwnVote
+from app.review.me import service as me
+from app.review.me.order import find_own_number, order_of
+from app.review.me.schemas import OwnOrder, OwnStanding, OwnVote
 
 router = APIRouter(prefix="/annotators/me", tags=["annotators"])
 
@@ -42,7 +42,7 @@ def get_self(annotator: Self, caller: TokenHolder, conn: ReadView) -> OwnStandin
     abilities nor evidence. Problems: `not-authenticated`; `scope-missing` for a key, or for a token that is bound to
     no annotator; `foreign-annotator` if the token is bound to another annotator; `invalid` without `annotator`.
     """
-    return own.describe_self(conn, own.find_self(conn, caller, annotator))
+    return me.describe_self(conn, me.find_self(conn, caller, annotator))
 
 
 async def _self_or_voter(request: Request) -> Caller | Voter:
@@ -79,6 +79,6 @@ def list_own_votes(
     As for `GET /annotators/me`. Problems: `not-authenticated`, `scope-missing`, `foreign-annotator`; `invalid` without
     `annotator`, or for an unknown cursor.
     """
-    found = own.find_self(conn, caller, annotator)
-    items = own.list_own_votes(conn, found, limit=limit + 1, before=read_single(cursor, Id))
+    found = me.find_self(conn, caller, annotator)
+    items = me.list_own_votes(conn, found, limit=limit + 1, before=read_single(cursor, Id))
     return paginate(items, limit, lambda last: (last.id,))
