@@ -152,7 +152,7 @@ def expand_cells(cells: CellArrays, weight: Floats, nodes: Nodes, parts: Floats,
             continue
         low, step, posterior = nodes.low[k], nodes.step[k], nodes.posterior[nodes.begin[k] : nodes.begin[k + 1]]
         m = len(posterior)
-        find_polynomials(posterior, low, step, m, one, two)
+        find_polynomials(posterior, 0, low, step, m, one, two)
         for q in range(m):
             pulls[k] += posterior[q] * pull_of(low + q * step, 1.0)
         for c in range(starts[k], starts[k + 1]):

@@ -28,7 +28,7 @@ ROUNDER = 1.5 * 2.0**EXPONENT  # what is added to a number to round it to a whol
 LOG_2, LOG_2_REST = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # the former has few bits
 LEAST_LOG = -700.0
 CHUNK = 1024
-CELLS = 64  # of one annotator that are worked on at once, so that their chances on all nodes stay in the fastest cache
+CELLS = 32  # of one annotator that are worked on at once, so that their chances on all nodes stay in the fastest cache
 
 
 class Nodes(NamedTuple):
@@ -169,42 +169,42 @@ def raise_powers(first: float, ratio: float, size: int, e: Floats) -> None:
 
 
 @compiled
-def spread_chances(nodes: Nodes, begin: int, count: int, m: int, lost: Floats, power: Floats) -> None:
-    """Set lost[q, c] = 1 − σ(θ_q d) at m nodes, an even number, for `count` cells from `begin` on.
+def spread_chances(first: Floats, ratio: Floats, m: int, lost: Floats, power: Floats) -> None:
+    """Set lost[q, c] = 1 − σ(θ_q d) at m nodes, an even number, for some cells' `first` and `ratio` of `Nodes`.
 
     The loops run over cells, so that they run on the processor's vectors. Two nodes share a division.
     """
-    power[:count] = nodes.first[begin : begin + count]
-    ratio = nodes.ratio[begin : begin + count]
+    for c in range(len(first)):
+        power[c] = first[c]
     for q in range(0, m, 2):
-        even, odd = lost[q], lost[q + 1]
-        for c in range(count):
+        for c in range(len(first)):
             x = power[c]
             y = x * ratio[c]
             inverse = 1.0 / ((1.0 + x) * (1.0 + y))
-            even[c], odd[c] = (1.0 + y) * inverse, (1.0 + x) * inverse
+            lost[q, c], lost[q + 1, c] = (1.0 + y) * inverse, (1.0 + x) * inverse
             power[c] = y * ratio[c]
 
 
 @partial(compiled, fastmath=frozenset({"contract"}))
-def average_nodes(K: Floats, m: int, chances: Floats, count: int, out: Floats) -> None:
-    """Set out[j, c] = Σ_q K[j, q] chances[q, c] over m nodes, a multiple of 4, for `count` cells."""
-    out[:, :count] = 0.0
+def average_nodes(K: Floats, first: int, last: int, m: int, chances: Floats, count: int, out: Floats) -> None:
+    """Set out[j, c] = Σ_q K[j, q] chances[q, c] over m nodes, a multiple of 4, for rows first … last−1 of K."""
+    for j in range(first, last):
+        for c in range(count):
+            out[j, c] = 0.0
     for q in range(0, m, 4):
-        one, two, three, four = chances[q], chances[q + 1], chances[q + 2], chances[q + 3]
-        for j in range(len(K)):
-            k1, k2, k3, k4, row = K[j, q], K[j, q + 1], K[j, q + 2], K[j, q + 3], out[j]
+        for j in range(first, last):
+            k1, k2, k3, k4 = K[j, q], K[j, q + 1], K[j, q + 2], K[j, q + 3]
             for c in range(count):
-                row[c] = row[c] + k1 * one[c] + k2 * two[c] + k3 * three[c] + k4 * four[c]
+                sum_ = out[j, c] + k1 * chances[q, c] + k2 * chances[q + 1, c]
+                out[j, c] = sum_ + k3 * chances[q + 2, c] + k4 * chances[q + 3, c]
 
 
 @compiled
 def bend_chances(m: int, count: int, chances: Floats) -> None:
     """Replace chances p at m nodes by p (1 − p)."""
     for q in range(m):
-        row = chances[q]
         for c in range(count):
-            row[c] *= 1.0 - row[c]
+            chances[q, c] *= 1.0 - chances[q, c]
 
 
 @partial(compiled, fastmath=ANY_ORDER)
@@ -265,7 +265,8 @@ def weigh_nodes(  # noqa: C901  loops over nodes
         below = min(max(int(0.75 - low / step), 0), m)  # nodes of contrary ones
         for q in range(m):
             share = law.log_shares[2] if q < below else law.log_shares[0]
-            f[q] = table[q] + law.base + share + (law.shape - 1.0) * log[q] - law.shape * abs(low + q * step)
+            prior = law.base + share + (law.shape - 1.0) * log[q] - law.shape * abs(low + q * step)
+            f[q] = table[q] + prior
         f[m], f[m + 1] = extra[k, COIN] + law.log_shares[1], extra[k, FOLLOWER] + law.log_shares[3]
         top = f[m]
         for q in range(m + 2):
@@ -282,7 +283,7 @@ def weigh_nodes(  # noqa: C901  loops over nodes
                 mixed += f[q] * v
                 curve += f[q] * v * v
             shape[part], cross[part] = step * there, step * mixed
-        total = shape[:4].sum()
+        total = shape[0] + shape[1] + shape[2] + shape[3]
         value += top
         product *= total
         if k % FACTORS == 0:

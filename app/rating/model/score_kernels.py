@@ -33,16 +33,21 @@ class Sides(NamedTuple):
 
 
 class ScoreSums(NamedTuple):
-    """What `find_contributions` adds to; see `crowd.Contributions`."""
+    """What `find_contributions` adds to; see `crowd.Contributions`.
 
-    weighted: Floats
-    plain: Floats
+    Attributes
+    ----------
+    outcomes : Σ_k E[f (s − n p)] of each model, shape (n_models, 9): for f = h times 1, the two polynomials and v, the
+        same for θ, and θ of contrary ones
+    by_share : Σ_k of the first of h and of θ, times the means of what the law's derivatives multiply, (2, n_models, 4)
+    """
+
+    outcomes: Floats
+    by_share: Floats
     information: Floats
     known: Floats
     stretched: Floats
     known_stretched: Floats
-    weighted_by_law: Floats
-    plain_by_law: Floats
 
 
 class ClusterSums(NamedTuple):
@@ -69,29 +74,31 @@ def pull_of(theta: float, strength: float) -> float:
 
 
 @compiled
-def find_polynomials(weight: Floats, low: float, step: float, m: int, one: Floats, two: Floats) -> tuple[float, float]:
-    """Set the first two orthonormal polynomials in θ at the nodes, under their weights and what is missing at 0.
+def find_polynomials(
+    weight: Floats, at: int, low: float, step: float, m: int, one: Floats, two: Floats
+) -> tuple[float, float]:
+    """Set the first two orthonormal polynomials in θ at m nodes, under their weights from `at` on and the rest at 0.
 
     Returns their values at 0.
     """
     mean = square = there = 0.0
     for q in range(m):
         t = low + q * step
-        there += weight[q]
-        mean += weight[q] * t
-        square += weight[q] * t * t
+        there += weight[at + q]
+        mean += weight[at + q] * t
+        square += weight[at + q] * t * t
     sd, rest = np.sqrt(max(square - mean * mean, 1e-12)), max(1.0 - there, 0.0)
     away = -mean / sd
     third = rest * away**3
     for q in range(m):
         one[q] = (low + q * step - mean) / sd
     for q in range(m):
-        third += weight[q] * one[q] ** 3
+        third += weight[at + q] * one[q] ** 3
     norm = rest * (away * away - 1.0 - third * away) ** 2
     for q in range(m):
         two[q] = one[q] * one[q] - 1.0 - third * one[q]
     for q in range(m):
-        norm += weight[q] * two[q] ** 2
+        norm += weight[at + q] * two[q] ** 2
     size = np.sqrt(max(norm, 1e-12))
     for q in range(m):
         two[q] /= size
@@ -120,77 +127,78 @@ def find_contributions(  # noqa: C901, PLR0912, PLR0915  one pass over an annota
     one, two, K = np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty((OUTCOMES + 3, MOST_NODES))
     chances, power, found = np.empty((MOST_NODES, CELLS)), np.empty(CELLS), np.empty((OUTCOMES + 3, CELLS))
     own, totals, touched, mark = np.zeros((size, OUTCOMES + 1)), np.empty(OUTCOMES + 1), *unmarked(size)
-    lengths, compact = np.zeros((2, components)), np.empty((2, size))
+    lengths, compact, means = np.zeros((2, components)), np.empty((2, size)), np.empty(4)
     for row in range(len(who)):
         k = who[row]
         if starts[k] == starts[k + 1]:
             continue
-        low, step, weights = nodes.low[k], nodes.step[k], nodes.posterior[nodes.begin[k] : nodes.begin[k + 1]]
-        logs, m = nodes.log[nodes.begin[k] : nodes.begin[k + 1]], len(weights)
-        find_polynomials(weights, low, step, m, one, two)
-        mean_contrary = mean_spread = 0.0
+        low, step, at = nodes.low[k], nodes.step[k], nodes.begin[k]
+        m = nodes.begin[k + 1] - at
+        find_polynomials(nodes.posterior, at, low, step, m, one, two)
+        means[0], means[1], means[2], means[3] = types[k, 1], 0.0, types[k, 3], 0.0
         for q in range(m):
-            t, w = low + q * step, weights[q]
-            contrary, able = 1.0 if t < 0.0 else 0.0, -2.0 * law.shape * (logs[q] - abs(t) - law.middle)
+            t, w = low + q * step, nodes.posterior[at + q]
+            contrary, able = 1.0 if t < 0.0 else 0.0, -2.0 * law.shape * (nodes.log[at + q] - abs(t) - law.middle)
             pull = w * pull_of(t, strength)
             K[0, q], K[1, q], K[2, q], K[3, q] = pull, pull * one[q], pull * two[q], pull * able
             K[4, q], K[5, q], K[6, q], K[7, q] = w * t, w * t * one[q], w * t * two[q], w * t * able
             K[8, q], K[9, q], K[10, q] = w * t * contrary, pull * t, w * t * t
-            mean_contrary += w * contrary
-            mean_spread += w * able
+            means[1] += w * contrary
+            means[3] += w * able
         for term in range(OUTCOMES + 1):
-            totals[term] = K[term, :m].sum()
+            totals[term] = 0.0
+            for q in range(m):
+                totals[term] += K[term, q]
         below, count = min(4 * math.ceil(max(0.5 - low / step, 0.0) / 4.0), m), 0
         for begin in range(starts[k], starts[k + 1], CELLS):
-            some = min(starts[k + 1] - begin, CELLS)
-            spread_chances(nodes, begin, some, m, chances, power)
-            average_nodes(K[:OUTCOMES], m, chances, some, found)
-            average_nodes(K[OUTCOMES : OUTCOMES + 1], below, chances, some, found[OUTCOMES:])
+            end = min(begin + CELLS, starts[k + 1])
+            some, votes, won = end - begin, n[begin:end], s[begin:end]
+            spread_chances(nodes.first[begin:end], nodes.ratio[begin:end], m, chances, power)
+            average_nodes(K, 0, OUTCOMES, m, chances, some, found)
+            average_nodes(K, OUTCOMES, OUTCOMES + 1, below, chances, some, found)
             bend_chances(m, some, chances)
-            average_nodes(K[OUTCOMES + 1 :], m, chances, some, found[OUTCOMES + 1 :])
+            average_nodes(K, OUTCOMES + 1, OUTCOMES + 3, m, chances, some, found)
             for term in range(OUTCOMES + 1):
-                total, averaged = totals[term], found[term]
                 for c in range(some):
-                    averaged[c] = (s[begin + c] - n[begin + c]) * total + n[begin + c] * averaged[c]
+                    found[term, c] = (won[c] - votes[c]) * totals[term] + votes[c] * found[term, c]
             if strength > 0.0:
-                for term in range(OUTCOMES // 2):
-                    averaged = found[term]
-                    for c in range(some):
-                        averaged[c] *= weight[begin + c]
+                lowered = weight[begin:end]
+                for c in range(some):
+                    found[0, c] *= lowered[c]
+                    found[1, c] *= lowered[c]
+                    found[2, c] *= lowered[c]
+                    found[3, c] *= lowered[c]
+                    found[9, c] *= lowered[c]
+            for c in range(some):  # the table of all pairs is far away: a short loop waits for several entries at once
+                sums.information[a[begin + c], b[begin + c]] += votes[c] * found[9, c]
             for c in range(some):
                 i, j = a[begin + c], b[begin + c]
                 count = touch(i, j, count, touched, mark)
                 for term in range(OUTCOMES + 1):
                     own[i, term] += found[term, c]
                     own[j, term] -= found[term, c]
-                votes = n[begin + c]
-                sums.information[i, j] += (weight[begin + c] if strength > 0.0 else 1.0) * votes * found[9, c]
-                v = votes * (sides.along[i, sides.label[i]] - sides.along[j, sides.label[j]]) * found[10, c]
+                v = votes[c] * (sides.along[i, sides.label[i]] - sides.along[j, sides.label[j]]) * found[10, c]
                 sums.stretched[i] += v
                 sums.stretched[j] -= v
         lengths[:] = 0.0
         if dense:
-            rows[:, 2 * row : 2 * row + 2] = 0.0
+            for half in range(4):
+                for i in range(size):
+                    rows[half // 2, 2 * row + half % 2, i] = 0.0
         for place in range(count):
             i = touched[place]
             component = sides.label[i]
-            u, u1 = own[i, 0], temper * own[i, 4]
-            x1, x2, y1, y2 = own[i, 1], own[i, 2], temper * own[i, 5], temper * own[i, 6]
-            sums.weighted[i] += u
-            sums.plain[i] += own[i, 4]
-            sums.weighted_by_law[i, 0] -= types[k, 1] * u
-            sums.weighted_by_law[i, 1] += (1.0 - strength) * own[i, 8] - mean_contrary * u
-            sums.weighted_by_law[i, 2] -= types[k, 3] * u
-            sums.weighted_by_law[i, 3] += own[i, 3] - mean_spread * u
-            sums.plain_by_law[i, 0] -= types[k, 1] * u1
-            sums.plain_by_law[i, 1] += temper * own[i, 8] - mean_contrary * u1
-            sums.plain_by_law[i, 2] -= types[k, 3] * u1
-            sums.plain_by_law[i, 3] += temper * own[i, 7] - mean_spread * u1
+            y1, y2 = temper * own[i, 5], temper * own[i, 6]
+            for term in range(OUTCOMES + 1):
+                sums.outcomes[i, term] += own[i, term]
+            for part in range(4):
+                sums.by_share[0, i, part] += means[part] * own[i, 0]
+                sums.by_share[1, i, part] += means[part] * own[i, 4]
             lengths[0, component] += sides.along[i, component] * y1
             lengths[1, component] += sides.along[i, component] * y2
             compact[0, place], compact[1, place] = y1, y2
             if dense:
-                rows[0, 2 * row, i], rows[0, 2 * row + 1, i] = x1, x2
+                rows[0, 2 * row, i], rows[0, 2 * row + 1, i] = own[i, 1], own[i, 2]
                 rows[1, 2 * row, i], rows[1, 2 * row + 1, i] = y1, y2
         for component in range(components):
             l1, l2 = lengths[0, component] / temper, lengths[1, component] / temper
@@ -203,8 +211,9 @@ def find_contributions(  # noqa: C901, PLR0912, PLR0915  one pass over an annota
                 for other in range(count):
                     more = own[i, 1] * compact[0, other] + own[i, 2] * compact[1, other]
                     sums.known[i, touched[other]] += more
-            own[i, :] = 0.0
             mark[i] = 0
+            for term in range(OUTCOMES + 1):
+                own[i, term] = 0.0
 
 
 @compiled
@@ -250,19 +259,21 @@ def find_clusters(  # noqa: C901, PLR0912, PLR0915  as above
         k = who[row]
         if starts[k] == starts[k + 1]:
             continue
-        low, step, weights = nodes.low[k], nodes.step[k], nodes.posterior[nodes.begin[k] : nodes.begin[k + 1]]
-        m = len(weights)
+        low, step, at, total, total_plain, count = nodes.low[k], nodes.step[k], nodes.begin[k], 0.0, 0.0, 0
+        m = nodes.begin[k + 1] - at
         for q in range(m):
-            t, w = low + q * step, weights[q]
+            t, w = low + q * step, nodes.posterior[at + q]
             pull = pull_of(t, 1.0)
             K[0, q], K[1, q], K[2, q], K[3, q] = w * pull, w * t, w * pull * t, w * pull * pull
-        total, total_plain, count = K[0, :m].sum(), K[1, :m].sum(), 0
+            total += K[0, q]
+            total_plain += K[1, q]
         for begin in range(starts[k], starts[k + 1], CELLS):
-            some = min(starts[k + 1] - begin, CELLS)
-            spread_chances(nodes, begin, some, m, chances, power)
-            average_nodes(K[:2], m, chances, some, found)
+            end = min(begin + CELLS, starts[k + 1])
+            some = end - begin
+            spread_chances(nodes.first[begin:end], nodes.ratio[begin:end], m, chances, power)
+            average_nodes(K, 0, 2, m, chances, some, found)
             bend_chances(m, some, chances)
-            average_nodes(K[2:], m, chances, some, found[2:])
+            average_nodes(K, 2, 4, m, chances, some, found)
             for place in range(some):
                 c = begin + place
                 i, j, lost = a[c], b[c], s[c] - n[c]
@@ -310,5 +321,6 @@ def find_clusters(  # noqa: C901, PLR0912, PLR0915  as above
                 for other in range(count):
                     sums.meat[i, touched[other]] += compact[place] * compact[other]
         for place in range(count):
-            own[:, touched[place]] = 0.0
-            mark[touched[place]] = 0
+            i = touched[place]
+            own[0, i] = own[1, i] = own[2, i] = 0.0
+            mark[i] = 0
