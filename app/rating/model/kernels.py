@@ -28,6 +28,7 @@ ROUNDER = 1.5 * 2.0**EXPONENT  # what is added to a number to round it to a whol
 LOG_2, LOG_2_REST = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # the former has few bits
 LEAST_LOG = -700.0
 CHUNK = 1024
+CELLS = 32  # of one annotator that are worked on at once, so that their chances on all nodes stay in the fastest cache
 
 
 class Nodes(NamedTuple):
@@ -69,21 +70,29 @@ class LawNumbers(NamedTuple):
     middle: float
 
 
-@compiled
+@partial(compiled, fastmath=ANY_ORDER)
 def climb_abilities(
     cells: CellArrays, R: Floats, temper: float, steps: int, mode: Floats, information: Floats
 ) -> None:  # fmt: skip
     """Take Newton steps on each ability under the wide prior; `information` becomes that of the votes."""
-    starts, a, b, n, s = cells.starts, cells.model_a, cells.model_b, cells.n, cells.s
+    starts, a, b = cells.starts, cells.model_a, cells.model_b
+    longest = np.diff(starts).max() if len(mode) else 0
+    d, e, power = np.empty(longest), np.empty(longest), np.empty(longest)
     for k in range(len(mode)):
-        x = mode[k]
+        begin, x = starts[k], mode[k]
+        count = starts[k + 1] - begin
+        n, s = cells.n[begin : begin + count], cells.s[begin : begin + count]
+        for c in range(count):
+            d[c] = R[a[begin + c]] - R[b[begin + c]]
         for _ in range(steps):
+            for c in range(count):
+                e[c] = min(max(-x * d[c], -FURTHEST), FURTHEST)
+            exponentiate(e[:count], power)
             gradient, own = (MEAN - x) * PRECISION, 0.0
-            for c in range(starts[k], starts[k + 1]):
-                d = R[a[c]] - R[b[c]]
-                p = 1.0 / (1.0 + np.exp(-min(max(x * d, -30.0), 30.0)))
-                gradient += temper * (s[c] - n[c] * p) * d
-                own += temper * n[c] * p * (1.0 - p) * d * d
+            for c in range(count):
+                p = 1.0 / (1.0 + e[c])
+                gradient += temper * (s[c] - n[c] * p) * d[c]
+                own += temper * n[c] * p * (1.0 - p) * d[c] * d[c]
             move = min(max(gradient / (own + PRECISION), -1.0), 1.0)
             x += move
             information[k] = own
@@ -159,6 +168,45 @@ def raise_powers(first: float, ratio: float, size: int, e: Floats) -> None:
             e[q + lane] = e[q + lane - 4] * fourth
 
 
+@compiled
+def spread_chances(first: Floats, ratio: Floats, m: int, lost: Floats, power: Floats) -> None:
+    """Set lost[q, c] = 1 − σ(θ_q d) at m nodes, an even number, for some cells' `first` and `ratio` of `Nodes`.
+
+    The loops run over cells, so that they run on the processor's vectors. Two nodes share a division.
+    """
+    for c in range(len(first)):
+        power[c] = first[c]
+    for q in range(0, m, 2):
+        for c in range(len(first)):
+            x = power[c]
+            y = x * ratio[c]
+            inverse = 1.0 / ((1.0 + x) * (1.0 + y))
+            lost[q, c], lost[q + 1, c] = (1.0 + y) * inverse, (1.0 + x) * inverse
+            power[c] = y * ratio[c]
+
+
+@partial(compiled, fastmath=frozenset({"contract"}))
+def average_nodes(K: Floats, first: int, last: int, m: int, chances: Floats, count: int, out: Floats) -> None:
+    """Set out[j, c] = Σ_q K[j, q] chances[q, c] over m nodes, a multiple of 4, for rows first … last−1 of K."""
+    for j in range(first, last):
+        for c in range(count):
+            out[j, c] = 0.0
+    for q in range(0, m, 4):
+        for j in range(first, last):
+            k1, k2, k3, k4 = K[j, q], K[j, q + 1], K[j, q + 2], K[j, q + 3]
+            for c in range(count):
+                sum_ = out[j, c] + k1 * chances[q, c] + k2 * chances[q + 1, c]
+                out[j, c] = sum_ + k3 * chances[q + 2, c] + k4 * chances[q + 3, c]
+
+
+@compiled
+def bend_chances(m: int, count: int, chances: Floats) -> None:
+    """Replace chances p at m nodes by p (1 − p)."""
+    for q in range(m):
+        for c in range(count):
+            chances[q, c] *= 1.0 - chances[q, c]
+
+
 @partial(compiled, fastmath=ANY_ORDER)
 def fill_likelihoods(cells: CellArrays, R: Floats, temper: float, nodes: Nodes) -> None:
     """Set `nodes.table`.
@@ -194,7 +242,7 @@ def fill_likelihoods(cells: CellArrays, R: Floats, temper: float, nodes: Nodes) 
 
 
 @partial(compiled, fastmath=ANY_ORDER)
-def weigh_nodes(  # noqa: C901, PLR0912  loops over nodes
+def weigh_nodes(  # noqa: C901  loops over nodes
     nodes: Nodes, extra: Floats, silent: Mask, law: LawNumbers, types: Floats
 ) -> tuple[Floats, float, Floats, float]:  # fmt: skip
     """Set the posteriors of the nodes and of the types under a law.
@@ -206,30 +254,27 @@ def weigh_nodes(  # noqa: C901, PLR0912  loops over nodes
     missing : Σ_k Var_k of the parts' indicators and of v, shape (5, 5)
     value : Σ log ∫ L dG
     """
-    number, slope, missing, value = np.zeros(4), 0.0, np.zeros((5, 5)), 0.0
-    f, power, own, cross, shape = np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty(4), np.zeros(4), np.empty(5)
+    number, missing, value, product = np.zeros(4), np.zeros((5, 5)), 0.0, 1.0
+    f, power, shape, cross = np.empty(MOST_NODES + 2), np.empty(MOST_NODES + 2), np.empty(5), np.zeros(4)
+    crosses, curves = np.zeros(4), 0.0
     for k in range(len(nodes.low)):
         if silent[k]:
             continue
         at, end, low, step = nodes.begin[k], nodes.begin[k + 1], nodes.low[k], nodes.step[k]
         table, log, posterior, m = nodes.table[at:end], nodes.log[at:end], nodes.posterior[at:end], end - at
-        here = law.base + np.log(step)
-        below = min(max(int(np.rint(-low / step + 0.5)), 0), m)  # nodes of contrary ones
+        below = min(max(int(0.75 - low / step), 0), m)  # nodes of contrary ones
         for q in range(m):
-            f[q] = table[q] + here + (law.shape - 1.0) * log[q] - law.shape * abs(low + q * step)
-        for q in range(below):
-            f[q] += law.log_shares[2]
-        for q in range(below, m):
-            f[q] += law.log_shares[0]
-        coin, follower = extra[k, COIN] + law.log_shares[1], extra[k, FOLLOWER] + law.log_shares[3]
-        top = max(coin, follower)
-        for q in range(m):
+            share = law.log_shares[2] if q < below else law.log_shares[0]
+            prior = law.base + share + (law.shape - 1.0) * log[q] - law.shape * abs(low + q * step)
+            f[q] = table[q] + prior
+        f[m], f[m + 1] = extra[k, COIN] + law.log_shares[1], extra[k, FOLLOWER] + law.log_shares[3]
+        top = f[m]
+        for q in range(m + 2):
             top = max(top, f[q])
-        for q in range(m):
+        for q in range(m + 2):
             f[q] = max(f[q] - top, LEAST_LOG)
-        exponentiate(f[:m], power)
-        own[1], own[3] = np.exp(coin - top), np.exp(follower - top)
-        curve = 0.0
+        exponentiate(f[: m + 2], power)
+        shape[1], shape[3], curve = f[m], f[m + 1], 0.0
         for part, first, last in ((0, below, m), (2, 0, below)):
             there = mixed = 0.0
             for q in range(first, last):
@@ -237,23 +282,31 @@ def weigh_nodes(  # noqa: C901, PLR0912  loops over nodes
                 there += f[q]
                 mixed += f[q] * v
                 curve += f[q] * v * v
-            own[part], cross[part] = there, mixed
-        total = own.sum()
-        value += np.log(total) + top
+            shape[part], cross[part] = step * there, step * mixed
+        total = shape[0] + shape[1] + shape[2] + shape[3]
+        value += top
+        product *= total
+        if k % FACTORS == 0:
+            value, product = value + np.log(product), 1.0
+        scale = step / total
         for q in range(m):
-            posterior[q] = f[q] / total
+            posterior[q] = f[q] * scale
         for j in range(4):
-            shape[j] = own[j] / total
+            shape[j] /= total
+            cross[j] /= total
             number[j] += shape[j]
+            crosses[j] += cross[j]
             types[k, j] = shape[j]
-        shape[4] = (cross[0] + cross[2]) / total
-        slope += shape[4]
-        missing[4, 4] += curve / total
+        shape[4] = cross[0] + cross[2]
+        curves += curve * scale
         for i in range(5):
-            for j in range(5):
+            for j in range(i + 1):
                 missing[i, j] -= shape[i] * shape[j]
-        for i in range(4):
-            missing[i, i] += shape[i]
-            missing[i, 4] += cross[i] / total
-            missing[4, i] += cross[i] / total
-    return number, slope, missing, value
+    slope = crosses.sum()
+    missing[4, 4] += curves
+    for i in range(4):
+        missing[i, i] += number[i]
+        missing[4, i] += crosses[i]
+        for j in range(i + 1, 5):
+            missing[i, j] = missing[j, i]
+    return number, slope, missing, value + np.log(product)
