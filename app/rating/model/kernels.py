@@ -242,7 +242,7 @@ def fill_likelihoods(cells: CellArrays, R: Floats, temper: float, nodes: Nodes) 
 
 
 @partial(compiled, fastmath=ANY_ORDER)
-def weigh_nodes(  # noqa: C901  loops over nodes
+def weigh_nodes(  # noqa: C901, PLR0912  loops over nodes
     nodes: Nodes, extra: Floats, silent: Mask, law: LawNumbers, types: Floats
 ) -> tuple[Floats, float, Floats, float]:  # fmt: skip
     """Set the posteriors of the nodes and of the types under a law.
