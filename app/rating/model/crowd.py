@@ -18,15 +18,7 @@ from app.rating.model.kernels import (
     weigh_nodes,
 )
 from app.rating.model.law import TYPES, Law, Posterior
-from app.rating.model.score_kernels import (
-    OUTCOMES,
-    ClusterSums,
-    Rows,
-    ScoreSums,
-    Sides,
-    find_clusters,
-    find_contributions,
-)
+from app.rating.model.score_kernels import ClusterSums, Rows, ScoreSums, Sides, find_clusters, find_contributions
 from app.rating.sums import Sums
 from app.rating.votes.cells import Cells
 
@@ -215,8 +207,8 @@ class Crowd:
         """Return what the annotators say of the scores."""
         size, components = directions.along.shape
         sums = ScoreSums(
-            np.zeros((size, OUTCOMES + 1)), np.zeros((2, size, 4)), np.zeros((size, size)), np.zeros((size, size)),
-            np.zeros(size), np.zeros((size, components)),
+            np.zeros(size), np.zeros(size), np.zeros((size, size)), np.zeros((size, size)), np.zeros(size),
+            np.zeros((size, components)), np.zeros((size, 4)), np.zeros((size, 4)),
         )  # fmt: skip
         for who, rows in self._blocks((2, 2 * BLOCK, size)):
             some = rows.reshape(-1)[: 4 * len(who) * size].reshape(2, -1, size) if rows.size else rows  # contiguous
@@ -226,16 +218,7 @@ class Crowd:
             )  # fmt: skip
             if rows.size:
                 sums.known[:] += some[0].T @ some[1]
-        weighted, _, _, weighted_able, plain, _, _, plain_able, contrary = sums.outcomes.T
-        weighted_by_law, plain_by_law = -sums.by_share
-        weighted_by_law[:, 1] += (1.0 - strength) * contrary
-        weighted_by_law[:, 3] += weighted_able
-        plain_by_law[:, 1] += contrary
-        plain_by_law[:, 3] += plain_able
-        return Contributions(
-            weighted, plain, laplacian(sums.information), sums.known, sums.stretched, sums.known_stretched,
-            weighted_by_law, self.temper * plain_by_law,
-        )  # fmt: skip
+        return Contributions(*sums._replace(information=laplacian(sums.information)))
 
     def cluster(self, directions: Directions, information: Floats) -> Clusters:
         """Return what the annotators add to the errors.

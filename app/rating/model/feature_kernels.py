@@ -281,7 +281,7 @@ def find_feature_contributions(  # noqa: C901, PLR0912, PLR0915  one pass over a
     touched, mark = np.empty(size + 1, np.int64), np.zeros(size, np.int64)
     for k in range(first, last):
         at, m, low, step = nodes.begin[k], nodes.begin[k + 1] - nodes.begin[k], nodes.low[k], nodes.step[k]
-        find_polynomials(nodes.posterior, at, low, step, m, one, two)
+        find_polynomials(nodes.posterior[at : at + m], low, step, m, one, two)
         posterior, own_mass = nodes.posterior[at : at + m], mass[at : at + m]
         length, known = fill_factors(
             posterior, own_mass, low, step, one, two, law, strength, nodes.log[at : at + m], K, told.of_law[k]

@@ -28,7 +28,6 @@ ROUNDER = 1.5 * 2.0**EXPONENT  # what is added to a number to round it to a whol
 LOG_2, LOG_2_REST = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # the former has few bits
 LEAST_LOG = -700.0
 CHUNK = 1024
-CELLS = 32  # of one annotator that are worked on at once, so that their chances on all nodes stay in the fastest cache
 
 
 class Nodes(NamedTuple):
@@ -166,45 +165,6 @@ def raise_powers(first: float, ratio: float, size: int, e: Floats) -> None:
     for q in range(4, size, 4):
         for lane in range(4):
             e[q + lane] = e[q + lane - 4] * fourth
-
-
-@compiled
-def spread_chances(first: Floats, ratio: Floats, m: int, lost: Floats, power: Floats) -> None:
-    """Set lost[q, c] = 1 − σ(θ_q d) at m nodes, an even number, for some cells' `first` and `ratio` of `Nodes`.
-
-    The loops run over cells, so that they run on the processor's vectors. Two nodes share a division.
-    """
-    for c in range(len(first)):
-        power[c] = first[c]
-    for q in range(0, m, 2):
-        for c in range(len(first)):
-            x = power[c]
-            y = x * ratio[c]
-            inverse = 1.0 / ((1.0 + x) * (1.0 + y))
-            lost[q, c], lost[q + 1, c] = (1.0 + y) * inverse, (1.0 + x) * inverse
-            power[c] = y * ratio[c]
-
-
-@partial(compiled, fastmath=frozenset({"contract"}))
-def average_nodes(K: Floats, first: int, last: int, m: int, chances: Floats, count: int, out: Floats) -> None:
-    """Set out[j, c] = Σ_q K[j, q] chances[q, c] over m nodes, a multiple of 4, for rows first … last−1 of K."""
-    for j in range(first, last):
-        for c in range(count):
-            out[j, c] = 0.0
-    for q in range(0, m, 4):
-        for j in range(first, last):
-            k1, k2, k3, k4 = K[j, q], K[j, q + 1], K[j, q + 2], K[j, q + 3]
-            for c in range(count):
-                sum_ = out[j, c] + k1 * chances[q, c] + k2 * chances[q + 1, c]
-                out[j, c] = sum_ + k3 * chances[q + 2, c] + k4 * chances[q + 3, c]
-
-
-@compiled
-def bend_chances(m: int, count: int, chances: Floats) -> None:
-    """Replace chances p at m nodes by p (1 − p)."""
-    for q in range(m):
-        for c in range(count):
-            chances[q, c] *= 1.0 - chances[q, c]
 
 
 @partial(compiled, fastmath=ANY_ORDER)
