@@ -26,7 +26,7 @@ Change = Callable[[Any], Any]
 """Returns what stands in place of what is there."""
 
 
-def _pull_by_ability(theta: float, strength: float) -> float:  # noqa: ARG001  the signature of `pull_of`
+def _pull_by_ability(theta: float) -> float:
     return theta
 
 

@@ -203,7 +203,7 @@ class Crowd:
         """Set the posteriors under a law; return their sums."""
         return Posterior(*weigh_nodes(self.nodes, self._extra, self.silent, law.numbers(), self.types))
 
-    def contribute(self, directions: Directions, law: Law, strength: float) -> Contributions:
+    def contribute(self, directions: Directions, law: Law) -> Contributions:
         """Return what the annotators say of the scores."""
         size, components = directions.along.shape
         sums = ScoreSums(
@@ -214,7 +214,7 @@ class Crowd:
             some = rows.reshape(-1)[: 4 * len(who) * size].reshape(2, -1, size) if rows.size else rows  # contiguous
             find_contributions(
                 who, self.cells.arrays, self.weight, self.temper, self.nodes, self.types,
-                law.numbers(), strength, directions.sides, sums, some,
+                law.numbers(), directions.sides, sums, some,
             )  # fmt: skip
             if rows.size:
                 sums.known[:] += some[0].T @ some[1]

@@ -148,12 +148,12 @@ def expand_cells(cells: CellArrays, weight: Floats, nodes: Nodes, parts: Floats,
             square += posterior[q] * t * t
         sd = np.sqrt(max(square - mean * mean, 1e-12))
         for q in range(m):
-            pulls[k] += posterior[q] * pull_of(low + q * step, 1.0)
+            pulls[k] += posterior[q] * pull_of(low + q * step)
         for c in range(starts[k], starts[k + 1]):
             raise_powers(nodes.first[c], nodes.ratio[c], m, e)
             for q in range(m):
                 t, p, f = low + q * step, e[q] / (1.0 + e[q]), posterior[q]
-                h, rest = weight[c] * pull_of(t, 1.0), s[c] - n[c] * p
+                h, rest = weight[c] * pull_of(t), s[c] - n[c] * p
                 z = (t - mean) / sd
                 parts[c, CURVATURE] += f * h * t * n[c] * p * (1.0 - p)
                 parts[c, PULL] += f * h * rest

@@ -226,7 +226,7 @@ def expand_leans(  # noqa: C901, PLR0912  loops over nodes
 @compiled
 def fill_factors(
     posterior: Floats, mass: Floats, low: float, step: float, one: Floats, two: Floats, law: LawNumbers,
-    strength: float, logs: Floats, K: Floats, of_law: Floats,
+    logs: Floats, K: Floats, of_law: Floats,
 ) -> tuple[float, float]:  # fmt: skip
     """Set the factors K at an annotator's nodes, and `of_law`; return E[θ²] and the sum of `mass`.
 
@@ -236,7 +236,7 @@ def fill_factors(
     c1 = c2 = a1 = a2 = 0.0
     for q in range(m):
         t, w = low + q * step, posterior[q]
-        contrary, pull = 1.0 if t < 0.0 else 0.0, w * pull_of(t, strength)
+        contrary, pull = 1.0 if t < 0.0 else 0.0, w * pull_of(t)
         able = -2.0 * law.shape * (logs[q] - abs(t) - law.middle)
         c1 += w * contrary * one[q]
         c2 += w * contrary * two[q]
@@ -246,7 +246,7 @@ def fill_factors(
         known += mass[q]
         K[0, q], K[1, q], K[2, q], K[3, q] = pull, w * t, pull * one[q], pull * two[q]
         K[4, q], K[5, q], K[6, q], K[7, q] = w * t * one[q], w * t * two[q], pull * t, w * t * t
-        K[8, q], K[9, q] = pull * pull_of(t, strength), mass[q]
+        K[8, q], K[9, q] = pull * pull_of(t), mass[q]
     of_law[0, 0], of_law[0, 1], of_law[1, 0], of_law[1, 1] = c1, a1, c2, a2
     return max(length, TINY), max(known, TINY)
 
@@ -254,7 +254,7 @@ def fill_factors(
 @partial(compiled, fastmath=ANY_ORDER)
 def find_feature_contributions(  # noqa: C901, PLR0912, PLR0915  one pass over an annotator's votes while they are at hand
     first: int, last: int, cells: CellArrays, z: Floats, weight: Floats, temper: float, precision: Floats,
-    nodes: Nodes, mass: Floats, leaning: Leaning, law: LawNumbers, strength: float, stretch: Floats,
+    nodes: Nodes, mass: Floats, leaning: Leaning, law: LawNumbers, stretch: Floats,
     information: Floats, stretched: Floats, rows: Floats, told: Told,
 ) -> None:  # fmt: skip
     """Add what annotators first … last−1 say of scores and γ to `information` and `stretched`; set their rows.
@@ -284,7 +284,7 @@ def find_feature_contributions(  # noqa: C901, PLR0912, PLR0915  one pass over a
         find_polynomials(nodes.posterior[at : at + m], low, step, m, one, two)
         posterior, own_mass = nodes.posterior[at : at + m], mass[at : at + m]
         length, known = fill_factors(
-            posterior, own_mass, low, step, one, two, law, strength, nodes.log[at : at + m], K, told.of_law[k]
+            posterior, own_mass, low, step, one, two, law, nodes.log[at : at + m], K, told.of_law[k]
         )
         for term in range(OF_MEAN):
             total = 0.0
@@ -307,7 +307,7 @@ def find_feature_contributions(  # noqa: C901, PLR0912, PLR0915  one pass over a
                 V[j, other] = precision[j] if j == other else 0.0
         number = 0
         for c in range(cells.starts[k], cells.starts[k + 1]):
-            a, b_, w = cells.model_a[c], cells.model_b[c], 1.0 - strength + strength * weight[c]
+            a, b_, w = cells.model_a[c], cells.model_b[c], weight[c]
             for model in (a, b_):  # without a branch, which no processor could foresee
                 touched[number] = model
                 number += 1 - mark[model]

@@ -203,13 +203,13 @@ class FeatureCrowd(Crowd):
             mass[np.clip(nodes.begin[:-1] + beside, nodes.begin[:-1], nodes.begin[1:] - 1)] += coin
         return mass
 
-    def contribute(self, directions: Directions, law: Law, strength: float) -> Contributions:  # noqa: ARG002  the last law
+    def contribute(self, directions: Directions, law: Law) -> Contributions:  # noqa: ARG002  the last law
         """Return what the annotators say of scores and γ."""
         size, along = len(self._R), directions.along
         information, stretched, half = np.zeros((size, size)), np.zeros(size), OF_ABILITY + len(self.spread)
         weighted, plain, known, known_stretched = (np.zeros(shape) for shape in (size, size, (size, size), along.shape))
         by_law = np.zeros((2, size, 4))
-        for first, last, rows in self._rows(directions, strength, information, stretched):
+        for first, last, rows in self._rows(directions, information, stretched):
             weighted += rows[0].sum(axis=0)
             plain += rows[1].sum(axis=0)
             of_u, of_likelihood = rows[2 : 2 + half], rows[2 + half : -1]
@@ -234,7 +234,7 @@ class FeatureCrowd(Crowd):
         """
         size, models, along, c = len(self._R), self.cells.n_models, directions.along, self.cells
         meat, shares, judges, pairs = np.zeros((size, size)), np.zeros(size), np.zeros(size), np.zeros(models**2)
-        for first, last, rows in self._rows(directions, 1.0, np.zeros((size, size)), np.zeros(size)):
+        for first, last, rows in self._rows(directions, np.zeros((size, size)), np.zeros(size)):
             share = rows[-1]
             share[:, models:] = self.known[first:last]
             share /= information
@@ -266,7 +266,7 @@ class FeatureCrowd(Crowd):
         gamma, found = self._R[models:], np.zeros((self.cells.n_annotators, 4, len(self.spread)))
         nowhere = Directions(np.zeros(size, dtype=np.int64), np.zeros((size, 1)), np.ones(1))
         moved, (mean, sd, _, _) = np.zeros((2, *self.known.shape)), self.abilities()
-        for first, last, rows in self._rows(nowhere, 1.0, np.zeros((size, size)), np.zeros(size)):
+        for first, last, rows in self._rows(nowhere, np.zeros((size, size)), np.zeros(size)):
             here, of_votes = slice(first, last), rows[2 + half : -1].transpose(1, 0, 2)
             answers = np.concatenate(
                 [self.told.moments[here, :, 3:], -mean[here, None, None] * self.told.factor[here]], axis=2
@@ -291,7 +291,7 @@ class FeatureCrowd(Crowd):
         return found
 
     def _rows(
-        self, directions: Directions, strength: float, information: Floats, stretched: Floats
+        self, directions: Directions, information: Floats, stretched: Floats
     ) -> Iterator[tuple[int, int, Floats]]:
         """Yield what some annotators at a time say (`find_feature_contributions`), and keep what is known of γ."""
         size, count, models = len(self._R), len(self.spread), self.cells.n_models
@@ -302,7 +302,7 @@ class FeatureCrowd(Crowd):
             some = np.zeros((3 + 2 * half, last - first, size))
             find_feature_contributions(
                 first, last, self.cells.arrays, self._z, self.weight, self.temper, self.spread**-2, self.nodes, mass,
-                self.leaning, self._law.numbers(), strength, stretch, information, stretched, some, self.told,
+                self.leaning, self._law.numbers(), stretch, information, stretched, some, self.told,
             )  # fmt: skip
             taken = (some[2 : 2 + half, :, models:] * some[2 + half : -1, :, models:]).sum(axis=0)
             self.known[first:last] = some[-1, :, models:] - taken
@@ -339,13 +339,13 @@ class _FeatureSearch(Search):
         super().__init__(crowds, label, dispersion)
         self.spread, self._begun, self._last = spread, False, (spread, spread)
 
-    def at(self, R: Floats, law: Law, strength: float, *, look: bool) -> Point:
+    def at(self, R: Floats, law: Law, *, look: bool) -> Point:
         """Set up the equations with the last spread of the leans, and estimate the next one.
 
         At the first point, where γ is 0, the law is that of the votes without features.
         """
         assuming, self.assuming = self.assuming, self.assuming or not self._begun
-        point = super().at(R, law, strength, look=look)
+        point = super().at(R, law, look=look)
         self.assuming, self._begun = assuming, True
         mean, second, known = np.concatenate(self.crowds.each(FeatureCrowd.describe_leans), axis=1)
         self._known = known.sum(axis=0)

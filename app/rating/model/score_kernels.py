@@ -56,15 +56,15 @@ class ClusterSums(NamedTuple):
 
 
 @compiled
-def pull_of(theta: float, strength: float) -> float:
-    """Return h(θ), how strongly a vote pulls at scores; θ at the strength 0.
+def pull_of(theta: float) -> float:
+    """Return h(θ), how strongly a vote pulls at scores.
 
     h is 0 below 0, grows as θ, and falls as θ^−¼ above 1: a vote of an able annotator pulls no more than a typical one.
     It is smooth where abilities are, so that sums over few nodes are exact. E[h(θ)(s − n p(θ))] is 0 for any h, so no
     choice of h biases the scores.
     """
     able = max(theta, 0.0)
-    return strength * able / math.sqrt(math.sqrt(0.5 + 0.5 * able**5)) + (1.0 - strength) * theta
+    return able / math.sqrt(math.sqrt(0.5 + 0.5 * able**5))
 
 
 @compiled
@@ -100,7 +100,7 @@ def find_polynomials(weight: Floats, low: float, step: float, m: int, one: Float
 @partial(compiled, fastmath=ANY_ORDER)
 def find_contributions(  # noqa: C901, PLR0912, PLR0915  one pass over an annotator's votes while they are at hand
     who: Indices, cells: CellArrays, weight: Floats, temper: float, nodes: Nodes,
-    types: Floats, law: LawNumbers, strength: float, sides: Sides, sums: ScoreSums, rows: Rows,
+    types: Floats, law: LawNumbers, sides: Sides, sums: ScoreSums, rows: Rows,
 ) -> None:  # fmt: skip
     """Add what the annotators in `who` say of the scores to `sums`.
 
@@ -115,10 +115,10 @@ def find_contributions(  # noqa: C901, PLR0912, PLR0915  one pass over an annota
     """
     starts, a, b, n, s = cells.starts, cells.model_a, cells.model_b, cells.n, cells.s
     size, dense, components = len(sides.label), rows.shape[1] > 0, sides.along.shape[1]
-    e, one, two, K = np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty((12, MOST_NODES))
+    e, one, two, K = np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty((11, MOST_NODES))
     found, own = np.zeros(12), np.zeros((size, 12))
     touched, mark = np.empty(size + 1, np.int64), np.zeros(size, np.int64)
-    lengths, totals, compact = np.zeros((2, components)), np.empty(10), np.empty((2, size))
+    lengths, totals, compact = np.zeros((2, components)), np.empty(9), np.empty((2, size))
     odds, power = np.empty(MOST_NODES), np.empty(MOST_NODES)
     for row in range(len(who)):
         k = who[row]
@@ -132,15 +132,15 @@ def find_contributions(  # noqa: C901, PLR0912, PLR0915  one pass over an annota
             contrary = 1.0 if t < 0.0 else 0.0
             able = -2.0 * law.shape * (logs[q] - abs(t) - law.middle)
             odds[q], power[q] = w * contrary, w * able
-            pull = w * pull_of(t, strength)
+            pull = w * pull_of(t)
             K[0, q], K[1, q], K[2, q], K[3, q] = pull, w * t, pull * one[q], pull * two[q]
             K[4, q], K[5, q], K[6, q], K[7, q] = w * t * one[q], w * t * two[q], pull * t, w * t * t
-            K[8, q], K[9, q], K[10, q], K[11, q] = pull * contrary, w * t * contrary, pull * able, w * t * able
+            K[8, q], K[9, q], K[10, q] = w * t * contrary, pull * able, w * t * able
         mean_contrary = mean_spread = 0.0
         for q in range(m):
             mean_contrary += odds[q]
             mean_spread += power[q]
-        for j in range(10):
+        for j in range(9):
             totals[j] = K[j if j < ROWS else j + 2, :m].sum()
         count = 0
         for c in range(starts[k], starts[k + 1]):
@@ -150,7 +150,7 @@ def find_contributions(  # noqa: C901, PLR0912, PLR0915  one pass over an annota
                 count += 1 - mark[model]
                 mark[model] = 1
             raise_powers(nodes.first[c], nodes.ratio[c], m, e)
-            u = u1 = x1 = x2 = y1 = y2 = v = v1 = c1 = c2 = a1 = a2 = 0.0
+            u = u1 = x1 = x2 = y1 = y2 = v = v1 = contrary = a1 = a2 = 0.0
             for q in range(m):
                 rest = 1.0 / (1.0 + e[q])
                 p = e[q] * rest
@@ -163,16 +163,15 @@ def find_contributions(  # noqa: C901, PLR0912, PLR0915  one pass over an annota
                 y2 += K[5, q] * p
                 v += K[6, q] * variance
                 v1 += K[7, q] * variance
-                c1 += K[8, q] * p
-                c2 += K[9, q] * p
-                a1 += K[10, q] * p
-                a2 += K[11, q] * p
-            w, votes, won = 1.0 - strength + strength * weight[c], n[c], s[c]
+                contrary += K[8, q] * p
+                a1 += K[9, q] * p
+                a2 += K[10, q] * p
+            w, votes, won = weight[c], n[c], s[c]
             found[0], found[1] = w * (won * totals[0] - votes * u), won * totals[1] - votes * u1
             found[2], found[3] = w * (won * totals[2] - votes * x1), w * (won * totals[3] - votes * x2)
             found[4], found[5] = temper * (won * totals[4] - votes * y1), temper * (won * totals[5] - votes * y2)
-            found[6], found[7] = w * (won * totals[6] - votes * c1), temper * (won * totals[7] - votes * c2)
-            found[8], found[9] = w * (won * totals[8] - votes * a1), temper * (won * totals[9] - votes * a2)
+            found[6] = temper * (won * totals[6] - votes * contrary)
+            found[7], found[8] = w * (won * totals[7] - votes * a1), temper * (won * totals[8] - votes * a2)
             for q in range(12):
                 own[i, q] += found[q]
                 own[j, q] -= found[q]
@@ -190,13 +189,13 @@ def find_contributions(  # noqa: C901, PLR0912, PLR0915  one pass over an annota
             lengths[1, component] += sides.along[i, component] * own[i, 5]
             u, u1 = own[i, 0], temper * own[i, 1]
             sums.weighted_by_law[i, 0] -= types[k, 1] * u
-            sums.weighted_by_law[i, 1] += own[i, 6] - mean_contrary * u
+            sums.weighted_by_law[i, 1] -= mean_contrary * u
             sums.weighted_by_law[i, 2] -= types[k, 3] * u
-            sums.weighted_by_law[i, 3] += own[i, 8] - mean_spread * u
+            sums.weighted_by_law[i, 3] += own[i, 7] - mean_spread * u
             sums.plain_by_law[i, 0] -= types[k, 1] * u1
-            sums.plain_by_law[i, 1] += own[i, 7] - mean_contrary * u1
+            sums.plain_by_law[i, 1] += own[i, 6] - mean_contrary * u1
             sums.plain_by_law[i, 2] -= types[k, 3] * u1
-            sums.plain_by_law[i, 3] += own[i, 9] - mean_spread * u1
+            sums.plain_by_law[i, 3] += own[i, 8] - mean_spread * u1
             compact[0, place], compact[1, place] = own[i, 4], own[i, 5]
         for component in range(components):
             l1, l2 = lengths[0, component] / temper, lengths[1, component] / temper
@@ -248,7 +247,7 @@ def find_clusters(  # noqa: C901, PLR0912, PLR0915  as above
         m = len(weights)
         for q in range(m):
             t, w = low + q * step, weights[q]
-            pull = pull_of(t, 1.0)
+            pull = pull_of(t)
             K[0, q], K[1, q], K[2, q], K[3, q] = w * pull, w * t, w * pull * t, w * pull * pull
         total, total_plain, count = K[0, :m].sum(), K[1, :m].sum(), 0
         for c in range(starts[k], starts[k + 1]):

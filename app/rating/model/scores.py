@@ -31,7 +31,6 @@ MOST_FOLLOWERS = 1.0 / 3.0
 STRETCH = 1.15  # of the first scores, twice: over these three a parabola tells the unit
 FIRST_SETTLED = 0.05  # change of a logarithm that ends the search for the law at each of them
 LEAST_POWER, MOST_POWER = -1.0, 4.0  # of it
-STRENGTHS = (0.0, 1.0)  # of the bounds on influence, where the search with all of it failed
 
 
 @dataclass(frozen=True)
@@ -148,7 +147,7 @@ class Point:
 
     Attributes
     ----------
-    value : log-likelihood and log priors, times the dispersion: the equations at the strength 0 are its gradient
+    value : log-likelihood and log priors, times the dispersion: the plain equations are its gradient
     log_likelihood : of the votes
     away : value′ information⁻¹ value of the equations: about how far the solution is, in squared standard errors
     """
@@ -159,7 +158,6 @@ class Point:
     value: float
     log_likelihood: float
     away: float
-    strength: float
 
     def followed(self, step: Floats) -> Law:
         """Return the law after a step of the scores."""
@@ -167,7 +165,7 @@ class Point:
 
     def better_than(self, other: "Point") -> bool:
         """Whether the search may go on from here."""
-        return self.away < THERE or self.value > other.value or (self.away <= other.away and self.strength > 0.0)
+        return self.away < THERE or self.value > other.value or self.away <= other.away
 
 
 class Search:
@@ -187,11 +185,11 @@ class Search:
         self.crowds, self.label, self.dispersion, self.iterations = crowds, label, dispersion, 0
 
     def find(self, R: Floats, law: Law) -> MarginalFit:
-        """Solve the equations from a point; where that fails, those without the bounds on influence first.
+        """Solve the equations from a point; where that fails, with the bounded votes deciding the stretch too.
 
-        Where that fails too, the bounded votes decide the stretch as well. A few annotators far from any law, such as
-        some who always vote against the scores of a niche, can ask for a stretch that moves the niche away from the
-        other models, without end. At last the law stays as it is before any vote is seen: so few votes do not tell it.
+        A few annotators far from any law, such as some who always vote against the scores of a niche, can ask for a
+        stretch that moves the niche away from the other models, without end. At last the law stays as it is before any
+        vote is seen: so few votes do not tell it.
 
         Where a third of the annotators would be followers, no one is: then the models are far apart, and those who
         agree on that are the crowd. The search begins again.
@@ -229,25 +227,21 @@ class Search:
         return R * STRETCH ** min(max(power, LEAST_POWER), MOST_POWER), law
 
     def _find(self, R: Floats, law: Law) -> Point:
-        begin = at = self.at(R, law, 1.0, look=True)
+        begin = self.at(R, law, look=True)
         with suppress(NotConvergedError):
-            return self.solve(at)
-        with suppress(NotConvergedError):
-            for strength in STRENGTHS:
-                at = self.solve(self.at(at.R, at.law, strength, look=True))
-            return at
+            return self.solve(begin)
         self.stretching = False
         with suppress(NotConvergedError):
-            return self.solve(self.at(begin.R, begin.law, 1.0, look=True))
+            return self.solve(self.at(begin.R, begin.law, look=True))
         self.assuming = True
-        return self.solve(self.at(begin.R, law, 1.0, look=True))
+        return self.solve(self.at(begin.R, law, look=True))
 
     def directions(self, R: Floats) -> Directions:
         """Return the directions in which the plain votes decide."""
         found = Directions.of(R, self.label)
         return found if self.stretching else replace(found, along=np.zeros_like(found.along))
 
-    def at(self, R: Floats, law: Law, strength: float, *, look: bool) -> Point:
+    def at(self, R: Floats, law: Law, *, look: bool) -> Point:
         """Estimate the law at these scores, and set up the equations."""
         crowds, directions = self.crowds, self.directions(R)
         if look:
@@ -260,13 +254,13 @@ class Search:
         )
         found = find(law, crowds.weigh)
         value = self.dispersion * found.value - 0.5 * PRECISION * float(R @ R)
-        sums = crowds.total(Crowd.contribute, directions, found.law, strength)
+        sums = crowds.total(Crowd.contribute, directions, found.law)
         equations = combine(sums, R, directions, found, self.dispersion)
         away = float(equations.value @ cho_solve(cho_factor(equations.information), equations.value))
-        return Point(R, found.law, equations, value, found.posterior.value, away, strength)
+        return Point(R, found.law, equations, value, found.posterior.value, away)
 
     def solve(self, at: Point) -> Point:
-        """Solve the equations at a strength by Newton's method with backtracking.
+        """Solve the equations by Newton's method with backtracking.
 
         The Jacobian is not exact, so that near the solution a step is about the same small part of the one before:
         Broyden's update of the inverse takes that part away.
@@ -286,9 +280,9 @@ class Search:
             if longest < SHORT or (longest < LAST and longest * rate**2 < CONVERGED) or at.away < self.close:
                 return replace(at, R=at.R + step, law=at.followed(step))
             step *= min(1.0, LONGEST / longest)
-            there, before = self.at(at.R + step, at.followed(step), at.strength, look=longest > NEAR), step
+            there, before = self.at(at.R + step, at.followed(step), look=longest > NEAR), step
             if not there.better_than(at):
-                at = self.at(at.R, at.law, at.strength, look=longest > NEAR)
+                at = self.at(at.R, at.law, look=longest > NEAR)
                 better, before = self.halve(at), None
                 if better is None:
                     break
@@ -304,7 +298,7 @@ class Search:
         step = _solve(at.equations)
         step *= min(1.0, LONGEST / float(np.abs(step).max()))
         for _ in range(MOST_HALVINGS):
-            there = self.at(at.R + step, at.followed(step), at.strength, look=False)
+            there = self.at(at.R + step, at.followed(step), look=False)
             if there.better_than(at):
                 return there
             step /= 2.0

@@ -188,7 +188,7 @@ def test_parts_that_share_annotators_have_the_jacobian_of_both() -> None:
     def equations(R: Floats) -> Equations:
         crowds.each(Crowd.fill, R)
         law, directions = Found(fit.law, crowds.weigh(fit.law), np.zeros((4, 4))), Directions.of(R, fit.label)
-        sums = crowds.total(Crowd.contribute, directions, fit.law, 1.0)
+        sums = crowds.total(Crowd.contribute, directions, fit.law)
         return combine(sums, R, directions, law, fit.dispersion)
 
     moved = 1e-5 * (np.arange(10) == 2)
