@@ -1,7 +1,10 @@
 """Connections to a server process: how many there may be, how large their heads, and how much they may not read.
 
 uvicorn offers no limits on heads, hence a subclass of its protocol. Without it, callers who sent 15,000 headers a
-request raised the 99th percentile of votes from 11 to 138 ms, and the memory of the process to 2 GB.
+request raised the 99th percentile of votes from 11 to 138 ms, and the memory of the process to 2 GB. uvicorn's h11 has
+a limit on heads, but none on connections and no time for a head. It takes 584 µs of processor time for a vote in place
+of 424. With 200 connections that send such heads, half of the votes took 12 s or more with it, and the memory grew by
+up to 355 MiB, with these limits by 145.
 """
 
 import asyncio

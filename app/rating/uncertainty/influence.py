@@ -95,7 +95,7 @@ class Influence(ABC):
 
     def _share_information(self, amount: Floats) -> Floats:
         """Return each annotator's share of the information on each component, that of each cell given."""
-        cells, number = self.rating.small.cells, int(self.component.max()) + 1
+        cells, number = self.rating.small.cells, int(self.component.max(initial=0)) + 1
         key = cells.annotator.astype(np.int64) * number + self.component[cells.model_a]
         own = sum_by(key, amount, cells.n_annotators * number).reshape(-1, number)
         share: Floats = own / np.maximum(own.sum(axis=0), TINY)
