@@ -68,7 +68,8 @@ def press(page: Page, role: Any, name: str, within: str = "main") -> None:
 
 def choose_file(page: Page, field: Locator) -> FileChooser:
     """Open a field's file chooser by Enter; beside other browsers Chromium has been seen to pass over the first one."""
-    for patience in (5_000, 30_000):
+    for patience in (5_000, 10_000, 30_000):
+        page.bring_to_front()
         tab_to(page, field)
         with contextlib.suppress(PlaywrightTimeout):
             with page.expect_file_chooser(timeout=patience) as chooser:

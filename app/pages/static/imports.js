@@ -28,9 +28,24 @@
   const WHOLE = 4 * 1024 * 1024;
 
   let asked = 0; // previews: the answer to an earlier one comes too late
+  let asking = false; // one at a time: the service starts a process for each
 
   async function preview() {
-    const number = (asked += 1);
+    asked += 1;
+    if (asking) return;
+    asking = true;
+    try {
+      let number;
+      do {
+        number = asked;
+        await lookInto(number);
+      } while (number !== asked);
+    } finally {
+      asking = false;
+    }
+  }
+
+  async function lookInto(number) {
     const shown = document.getElementById("file-preview");
     const [chosen] = file.files;
     if (!chosen) return;

@@ -235,6 +235,9 @@
         pane.scrollTop = 0;
       }
       root.querySelector(".battle").hidden = false;
+      for (const part of root.querySelectorAll(".text :is(pre, table, .math.block)")) {
+        if (part.scrollWidth > part.clientWidth || part.scrollHeight > part.clientHeight) part.tabIndex = 0;  // the arrows move what scrolls by itself
+      }
     }
 
     #stop(error, said) {
