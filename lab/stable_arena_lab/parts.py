@@ -19,7 +19,7 @@ from app.rating.model.scores import MarginalFit
 from app.rating.types import favouritism, habits
 from app.rating.types.law import COIN, EQUAL, FOLLOWER, LEFT, RIGHT, Table
 from app.rating.uncertainty import covariance
-from app.rating.verdict.flags import Judge
+from app.rating.verdict.flags import Flagger
 from app.rating.votes.cells import CellArrays, Cells
 
 Change = Callable[[Any], Any]
@@ -124,7 +124,7 @@ PARTS: Mapping[str, tuple[tuple[Any, str, Change], ...]] = {
         (law, "LEAST_SPREAD", _constant(law.ASSUMED_SPREAD)), (law, "MOST_SPREAD", _constant(law.ASSUMED_SPREAD)),
     ),
     "groups of pushers": ((favouritism, "find_groups", _each_alone),),
-    "lower weight of pushers": ((Judge, "trust", _constant(lambda *_: None)),),
+    "lower weight of pushers": ((Flagger, "trust", _constant(lambda *_: None)),),
     "near-copies": ((covariance, "find_copies", _no_copies),),
     "degrees of freedom": ((covariance, "find_covariance", _freely),),
     "leverage": ((Crowd, "cluster", _without_leverage), (covariance, "LARGEST_SHARE", _constant(0.0))),

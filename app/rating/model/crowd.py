@@ -115,7 +115,7 @@ class Clusters(Sums):
     judges: Floats
 
 
-class Abilities(NamedTuple):
+class AnnotatorPosteriors(NamedTuple):
     """Posteriors of the annotators, NaN without a vote; shape (n_annotators,), and (n_annotators, 4) of the types.
 
     Types without an ability count as 0.
@@ -244,7 +244,7 @@ class Crowd:
         meat = sums.meat + crossed + crossed.T + along @ sums.scales @ along.T
         return Clusters(meat, laplacian(sums.by_vote), sums.shares, sums.judges)
 
-    def abilities(self, *, followers: bool = False) -> Abilities:
+    def abilities(self, *, followers: bool = False) -> AnnotatorPosteriors:
         """Return the posteriors of the annotators.
 
         Parameters
@@ -259,7 +259,7 @@ class Crowd:
             square += share * (self.mode**2 + 1.0 / (1.0 + self._information))
         variance = np.maximum(square - mean**2, 0.0)
         mean[self.silent] = variance[self.silent] = np.nan
-        return Abilities(mean, np.sqrt(variance), self.types, self.mode)
+        return AnnotatorPosteriors(mean, np.sqrt(variance), self.types, self.mode)
 
     def _blocks(self, shape: tuple[int, ...]) -> Iterator[tuple[Indices, Rows]]:
         """Yield annotators of few models, with no rows, and some at a time of the others, with rows to fill."""

@@ -27,7 +27,7 @@ from app.rating.model.feature_kernels import (
 from app.rating.model.kernels import COIN, Nodes, fill_likelihoods
 from app.rating.model.law import TYPES, Law, Posterior
 from app.rating.model.score_kernels import ENOUGH_SHARE, LARGEST_SHARE
-from app.rating.model.scores import Equations, MarginalFit, Point, Search, Start, fit_scores
+from app.rating.model.scores import Equations, MarginalFit, Point, Search, SearchStart, fit_scores
 from app.rating.model.start import balance, disperse, fit_bradley_terry
 from app.rating.threads import one_blas_thread
 from app.rating.votes.cells import Cells, pool_annotators
@@ -91,7 +91,7 @@ class FeatureFit:
 
 
 @one_blas_thread()
-def fit_features(cells: Cells, *, influence_limit: float | None = 1.25, start: Start | None = None) -> FeatureFit:
+def fit_features(cells: Cells, *, influence_limit: float | None = 1.25, start: SearchStart | None = None) -> FeatureFit:
     """Solve the equations of `fit_scores` for the scores and γ together, abilities and leans integrated out.
 
     Parameters

@@ -54,7 +54,7 @@ class Equations:
 
 
 @dataclass(frozen=True)
-class Start:
+class SearchStart:
     """Where a search begins: another fit's scores, law, and modes of the abilities, shape (n_annotators,)."""
 
     R: Floats
@@ -94,12 +94,16 @@ class MarginalFit:
     directions: Directions
     clusters: Clusters
     iterations: int
-    start: Start
+    start: SearchStart
 
 
 @one_blas_thread()
 def fit_scores(
-    cells: Cells, *, influence_limit: float | None = 1.25, spread: float = ASSUMED_SPREAD, start: Start | None = None
+    cells: Cells,
+    *,
+    influence_limit: float | None = 1.25,
+    spread: float = ASSUMED_SPREAD,
+    start: SearchStart | None = None,
 ) -> MarginalFit:
     """Solve Σ_k E[Σ_c w_c h(θ_k) (s_c − n_c σ(θ_k d_c)) (e_a − e_b) | votes of k] = R/σ² for the scores R.
 
@@ -323,7 +327,7 @@ class Search:
         )
         return MarginalFit(
             at.R, self.label, at.law, self.dispersion, mean, sd, types, at.log_likelihood, at.equations, directions,
-            clusters, self.iterations, Start(at.R, at.law, mode),
+            clusters, self.iterations, SearchStart(at.R, at.law, mode),
         )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from app.rating.settings import EVEN_ODDS, EVIDENCE_RATIO, EVIDENCE_TESTS, TASTE
 from app.rating.threads import one_blas_thread
 from app.rating.types.favouritism import Favouritism, find_favouritism
 from app.rating.types.habits import Habits, Typing
-from app.rating.types.law import COIN, CONTRARY, EQUAL, FOLLOWER, LEFT, RIGHT, Law
+from app.rating.types.law import COIN, CONTRARY, EQUAL, FOLLOWER, LEFT, RIGHT, TypeLaw
 from app.rating.votes.features import SidedCells
 
 FEW_JUDGES = 20.0  # effective number of judges of an annotator's models from which their scores are not in doubt
@@ -37,7 +37,7 @@ class Evidence:
 
     log_ratio: dict[str, Floats]
     about: dict[str, Indices]
-    law: Law
+    law: TypeLaw
     habits: Habits
     judges: Floats
     favouritism: Favouritism | None

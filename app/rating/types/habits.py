@@ -18,9 +18,9 @@ from app.rating.types.law import (
     LOG_PROPENSITY,
     RIGHT,
     TYPES,
-    Law,
-    Posterior,
     Table,
+    TypeLaw,
+    TypePosterior,
     fit_law,
     weigh_types,
 )
@@ -126,8 +126,8 @@ class Typing:
         ties, votes = (float(some[self.crowd[cells.annotator]].sum()) for some in (cells.ties, cells.n))
         self.tie_share = ties / max(votes, 1.0)
         share = float(np.clip(self.tie_share, 0.003, 0.9))
-        self.law: Law = fit_law(self.table.where(some_of(self.crowd)), float(np.log(2.0 * share / (1.0 - share))))
-        self.posterior: Posterior = weigh_types(self.table, self.law)
+        self.law: TypeLaw = fit_law(self.table.where(some_of(self.crowd)), float(np.log(2.0 * share / (1.0 - share))))
+        self.posterior: TypePosterior = weigh_types(self.table, self.law)
 
     def _climb(self, lean_sd: float, ability_sd: float = 1.0) -> None:
         precision, information = 1.0 / max(lean_sd, 1e-6) ** 2, np.zeros((len(self.at), 3))
@@ -248,7 +248,7 @@ class Typing:
 
     @cached_property
     def propensity(self) -> Floats:
-        """Posterior mean of log ν, for an honest annotator."""
+        """TypePosterior mean of log ν, for an honest annotator."""
         mean: Floats = self.posterior.ties @ LOG_PROPENSITY
         return mean
 

@@ -43,13 +43,13 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Law:
+class TypeLaw:
     """The crowd.
 
     Attributes
     ----------
     share : of each of `TYPES`
-    centre, spread : log θ of the honest is N(log centre, spread²); contrary ones the same with the other sign
+    centre, spread : log θ of the honest is N(log centre, spread²); θ of the contrary ones the same with the other sign
     ties, ties_spread : mean and standard deviation of honest log ν
     """
 
@@ -78,7 +78,7 @@ class Law:
 
 
 @dataclass(frozen=True)
-class Posterior:
+class TypePosterior:
     """Each annotator's posterior.
 
     Attributes
@@ -95,7 +95,7 @@ class Posterior:
     ties: Floats
 
 
-def weigh_types(table: Table, law: Law) -> Posterior:
+def weigh_types(table: Table, law: TypeLaw) -> TypePosterior:
     """Return the posteriors under a law."""
     log_share, tied = np.log(law.share), table.tied + law.log_ties()
     ready = log_sum_exp(tied)[:, None]
@@ -108,12 +108,12 @@ def weigh_types(table: Table, law: Law) -> Posterior:
     for which, some in ((HONEST, able), (CONTRARY, ~able)):
         joint[:, which] = top[:, 0] + np.log(np.maximum((weight * some).sum(axis=1), 1e-300))
     total = log_sum_exp(joint)[:, None]
-    return Posterior(
+    return TypePosterior(
         joint - joint[:, :1], np.exp(joint - total), weight * np.exp(np.minimum(top - total, 0.0)), np.exp(tied - ready)
     )
 
 
-def fit_law(table: Table, ties: float) -> Law:
+def fit_law(table: Table, ties: float) -> TypeLaw:
     """Maximise Σ_k log P(votes of k) with assumed annotators, by expectation-maximisation.
 
     Parameters
@@ -121,7 +121,7 @@ def fit_law(table: Table, ties: float) -> Law:
     table : of annotators with votes
     ties : log ν of the crowd, where the search begins
     """
-    law = Law(ASSUMED / ASSUMED.sum(), 1.0, ASSUMED_SPREAD, ties, ASSUMED_TIES)
+    law = TypeLaw(ASSUMED / ASSUMED.sum(), 1.0, ASSUMED_SPREAD, ties, ASSUMED_TIES)
     for _ in range(ROUNDS if len(table.step) else 0):
         before, law = law, _maximise(table, weigh_types(table, law), law)
         changes = law.centre - before.centre, law.spread - before.spread, *(law.share - before.share)
@@ -130,7 +130,7 @@ def fit_law(table: Table, ties: float) -> Law:
     return law
 
 
-def _maximise(table: Table, found: Posterior, law: Law) -> Law:
+def _maximise(table: Table, found: TypePosterior, law: TypeLaw) -> TypeLaw:
     y, number = np.log(np.maximum(np.abs(table.theta), 1e-9)), found.types.sum(axis=0) + ASSUMED
     able = float(found.nodes.sum()) + SPREAD_VOTERS
     centre = (float((found.nodes * y).sum()) + SPREAD_VOTERS * np.log(law.centre)) / able
@@ -141,7 +141,7 @@ def _maximise(table: Table, found: Posterior, law: Law) -> Law:
     known = float(ready.sum()) + TIE_VOTERS
     ties = (float(ready @ LOG_PROPENSITY) + TIE_VOTERS * law.ties) / known
     away = (float(ready @ (LOG_PROPENSITY - ties) ** 2) + TIE_VOTERS * ASSUMED_TIES**2) / known
-    return Law(
+    return TypeLaw(
         number / number.sum(), centre, float(np.clip(spread, LEAST_SPREAD, MOST_SPREAD)), ties,
         float(np.sqrt(away)),
     )  # fmt: skip

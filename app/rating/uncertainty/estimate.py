@@ -10,8 +10,7 @@ from app.rating.arrays import Mask
 from app.rating.errors import NoCommonRankingError, NoFiniteMaximumError, NotConvergedError, VotesError
 from app.rating.fitted import FitResult, Start
 from app.rating.model.law import ASSUMED_SPREAD, TYPES, Law
-from app.rating.model.scores import MarginalFit, fit_scores
-from app.rating.model.scores import Start as SearchStart
+from app.rating.model.scores import MarginalFit, SearchStart, fit_scores
 from app.rating.model.start import PRECISION
 from app.rating.plain.joint import fit_joint
 from app.rating.plain.likelihood import Likelihood

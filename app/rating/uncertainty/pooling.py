@@ -28,7 +28,7 @@ PRECISION = 0.05  # of log τ at its most likely value; between the values tried
 SHARES = (1.0 / 6.0, 0.5, 5.0 / 6.0)  # the quantiles of τ that stand for its distribution
 
 
-class Expansion(NamedTuple):
+class PooledExpansion(NamedTuple):
     """−Σ ℓ_c/φ at the scores R by category, its gradient and its Hessian, the categories along the first axis."""
 
     R: Floats
@@ -57,7 +57,7 @@ class PooledFit:
     W: Floats
     spread: Floats
     evidence: float
-    point: Expansion
+    point: PooledExpansion
 
     def covariance(self, share: Floats) -> Floats:
         """Return the covariance of Σ_c share_c R_c: τ² Σ share_c² W_c + W G⁺ Wᵀ with W = Σ share_c W_c."""
@@ -116,7 +116,7 @@ class PooledLikelihood:
             value, point, S = new, there, S + length * step
         raise NotConvergedError("the scores by category do not converge", R[0], self.theta)
 
-    def step(self, tau: float, S: Floats, point: Expansion) -> tuple[Floats, Floats, float, PooledFit]:
+    def step(self, tau: float, S: Floats, point: PooledExpansion) -> tuple[Floats, Floats, float, PooledFit]:
         """Return Newton's step of S and of all R_c, its decrement, and the fit if it ends there.
 
         The R_c are eliminated: G ΔS = Σ A_c W_c (R_c − S) − W_c g_c, ΔR_c = W_c (ΔS − (R_c − S) − τ² g_c).
@@ -139,12 +139,12 @@ class PooledLikelihood:
         evidence = 0.5 * float(determinants) - float(value)
         return step, steps, decrement, PooledFit(tau, point.R + steps, W, spread, evidence, point)
 
-    def _expand(self, tau: float, S: Floats, R: Floats) -> tuple[float, Expansion]:
+    def _expand(self, tau: float, S: Floats, R: Floats) -> tuple[float, PooledExpansion]:
         """Return the objective, minimised, and the votes' part of it with its derivatives."""
         points = self.points(R)
         value = sum(point.value for point in points) / self.dispersion
         g, A = (np.stack([getattr(each, name) for each in points]) for name in ("gradient_scores", "A"))
-        point = Expansion(R, value, g / self.dispersion, A / self.dispersion)
+        point = PooledExpansion(R, value, g / self.dispersion, A / self.dispersion)
         return value + float(np.sum((R - S) ** 2)) / (2.0 * tau**2), point
 
     def measure_dispersion(self, fit: PooledFit) -> float:

@@ -35,8 +35,8 @@ class Flags:
         return cls(low | held, held)
 
 
-class Judge:
-    """The rule, with the evidence at the scores of the newest fit.
+class Flagger:
+    """Asks the rules, with the evidence at the scores of the newest fit.
 
     Parameters
     ----------
@@ -86,11 +86,11 @@ class Judge:
         """The tests of the settings that may exclude."""
         return tuple(test for test in self.settings.evidence_tests if test not in TASTE_TESTS)
 
-    def suspects(self) -> Flags:
+    def flagged_by_tests(self) -> Flags:
         """Return the annotators flagged by a test that may exclude."""
         return self._tested(self.acting_tests, self.was_acted)
 
-    def opinionated(self) -> Flags:
+    def flagged_about_models(self) -> Flags:
         """Return the annotators flagged by a test about a model, which never excludes."""
         return self._tested(tuple(test for test in self.settings.evidence_tests if test in TASTE_TESTS), self.was_low)
 
@@ -101,17 +101,17 @@ class Judge:
             return Flags(*np.zeros((2, len(self.tested)), dtype=bool))
         return Flags.of(evidence.flagged(tests, ratio), evidence.flagged(tests, ratio**0.5), before)
 
-    def reasons(self, suspects: Mask, unable: Mask, opinionated: Mask) -> NDArray[np.str_]:
+    def reasons(self, by_tests: Mask, by_ability: Mask, about_models: Mask) -> NDArray[np.str_]:
         """Return why each annotator is flagged: the strongest test that may exclude, the ability, a test on a model."""
         reason = np.full(len(self.tested), "", dtype=f"<U{max(map(len, (BY_ABILITY, *EVIDENCE_TESTS)))}")
-        if self.evidence is not None and opinionated.any():
-            reason[opinionated] = self.evidence.strongest(TASTE_TESTS)[0][opinionated]
-        reason[unable] = BY_ABILITY
-        if self.evidence is not None and suspects.any():
-            reason[suspects] = self.evidence.strongest(self.acting_tests)[0][suspects]
+        if self.evidence is not None and about_models.any():
+            reason[about_models] = self.evidence.strongest(TASTE_TESTS)[0][about_models]
+        reason[by_ability] = BY_ABILITY
+        if self.evidence is not None and by_tests.any():
+            reason[by_tests] = self.evidence.strongest(self.acting_tests)[0][by_tests]
         return reason
 
-    def unable(self, ability: Floats) -> Flags:
+    def flagged_by_ability(self, ability: Floats) -> Flags:
         """Flag abilities at or below ε; if flagged in the round before, up to `release_margin` above it.
 
         Where evidence is the rule, P(a ≤ ε) by its posterior has to be `min_probability` or more, and the scores well

@@ -13,7 +13,7 @@ from app.rating.threads import one_blas_thread
 from app.rating.types.evidence import Weigher
 from app.rating.uncertainty.estimate import add_errors, fit_without_errors
 from app.rating.uncertainty.results import AnnotatorEstimates, Estimate
-from app.rating.verdict.flags import Flags, Judge
+from app.rating.verdict.flags import Flagger, Flags
 from app.rating.verdict.rating import Rating, publish
 from app.rating.votes.cells import Cells
 from app.rating.votes.features import SidedCells
@@ -84,15 +84,15 @@ def run_round(
     one = _Round(cells, settings, start, keep_always, keep_never, votes)
     if weigher is None and settings.weighs_evidence:
         weigher = Weigher(SidedCells.unknown(cells), settings.evidence_tests)
-    judge = Judge(settings, weigher, one.enough, was_low, was_acted)
+    flagger = Flagger(settings, weigher, one.enough, was_low, was_acted)
 
-    one.fit(judge, "excluded")
-    one.weigh_groups(judge)
-    suspects, opinionated = judge.suspects(), judge.opinionated()
-    one.take_out(suspects.low, judge, "flagged by the evidence")
-    unable = judge.unable(one.found.annotators.ability)
-    one.take_out(unable.low, judge, f"at or below the ability threshold {settings.min_ability}")
-    return one.conclude(judge, suspects, unable, opinionated)
+    one.fit(flagger, "excluded")
+    one.weigh_groups(flagger)
+    by_tests, about_models = flagger.flagged_by_tests(), flagger.flagged_about_models()
+    one.take_out(by_tests.low, flagger, "flagged by the evidence")
+    by_ability = flagger.flagged_by_ability(one.found.annotators.ability)
+    one.take_out(by_ability.low, flagger, f"at or below the ability threshold {settings.min_ability}")
+    return one.conclude(flagger, by_tests, by_ability, about_models)
 
 
 @one_blas_thread()
@@ -115,9 +115,9 @@ def fit_round_again(
     """
     none = np.zeros(cells.n_annotators, dtype=bool)
     one = _Round(cells, replace(settings, min_votes=0), start, spared, none)
-    judge = Judge(settings, weigher if settings.weighs_evidence else None, one.counted, none, none)
-    one.fit(judge, "excluded")
-    one.weigh_groups(judge)
+    flagger = Flagger(settings, weigher if settings.weighs_evidence else None, one.counted, none, none)
+    one.fit(flagger, "excluded")
+    one.weigh_groups(flagger)
     return publish(add_errors(one.found))
 
 
@@ -159,16 +159,16 @@ class _Round:
         left: Mask = self.counted & ~self.out if self.settings.exclude else self.counted
         return left
 
-    def fit(self, judge: Judge, reason: str, *, tested: bool = True) -> None:
+    def fit(self, flagger: Flagger, reason: str, *, tested: bool = True) -> None:
         """Fit the votes of the annotators left, and weigh the evidence by it; `reason` says why none may be left."""
         if not self.left.any():
             raise VotesError(f"every annotator is {reason}", "no-votes")
         cells = self.cells if self.trust is None else replace(self.cells, trust=self.trust)
         self.found = fit_without_errors(cells.where(self.left[cells.annotator]), self.settings, self.start)
         self.seconds += self.found.seconds["fit"]
-        judge.weigh(self.found, tested=tested)
+        flagger.weigh(self.found, tested=tested)
 
-    def weigh_groups(self, judge: Judge) -> None:
+    def weigh_groups(self, flagger: Flagger) -> None:
         """Fit again with less weight for the votes of annotators on models that they push or bury, until it is stable.
 
         Annotators kept by decision keep their weight. Without a prior all votes weigh 1.
@@ -176,57 +176,57 @@ class _Round:
         if self.settings.prior_sd is None:
             return
         for _ in range(GROUP_ROUNDS):
-            trust = judge.trust(self.cells, self.keep_always)
+            trust = flagger.trust(self.cells, self.keep_always)
             before = np.ones(1) if self.trust is None else self.trust
             if trust is None or np.abs(trust - before).max() < STABLE:
                 break
             self.trust, self.start = trust, self.found.optimum
-            self.fit(judge, "excluded")
+            self.fit(flagger, "excluded")
 
-    def take_out(self, flagged: Mask, judge: Judge, reason: str) -> None:
+    def take_out(self, flagged: Mask, flagger: Flagger, reason: str) -> None:
         """Take out the annotators flagged, apart from those kept by decision, and with `exclude` fit the others."""
         more = self.counted & flagged & ~self.keep_always & ~self.out
         self.out = self.out | more
         if self.settings.exclude and more.any():
-            self.fit(judge, reason, tested=False)
+            self.fit(flagger, reason, tested=False)
 
-    def conclude(self, judge: Judge, suspects: Flags, unable: Flags, opinionated: Flags) -> Rating:
+    def conclude(self, flagger: Flagger, by_tests: Flags, by_ability: Flags, about_models: Flags) -> Rating:
         """Return the last fit with every annotator's standing by the rules, and why."""
         found = add_errors(self.found)
-        known, known_se = self._abilities(found, judge)
+        known, known_se = self._abilities(found, flagger)
         inside = np.isfinite(found.annotators.ability)
         ability, se, shadow, shadow_se = (
             np.where(some, figure, np.nan) for some in (inside, ~inside) for figure in (known, known_se)
         )
-        by_ability = judge.unable(known)
-        acted = (suspects.low | by_ability.low) & self.enough
+        last_by_ability = flagger.flagged_by_ability(known)
+        acted = (by_tests.low | last_by_ability.low) & self.enough
         excluded = self.counted & ~self.left
-        held = (suspects.held | unable.held | by_ability.held | (opinionated.held & ~acted)) & self.enough
+        held = (by_tests.held | by_ability.held | last_by_ability.held | (about_models.held & ~acted)) & self.enough
         annotators = AnnotatorEstimates(
-            ability, se, shadow, shadow_se, judge.probability_low(known, known_se), self.votes,
-            standing=self._standings(acted, excluded, opinionated.low),
-            rule=judge.reasons(
-                suspects.low & self.enough, (excluded | acted) & ~suspects.low, opinionated.low & self.enough
+            ability, se, shadow, shadow_se, flagger.probability_low(known, known_se), self.votes,
+            standing=self._standings(acted, excluded, about_models.low),
+            rule=flagger.reasons(
+                by_tests.low & self.enough, (excluded | acted) & ~by_tests.low, about_models.low & self.enough
             ),
             held=held,
         )  # fmt: skip
         seconds = {**found.seconds, "fit": self.seconds}
-        if judge.weigher is not None:
-            seconds["evidence"] = judge.seconds
+        if flagger.weigher is not None:
+            seconds["evidence"] = flagger.seconds
         share = float(self.votes[self.out].sum() / self.votes[self.counted].sum())
-        return publish(found, judge.evidence, share, annotators=annotators, seconds=seconds)
+        return publish(found, flagger.evidence, share, annotators=annotators, seconds=seconds)
 
-    def _standings(self, acted: Mask, excluded: Mask, opinionated: Mask) -> NDArray[np.str_]:
+    def _standings(self, acted: Mask, excluded: Mask, about_models: Mask) -> NDArray[np.str_]:
         """Return every standing; decisions to keep annotators do not change what the rule says."""
         standing = np.full(len(acted), "active", dtype="<U8")
-        standing[(acted | opinionated) & self.enough] = "flagged"
+        standing[(acted | about_models) & self.enough] = "flagged"
         standing[excluded | (acted & (self.keep_always | self.keep_never) & self.settings.exclude)] = "excluded"
         standing[~self.enough] = "pending"
         return standing
 
-    def _abilities(self, found: Estimate, judge: Judge) -> tuple[Floats, Floats]:
+    def _abilities(self, found: Estimate, flagger: Flagger) -> tuple[Floats, Floats]:
         """Return all abilities and their errors: those outside the fit against its scores, NaN without a vote."""
-        posterior, cells = judge.abilities(), self.cells
+        posterior, cells = flagger.abilities(), self.cells
         if posterior is not None and found.marginal is not None:
             return posterior
         inside = found.annotators.ability, found.annotators.se

@@ -9,7 +9,6 @@ import pytest
 from app.rating.settings import EVIDENCE_TESTS, TASTE_TESTS, FlagRule, LoopSettings
 from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.types.evidence import Weigher, weigh
-from app.rating.verdict.flags import Judge
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate
 from app.rating.votes.features import SidedCells
@@ -21,7 +20,9 @@ EVERYBODY = ~NOBODY
 
 
 def marked(settings: LoopSettings, ability: float, *, before: bool) -> tuple[bool, bool]:
-    verdicts = Judge(settings, None, EVERYBODY, np.array([before]), np.array([before])).unable(np.array([ability]))
+    verdicts = FlagRule(settings, None, EVERYBODY, np.array([before]), np.array([before])).flagged_by_ability(
+        np.array([ability])
+    )
     return bool(verdicts.low[0]), bool(verdicts.held[0])
 
 
