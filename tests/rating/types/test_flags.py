@@ -9,6 +9,7 @@ import pytest
 from app.rating.settings import EVIDENCE_TESTS, TASTE_TESTS, FlagRule, LoopSettings
 from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.types.evidence import Weigher, weigh
+from app.rating.verdict.flags import Flagger
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate
 from app.rating.votes.features import SidedCells
@@ -20,9 +21,8 @@ EVERYBODY = ~NOBODY
 
 
 def marked(settings: LoopSettings, ability: float, *, before: bool) -> tuple[bool, bool]:
-    verdicts = FlagRule(settings, None, EVERYBODY, np.array([before]), np.array([before])).flagged_by_ability(
-        np.array([ability])
-    )
+    flagger = Flagger(settings, None, EVERYBODY, np.array([before]), np.array([before]))
+    verdicts = flagger.flagged_by_ability(np.array([ability]))
     return bool(verdicts.low[0]), bool(verdicts.held[0])
 
 
