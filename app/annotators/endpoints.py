@@ -12,7 +12,6 @@ from app.annotators.schemas import (
     DecisionTaken,
     Erasure,
     ErasureRequest,
-    FoundAnnotator,
     PastEvidence,
 )
 from app.api.dependencies import HeldDatabase, ReadView, Transaction, held, require
@@ -43,7 +42,7 @@ def list_annotators(
     """
     after = read_cursor(cursor, _Position)
     found = annotators.list_annotators(conn, limit=limit + 1, standing=standing, key=annotator, after=after)
-    return paginate(found, limit, lambda last: last.position).convert(FoundAnnotator.public)
+    return paginate(found, limit, lambda last: last.position)
 
 
 # A key may hold slashes, so the parameter is a `path`. `app.routes` installs `GET /annotators/{annotator}`, which would
@@ -74,7 +73,7 @@ def post_decision(
     reason.
     """
     found, taken = annotators.decide(conn, annotator, decision.action, reason=decision.reason, decided_by=caller.name)
-    return DecisionTaken(**taken.model_dump(), annotator=found.public())
+    return DecisionTaken(**taken.model_dump(), annotator=found)
 
 
 @router.patch("/annotators/{annotator:path}", responses=problem_responses(404))
@@ -87,7 +86,7 @@ def change_annotator(
     next refit is the first to know. Needs scope `review`. Problems: `not-authenticated`, `scope-missing`, `not-found`;
     `invalid` for another kind.
     """
-    return annotators.set_kind(conn, annotator, change.kind, changed_by=caller.name).public()
+    return annotators.set_kind(conn, annotator, change.kind, changed_by=caller.name)
 
 
 @router.post("/annotators/{annotator:path}/erase", responses=problem_responses(404))

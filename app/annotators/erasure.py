@@ -8,9 +8,8 @@ from collections.abc import Sequence
 import structlog
 from sqlalchemy import Connection, delete, func, or_, select, text, update
 
-from app.annotators.queries import lock_annotator
 from app.annotators.schemas import Erasure, FoundAnnotator
-from app.annotators.service import find_annotator
+from app.annotators.service import find_annotator, lock_annotator
 from app.audit import service as audit
 from app.database.tables import (
     annotators,
@@ -51,9 +50,7 @@ def erase_annotator(conn: Connection, reference: str, *, reason: str, erased_by:
     Raises NotFoundError.
     Raises BadInputError: the reason has the annotator's key, as it is stored or as the caller gave it.
     """
-    found = find_annotator(conn, reference)
-    lock_annotator(conn, found.annotator_id)
-    found = find_annotator(conn, str(found.id))  # an erasure may have come in before the lock
+    found = lock_annotator(conn, reference)
     named = {found.annotator, reference} - {str(found.id)}  # every key that names the annotator
     if any(re.search(rf"(?<!\w){re.escape(key)}(?!\w)", reason) for key in named):
         raise BadInputError.at("/reason", "must not have the annotator's key: the audit log keeps it for ever")

@@ -171,27 +171,25 @@ def list_history(conn: Connection, annotator_id: int, *, limit: int, before: int
     return conn.execute(statement).mappings().all()
 
 
-def lock_annotator(conn: Connection, annotator_id: int) -> None:
-    """Lock the annotator's row until this transaction ends, so that decisions on it are taken one after the other."""
-    lock_annotators(conn, [annotator_id])
-
-
 def lock_annotators(conn: Connection, annotator_ids: Sequence[int]) -> None:
-    """Lock several rows, always in the same order, so that two callers do not wait for each other."""
+    """Lock rows until this transaction ends, so that decisions on an annotator are taken one after the other.
+
+    It is done in the same order always, so that two callers do not wait for each other.
+    """
     statement = select(annotators.c.id).where(annotators.c.id.in_(annotator_ids)).order_by(annotators.c.id)
     conn.execute(statement.with_for_update(key_share=True))
 
 
-def set_override(conn: Connection, annotator_id: int, override: str | None) -> None:
-    """Set or remove the override of the rule; either way an earlier dismissal ends."""
-    statement = update(annotators).where(annotators.c.id == annotator_id)
-    conn.execute(statement.values(override=override, dismissed_below=None, dismissed_above=None))
+def set_override(
+    conn: Connection, annotator_id: int, override: str | None, *, below: float | None = None, above: float | None = None
+) -> None:
+    """Set or remove the override of the rule; either way an earlier dismissal ends.
 
-
-def set_dismissal(conn: Connection, annotator_id: int, *, below: float, above: float | None) -> None:
-    """Close the open flag until the ability falls below `below`, or log10 of the evidence rises above `above`."""
+    With `below` and `above` the open flag is closed until the ability falls below the one, or log10 of the evidence
+    rises above the other.
+    """
     statement = update(annotators).where(annotators.c.id == annotator_id)
-    conn.execute(statement.values(override=None, dismissed_below=below, dismissed_above=above))
+    conn.execute(statement.values(override=override, dismissed_below=below, dismissed_above=above))
 
 
 def with_newest_figures() -> Select[Any]:

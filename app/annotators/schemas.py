@@ -62,13 +62,14 @@ class Evidence(FrozenModel):
     rule_standing: Standing = Field(description="The standing by the rule alone.")
 
 
-class _Named(BaseModel):
-    # A base of its own: these fields come first wherever an annotator is shown.
+class Named(FrozenModel):
+    """Which annotator is shown. A base of its own, so that these fields come first."""
+
     id: UUID
     annotator: str = Field(description="The key the votes carry.")
 
 
-class Annotator(Evidence, _Named):
+class Annotator(Evidence, Named):
     """An annotator with the figures of the newest snapshot."""
 
     override: Standing | None = Field(description="Set by a decision; null where the rule holds.")
@@ -80,22 +81,18 @@ class Annotator(Evidence, _Named):
 class FoundAnnotator(Annotator):
     """An annotator with what decisions need to know of the row; never part of an answer."""
 
-    annotator_id: int
-    snapshot_id: UUID | None
-    dismissed_below: float | None
-    strength: float | None
-    reason_strength: float
-    erased_at: datetime | None
-    evidence: float
+    annotator_id: int = Field(exclude=True)
+    snapshot_id: UUID | None = Field(exclude=True)
+    dismissed_below: float | None = Field(exclude=True)
+    strength: float | None = Field(exclude=True)
+    reason_strength: float = Field(exclude=True)
+    erased_at: datetime | None = Field(exclude=True)
+    evidence: float = Field(exclude=True)
 
     @property
     def position(self) -> tuple[float, int]:
         """Place in the list, for its cursor."""
         return self.evidence, self.annotator_id
-
-    def public(self) -> Annotator:
-        """Return what reviewers see."""
-        return Annotator.model_validate(self.model_dump())
 
 
 class VotesSummary(FrozenModel):

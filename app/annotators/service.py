@@ -114,7 +114,7 @@ def decide(
     ConflictError
         There is no flag to dismiss, or no decision to withdraw.
     """
-    found = _lock(conn, reference)
+    found = lock_annotator(conn, reference)
     if action == "dismiss" and (found.standing != "flagged" or found.ability is None):
         raise ConflictError(f"annotator {found.annotator!r} has no open flag; the standing is {found.standing}")
     if action == "withdraw" and found.override is None and found.dismissed_below is None:
@@ -122,9 +122,10 @@ def decide(
     return _take(conn, found, action, reason=reason, decided_by=decided_by, group_id=group_id)
 
 
-def _lock(conn: Connection, reference: str) -> FoundAnnotator:
+def lock_annotator(conn: Connection, reference: str) -> FoundAnnotator:
+    """Return an annotator, by id or key, and lock the row until the transaction ends. Raises NotFoundError."""
     found = find_annotator(conn, reference)
-    store.lock_annotator(conn, found.annotator_id)
+    store.lock_annotators(conn, [found.annotator_id])
     return find_annotator(conn, str(found.id))  # a decision may have come in before the lock
 
 
@@ -137,12 +138,12 @@ def _take(
     decided_by: str,
     group_id: UUID | None = None,
 ) -> tuple[FoundAnnotator, Decision]:
+    until: dict[str, float] = {}
     if action == "dismiss":
         assert found.ability is not None  # noqa: S101  as the callers have seen
         above = (found.strength or 0.0) + MATERIALLY_STRONGER
-        store.set_dismissal(conn, found.annotator_id, below=found.ability - (found.se or 0.0), above=above)
-    else:
-        store.set_override(conn, found.annotator_id, OVERRIDES[action])
+        until = {"below": found.ability - (found.se or 0.0), "above": above}
+    store.set_override(conn, found.annotator_id, OVERRIDES[action], **until)
     facts = {"reason": reason, "ability": found.ability, "se": found.se}
     values = {"annotator_id": found.annotator_id, "snapshot_id": found.snapshot_id, "group_id": group_id, **facts}
     row = store.insert_decision(conn, {"action": action, "decided_by": decided_by, **values})
@@ -163,7 +164,7 @@ def undo_decision(
     Raises NotFoundError.
     Raises ConflictError: it is not the last decision: undoing it would undo what was decided since.
     """
-    found = _lock(conn, reference)
+    found = lock_annotator(conn, reference)
     decisions = list_decisions(conn, found)
     if not decisions or decisions[0].id != decision_id:
         raise ConflictError("another decision was taken since: look at the annotator again")

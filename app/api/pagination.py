@@ -44,15 +44,12 @@ class Page(BaseModel, Generic[Item]):
         """Give the page of models the title ModelPage: generated clients take it for the class name."""
         return f"{params[0].__name__}Page"
 
-    def convert(self, show: Callable[[Item], T]) -> "Page[T]":
-        """Return the page with `show(item)` in place of every item."""
-        return Page(items=[show(item) for item in self.items], next_cursor=self.next_cursor)
 
-
-def paginate(found: Sequence[Item], limit: int, position: Callable[[Item], tuple[object, ...]]) -> Page[Item]:
+def paginate(found: Sequence[Item], limit: int, position: Callable[[Any], tuple[object, ...]]) -> Page[Item]:
     """Return the first `limit` items as a page; `position` returns what the cursor says of the last one.
 
-    `found` has one more where another page follows.
+    `found` has one more where another page follows. Its items may know more than `Item`, for `position`: an answer has
+    the fields of `Item` alone.
     """
     more = len(found) > limit
     return Page(items=list(found[:limit]), next_cursor=write_cursor(position(found[limit - 1])) if more else None)

@@ -31,7 +31,11 @@ def create_key(
     Raises BadInputError: the name, a scope, the time or the limit is not valid.
     """
     wanted = sorted(set(scopes))
-    errors = _field_errors(name, wanted)
+    errors = []
+    if (error := name_error(name)) is not None:
+        errors.append(FieldError("/name", error))
+    if not wanted or not set(wanted) <= set(SCOPES):
+        errors.append(FieldError("/scopes", f"must be one or more of {', '.join(SCOPES)}"))
     if expires_at is not None and expires_at <= store.transaction_time(conn):
         errors.append(FieldError("/expires_at", "must be in the future"))
     if expires_at is not None and expires_at > LATEST:
@@ -114,15 +118,6 @@ def authenticate(conn: Connection, secret: str) -> Caller:
     """
     row = check_secret(secret, lambda prefix: store.find_valid_key(conn, prefix))
     return Caller(row["id"], row["name"], frozenset(row["scopes"]), row["requests_per_minute"])
-
-
-def _field_errors(name: str, scopes: list[str]) -> list[FieldError]:
-    errors = []
-    if (error := name_error(name)) is not None:
-        errors.append(FieldError("/name", error))
-    if not scopes or any(scope not in SCOPES for scope in scopes):
-        errors.append(FieldError("/scopes", f"must be one or more of {', '.join(SCOPES)}"))
-    return errors
 
 
 def _add(

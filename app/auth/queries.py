@@ -5,7 +5,20 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, Interval, RowMapping, and_, delete, func, literal, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Interval,
+    RowMapping,
+    Table,
+    and_,
+    delete,
+    func,
+    literal,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert
 
 from app.database.tables import api_keys, ingest_tokens
@@ -64,7 +77,11 @@ _PURGED_AT_ONCE = 1_000
 
 
 def add_token(conn: Connection, values: dict[str, Any], lifetime: timedelta) -> RowMapping | None:
-    """Add a token, which expires no later than its key; return `id, expires_at`, or None if the prefix is taken."""
+    """Add a token, which expires no later than its key; return `id, expires_at`, or None if the prefix is taken.
+
+    Some expired tokens are deleted at the same time.
+    """
+    purge(conn, ingest_tokens, ingest_tokens.c.expires_at <= func.now())
     key_ends = select(api_keys.c.expires_at).where(api_keys.c.id == values["api_key_id"]).scalar_subquery()
     ends = func.least(func.now() + literal(lifetime, Interval), key_ends)  # it ignores the null of a key without end
     statement = insert(ingest_tokens).values(expires_at=ends, **values)
@@ -82,12 +99,7 @@ def find_valid_token(conn: Connection, prefix: str) -> RowMapping | None:
     return conn.execute(statement).mappings().one_or_none()
 
 
-def purge_expired(conn: Connection) -> int:
-    """Delete some expired tokens and return their number. Those that another transaction is deleting are skipped."""
-    expired = (
-        select(ingest_tokens.c.id)
-        .where(ingest_tokens.c.expires_at <= func.now())
-        .limit(_PURGED_AT_ONCE)
-        .with_for_update(skip_locked=True)
-    )
-    return conn.execute(delete(ingest_tokens).where(ingest_tokens.c.id.in_(expired.scalar_subquery()))).rowcount
+def purge(conn: Connection, table: Table, ended: ColumnElement[bool]) -> None:
+    """Delete some rows that have ended. Those that another transaction is deleting are skipped."""
+    some = select(table.c.id).where(ended).limit(_PURGED_AT_ONCE).with_for_update(skip_locked=True)
+    conn.execute(delete(table).where(table.c.id.in_(some.scalar_subquery())))

@@ -30,7 +30,6 @@ def create_token(conn: Connection, caller: Caller, *, lifetime: timedelta, annot
         errors.append(FieldError("/annotator", error))
     if errors:
         raise BadInputError("the token is not valid", tuple(errors))
-    store.purge_expired(conn)
     while True:
         prefix, secret = make_secret("sat")
         values = {

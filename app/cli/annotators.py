@@ -56,8 +56,7 @@ def list_all(standing: StandingOption = None, output_format: FormatOption = "tab
         listed = list(zip(found, list_reasons(conn, found), strict=True))
     listed.sort(key=lambda one: -one[1].strength)
     rows = [
-        {**one.public().model_dump(mode="json"), "strength": reason.strength, "reasons": reason.words}
-        for one, reason in listed
+        {**one.model_dump(mode="json"), "strength": reason.strength, "reasons": reason.words} for one, reason in listed
     ]
     flat = ({**row, "reasons": " ".join(row["reasons"])} for row in rows)
     why = ("Why", lambda row: " ".join(row["reasons"]))
@@ -70,7 +69,7 @@ def show_evidence(annotator: Key, output_format: PrintedOption = "table") -> Non
     with reading() as conn:
         found = find_annotator(conn, annotator)
         case = make_case(conn, found)
-    row = found.public().model_dump(mode="json")
+    row = found.model_dump(mode="json")
     habits = [_habits(row)] if found.adjusted_ability is not None else []
     print_result(output_format, {**row, "evidence": case}, [_table([row]), *habits, *(_case(case) if case else [])])
 

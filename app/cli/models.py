@@ -46,7 +46,7 @@ def show(
 ) -> None:
     """List the models by name."""
     with reading() as conn:
-        found = [one.public() for one in list_models(conn, limit=ALL, archived=archived)]
+        found = list_models(conn, limit=ALL, archived=archived)
     facts = ("Organization=organization", "License=license", "Link=link", "Released=released")
     archived_on = ("Archived", lambda one: one.archived_at and one.archived_at.date())
     print_list(output_format, "models", found, "Model=name", *facts, archived_on, "Merged into=merged_into")

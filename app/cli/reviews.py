@@ -30,7 +30,7 @@ def reviews(
     """List the open flags with their reasons, the strongest first."""
     with reading() as conn:
         choose = on_the_watch_list(conn) if watch else flagged
-        found = [one.review for one in list_reviews(conn, limit=limit, choose=choose)]
+        found = list_reviews(conn, limit=limit, choose=choose)
     ability = ("Ability", lambda one: shown(one.evidence.judged and one.evidence.judged.value, ".3f"))
     why = ("Why", lambda one: one.evidence.not_flagged or " ".join(one.evidence.words))
     columns = ("Annotator=annotator", "Strength=evidence.strength:.1f", ability, "Votes=votes", why)

@@ -141,7 +141,7 @@ def describe_model(conn: Connection, model: FoundModel, method: LeaderboardMetho
     neighbours = Neighbours({}, {}) if newest is None else read_neighbours(conn, newest["diagnostics"])
     best, worst = _extremes(opponents)
     return ModelDetail(
-        **model.public().model_dump(),
+        **model.model_dump(),
         aliases=list_aliases(conn, model),
         merged=list_merged(conn, number),
         versions=list_versions(conn, model),

@@ -12,7 +12,6 @@ from app.models import merges
 from app.models import service as models
 from app.models.schemas import (
     Alias,
-    FoundModel,
     Merge,
     Model,
     ModelChange,
@@ -41,7 +40,7 @@ def list_models(
     Needs scope `read`. Problems: `not-authenticated`, `scope-missing`; `invalid` for an unknown cursor.
     """
     found = models.list_models(conn, limit=limit + 1, archived=archived, after=read_single(cursor, _Position))
-    return paginate(found, limit, lambda last: (last.name,)).convert(FoundModel.public)
+    return paginate(found, limit, lambda last: (last.name,))
 
 
 @router.post("", status_code=201, responses=problem_responses(409))
@@ -51,7 +50,7 @@ def post_model(body: NewModel, caller: _Admin, conn: Transaction) -> Model:
     A service that refuses unknown models (`STABLE_ARENA_INGEST__UNKNOWN_MODELS`) needs this for each new model. Needs
     scope `admin`. Problems: `not-authenticated`, `scope-missing`; `conflict` where the name is taken; `invalid`.
     """
-    return models.add_model(conn, body, added_by=caller.name).public()
+    return models.add_model(conn, body, added_by=caller.name)
 
 
 # A name may hold slashes, as in meta-llama/Llama-3, so the parameter is a `path`, and the longer routes come first.
@@ -86,7 +85,7 @@ def patch_model(name: str, body: ModelChange, caller: _Admin, conn: Transaction)
     Needs scope `admin`. Problems: `not-authenticated`, `scope-missing`, `not-found`; `conflict` where the new name is
     taken; `invalid` for a link that is not http or https, or for another field that is not valid.
     """
-    return models.change_model(conn, name, body, changed_by=caller.name).public()
+    return models.change_model(conn, name, body, changed_by=caller.name)
 
 
 # A name may hold slashes, as in meta-llama/Llama-3, so the parameter is a `path`.
@@ -100,7 +99,7 @@ def post_merge(name: str, body: Merge, caller: _Admin, conn: Transaction) -> Mod
     Problems: `not-authenticated`, `scope-missing`, `not-found`; `conflict` where the model is merged into a third one,
     or the other model's votes count for this one; `invalid`.
     """
-    return merges.merge_model(conn, name, body, merged_by=caller.name).public()
+    return merges.merge_model(conn, name, body, merged_by=caller.name)
 
 
 @router.post("/{name:path}/unmerge", responses=problem_responses(404))
@@ -110,7 +109,7 @@ def post_unmerge(name: str, body: Unmerge, caller: _Admin, conn: Transaction) ->
     A model that is not merged stays as it is. Needs scope `admin`. Problems: `not-authenticated`, `scope-missing`,
     `not-found`, `invalid`.
     """
-    return merges.unmerge_model(conn, name, reason=body.reason, unmerged_by=caller.name).public()
+    return merges.unmerge_model(conn, name, reason=body.reason, unmerged_by=caller.name)
 
 
 @router.post("/{name:path}/changed", responses=problem_responses(404, 409))
@@ -132,4 +131,4 @@ def post_unchanged(name: str, body: NewVersion, caller: _Admin, conn: Transactio
     A time that is not marked changes nothing. Needs scope `admin`. Problems: `not-authenticated`, `scope-missing`,
     `not-found`, `invalid`.
     """
-    return merges.unmark_changed(conn, name, body, unmarked_by=caller.name).public()
+    return merges.unmark_changed(conn, name, body, unmarked_by=caller.name)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, func, insert, nulls_first, select, update
+from sqlalchemy import Connection, RowMapping, Select, func, insert, nulls_first, select, update
 from sqlalchemy.exc import IntegrityError
 
 from app.database.tables import model_merges, models
@@ -24,7 +24,7 @@ def lock_names(conn: Connection) -> None:
 def list_models(conn: Connection, *, archived: bool, limit: int, after: str | None) -> Sequence[RowMapping]:
     """Return models by name, those after a name, with `merged_into`; archived models only with `archived`."""
     name = models.c.name.collate("C")
-    statement = select(models, _merged_into()).order_by(name).limit(limit)
+    statement = _models().order_by(name).limit(limit)
     if not archived:
         statement = statement.where(models.c.archived_at.is_(None))
     if after is not None:
@@ -52,7 +52,7 @@ def read_archived(conn: Connection) -> set[int]:
 
 def get_model(conn: Connection, model_id: int) -> RowMapping:
     """Return the model with this number, which must exist, with `merged_into`."""
-    return conn.execute(select(models, _merged_into()).where(models.c.id == model_id)).mappings().one()
+    return conn.execute(_models().where(models.c.id == model_id)).mappings().one()
 
 
 def insert_model(conn: Connection, values: Mapping[str, Any]) -> int | None:
@@ -81,12 +81,13 @@ def set_archived(conn: Connection, model_id: int, *, archived: bool) -> None:
     conn.execute(update(models).where(models.c.id == model_id).values(archived_at=moment))
 
 
-def _merged_into() -> ColumnElement[str | None]:
-    """Select the name of the model that a model was merged into."""
+def _models() -> Select[Any]:
+    """Select models, with the name of the model that each was merged into."""
     c, other = model_merges.c, models.alias("other")
     last = select(c.into_id).where(c.model_id == models.c.id, c.before.is_(None)).order_by(c.id.desc()).limit(1)
     named = select(other.c.name).where(other.c.id == last.correlate(models).scalar_subquery())
-    return named.correlate(models).scalar_subquery().label("merged_into")
+    merged_into = named.correlate(models).scalar_subquery().label("merged_into")
+    return select(models, models.c.id.label("model_id"), merged_into)
 
 
 def list_merges(conn: Connection) -> Sequence[RowMapping]:

@@ -60,13 +60,9 @@ class Model(FrozenModel):
 
 
 class FoundModel(Model):
-    """A model and its number in votes."""
+    """A model and its number in votes, which no answer has."""
 
-    model_id: int
-
-    def public(self) -> Model:
-        """Return the model without its number."""
-        return Model.model_validate(self.model_dump())
+    model_id: int = Field(exclude=True)
 
 
 class ModelFacts(ClosedModel):

@@ -20,7 +20,7 @@ from app.naming.names import name_error
 def list_models(conn: Connection, *, limit: int, archived: bool = False, after: str | None = None) -> list[FoundModel]:
     """Return models by name, those after a name; archived models only with `archived`."""
     rows = store.list_models(conn, archived=archived, limit=limit, after=after)
-    return [FoundModel.model_validate({**row, "model_id": row["id"]}) for row in rows]
+    return [FoundModel.model_validate(dict(row)) for row in rows]
 
 
 def find_model(conn: Connection, reference: str) -> FoundModel:
@@ -36,8 +36,7 @@ def find_model(conn: Connection, reference: str) -> FoundModel:
 
 def get_model(conn: Connection, number: int) -> FoundModel:
     """Return the model with this number, which must exist."""
-    row = store.get_model(conn, number)
-    return FoundModel.model_validate({**row, "model_id": row["id"]})
+    return FoundModel.model_validate(dict(store.get_model(conn, number)))
 
 
 def find_contestant(conn: Connection, reference: str) -> FoundModel:

@@ -8,27 +8,15 @@ from sqlalchemy import Connection, RowMapping, insert, select, text
 from app.database.tables import policies
 
 
-def newest_policy(conn: Connection) -> RowMapping:
-    """Return the policy in force: `version, settings, reason, created_by, created_at`."""
-    statement = select(policies).order_by(policies.c.version.desc()).limit(1)
-    return conn.execute(statement).mappings().one()
+def list_policies(conn: Connection, *, limit: int, until: int | None = None) -> Sequence[RowMapping]:
+    """Return the latest versions, of all or up to one, the newest first.
 
-
-def list_policies(conn: Connection, *, limit: int) -> Sequence[RowMapping]:
-    """Return the latest versions, the newest first."""
+    `version, settings, reason, created_by, created_at`.
+    """
     statement = select(policies).order_by(policies.c.version.desc()).limit(limit)
+    if until is not None:
+        statement = statement.where(policies.c.version <= until)
     return conn.execute(statement).mappings().all()
-
-
-def find_policy(conn: Connection, version: int) -> RowMapping | None:
-    """Return a version, None where there is none."""
-    return conn.execute(select(policies).where(policies.c.version == version)).mappings().one_or_none()
-
-
-def policy_before(conn: Connection, version: int) -> RowMapping | None:
-    """Return the version before this one, None for the first."""
-    statement = select(policies).where(policies.c.version < version).order_by(policies.c.version.desc()).limit(1)
-    return conn.execute(statement).mappings().one_or_none()
 
 
 def lock_policies(conn: Connection) -> None:

@@ -12,26 +12,25 @@ from app.rating.settings import EVIDENCE_TESTS, FlagRule
 
 def current_policy(conn: Connection) -> PolicyVersion:
     """Return the policy in force."""
-    return as_version(store.newest_policy(conn))
+    return list_policies(conn, limit=1)[0]
 
 
-def list_policies(conn: Connection, *, limit: int) -> list[PolicyVersion]:
-    """Return the latest versions, the newest first."""
-    return [as_version(row) for row in store.list_policies(conn, limit=limit)]
+def list_policies(conn: Connection, *, limit: int, until: int | None = None) -> list[PolicyVersion]:
+    """Return the latest versions, of all or up to one, the newest first."""
+    return [as_version(row) for row in store.list_policies(conn, limit=limit, until=until)]
 
 
 def find_policy(conn: Connection, version: int) -> PolicyVersion:
     """Return a version. Raises NotFoundError."""
-    row = store.find_policy(conn, version)
-    if row is None:
+    found = list_policies(conn, limit=1, until=version)
+    if not found or found[0].version != version:
         raise NotFoundError(f"the policy has no version {version}")
-    return as_version(row)
+    return found[0]
 
 
 def policy_before(conn: Connection, version: int) -> PolicyVersion | None:
     """Return the version before this one, None for the first."""
-    row = store.policy_before(conn, version)
-    return None if row is None else as_version(row)
+    return next(iter(list_policies(conn, limit=1, until=version - 1)), None)
 
 
 def stored_policy(settings: Mapping[str, Any]) -> Policy:

@@ -65,7 +65,7 @@ def get_reviews(conn: ReadView, query: Annotated[ReviewsQuery, Query()]) -> Page
     choose = queue.on_the_watch_list(conn) if query.watch else flagged
     after = read_cursor(query.cursor, queue.POSITIONS[query.sort])
     found = queue.list_reviews(conn, limit=query.limit + 1, selection=query, after=after, choose=choose)
-    return paginate(found, query.limit, lambda last: last.place).convert(lambda one: one.review)
+    return paginate(found, query.limit, lambda last: last.place)
 
 
 @router.get("/reviews/impact", dependencies=[require("review:read")], responses=problem_responses(404, 409))

@@ -1,11 +1,11 @@
 """How the judges of the newest leaderboard follow its people: what the worker measured after the publication."""
 
 from typing import Any
-from uuid import UUID
 
 from pydantic import BaseModel, Field
 from sqlalchemy import Connection, select
 
+from app.annotators.schemas import Named
 from app.database.tables import annotators, snapshot_fragility, snapshots
 from app.schemas import FrozenModel
 
@@ -46,11 +46,9 @@ class JudgeLiking(BaseModel):
     points_upper: float | None
 
 
-class ComparedJudge(BaseModel):
+class ComparedJudge(Named):
     """A judge beside the people. An ability of 1 follows their order as they do, 0 is a coin."""
 
-    id: UUID
-    annotator: str = Field(description="The key the votes carry.")
     ability: float | None
     ability_lower: float | None
     ability_upper: float | None

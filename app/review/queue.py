@@ -1,9 +1,8 @@
 """The review queue and the watch list: what is in them, in which order, and what comes next."""
 
-from dataclasses import dataclass
 from uuid import UUID
 
-from pydantic import TypeAdapter
+from pydantic import Field, TypeAdapter
 from sqlalchemy import Connection, and_
 
 from app.annotators import service as annotators
@@ -27,12 +26,10 @@ POSITIONS: dict[Sort, TypeAdapter[Place]] = {
 """What a cursor of each order holds."""
 
 
-@dataclass(frozen=True)
-class QueuedReview:
+class QueuedReview(Review):
     """An annotator of a list, and the place in it."""
 
-    place: Place
-    review: Review
+    place: Place = Field(exclude=True)
 
 
 def list_reviews(
@@ -48,7 +45,7 @@ def list_reviews(
     rows = store.list_queue(conn, _within(choose, selection), sort=selection.sort, limit=limit, after=after)
     found = [FoundAnnotator.model_validate(dict(row)) for row in rows]
     return [
-        QueuedReview(place_of(one, selection.sort), Review(**one.public().model_dump(), evidence=reason))
+        QueuedReview(**one.model_dump(), evidence=reason, place=place_of(one, selection.sort))
         for one, reason in zip(found, list_reasons(conn, found), strict=True)
     ]
 
@@ -102,5 +99,5 @@ def next_review(conn: Connection, annotator_id: UUID, selection: QueueFilter) ->
     """Return the open flag that follows this annotator's in the queue, or the first one for an annotator without."""
     found = annotators.find_annotator(conn, str(annotator_id))
     after = place_of(found, selection.sort) if found.standing == "flagged" else None
-    following = list_reviews(conn, limit=1, selection=selection, after=after, choose=queue_of(conn, selection))
-    return following[0].review if following else None
+    choose = queue_of(conn, selection)
+    return next(iter(list_reviews(conn, limit=1, selection=selection, after=after, choose=choose)), None)

@@ -3,9 +3,9 @@ from decimal import Decimal
 from typing import Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, Field, field_validator
+from pydantic import Field, field_validator
 
-from app.annotators.schemas import Annotator, Decision, VotesSummary
+from app.annotators.schemas import Annotator, Decision, Named, VotesSummary
 from app.api.texts import Reason as Note
 from app.leaderboard.diff.schemas import RowChange
 from app.policy.schemas import Policy
@@ -180,13 +180,7 @@ class _Impact(FrozenModel):
     models: list[ModelImpact] = Field(description="In the order of the published leaderboard.")
 
 
-class _OfOne(BaseModel):
-    # A base of its own: these fields come first.
-    id: UUID
-    annotator: str = Field(description="The key the votes carry.")
-
-
-class Impact(_Impact, _OfOne):
+class Impact(_Impact, Named):
     """The leaderboard without an annotator who counts, or with one who does not. Nothing is published."""
 
 
@@ -198,11 +192,9 @@ Change = Literal["flagged", "excluded", "pending", "back_in", "cleared"]
 """What an annotator whose standing changes becomes."""
 
 
-class StandingChange(FrozenModel):
+class StandingChange(Named):
     """One annotator whose standing would change."""
 
-    id: UUID
-    annotator: str = Field(description="The key the votes carry.")
     before: Standing = Field(description="Without the previewed policy: after the next refit, if one is compared with.")
     after: Standing
     ability: float | None = Field(description="Under the previewed policy; null outside its fit.")

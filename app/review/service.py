@@ -9,7 +9,6 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from app.annotators import service as annotators
-from app.annotators.queries import lock_annotator
 from app.annotators.schemas import FoundAnnotator
 from app.errors import ConflictError
 from app.review import queries as store
@@ -61,7 +60,7 @@ def find_detail(conn: Connection, reference: str) -> AnnotatorDetail:
     found = annotators.find_annotator(conn, reference)
     case = make_case(conn, found)
     return AnnotatorDetail(
-        **found.public().model_dump(),
+        **found.model_dump(),
         decisions=annotators.list_decisions(conn, found),
         appeals=list_appeals(conn, limit=MAX_OPEN, annotator=str(found.id)),
         votes_summary=annotators.summarise_votes(conn, found),
@@ -85,8 +84,7 @@ def submit_appeal(conn: Connection, reference: str, note: str, *, submitted_by: 
     Raises NotFoundError: there is no such annotator.
     Raises ConflictError: five appeals of this annotator already wait.
     """
-    found = annotators.find_annotator(conn, reference)
-    lock_annotator(conn, found.annotator_id)
+    found = annotators.lock_annotator(conn, reference)
     if store.count_open(conn, found.annotator_id) >= MAX_OPEN:
         raise ConflictError(f"{MAX_OPEN} appeals of this annotator already wait for a decision")
     appeal_id = store.insert_appeal(conn, found.annotator_id, note, submitted_by)

@@ -3,7 +3,7 @@
 import secrets
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -68,6 +68,21 @@ class Person:
     scopes: frozenset[str]
 
 
+def _oauth_client() -> Any:
+    """Return Authlib's client. Raises BadInputError."""
+    try:
+        import authlib.deprecate  # noqa: F401, PLC0415  its import sets filters of its own
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Authlib announces that it will move to another HTTP library
+            from authlib.integrations.httpx_client import OAuth2Client  # noqa: PLC0415  an extra
+    except ImportError:
+        error = FieldError("STABLE_ARENA_OIDC__ISSUER", "needs the extra: pip install 'stable-arena[oidc]'")
+        raise BadInputError("the settings are not valid", (error,)) from None
+    return OAuth2Client
+
+
+@dataclass(frozen=True)
 class OpenIdProvider:
     """A provider whose users may sign in to the console.
 
@@ -78,23 +93,13 @@ class OpenIdProvider:
     Raises BadInputError: the extra `oidc` is not installed.
     """
 
-    def __init__(
-        self,
-        issuer: str,
-        client_id: str,
-        client_secret: str,
-        *,
-        name_claim: str,
-        scopes_claim: str,
-        grants: Mapping[str, str],
-    ) -> None:
-        self._issuer = issuer
-        self._client_id = client_id
-        self._client_secret = client_secret
-        self._name_claim = name_claim
-        self._scopes_claim = scopes_claim
-        self._grants = dict(grants)
-        self._new_client = _oauth_client()
+    issuer: str
+    client_id: str
+    client_secret: str = field(repr=False)
+    name_claim: str
+    scopes_claim: str
+    grants: Mapping[str, str]
+    _new_client: Any = field(default_factory=_oauth_client, init=False, repr=False)
 
     def address(self, attempt: Attempt, redirect_uri: str) -> str:
         """Return where the browser is sent to sign in. Raises ProviderUnreachableError."""
@@ -126,8 +131,8 @@ class OpenIdProvider:
 
     def _client(self, redirect_uri: str) -> Any:
         return self._new_client(
-            self._client_id,
-            self._client_secret,
+            self.client_id,
+            self.client_secret,
             scope=_SCOPE,
             redirect_uri=redirect_uri,
             code_challenge_method="S256",
@@ -135,9 +140,9 @@ class OpenIdProvider:
         )
 
     def _describe(self, client: Any) -> dict[str, Any]:
-        found = _get(client, f"{self._issuer.rstrip('/')}/.well-known/openid-configuration")
+        found = _get(client, f"{self.issuer.rstrip('/')}/.well-known/openid-configuration")
         missing = {"authorization_endpoint", "token_endpoint", "jwks_uri"} - found.keys()
-        if missing or found.get("issuer") != self._issuer:
+        if missing or found.get("issuer") != self.issuer:
             raise ProviderUnreachableError("the provider describes itself as another issuer, or not completely")
         return found
 
@@ -160,8 +165,8 @@ class OpenIdProvider:
 
         rules = jwt.JWTClaimsRegistry(
             leeway=_LEEWAY,
-            iss={"essential": True, "value": self._issuer},
-            aud={"essential": True, "value": self._client_id},
+            iss={"essential": True, "value": self.issuer},
+            aud={"essential": True, "value": self.client_id},
             exp={"essential": True},
             sub={"essential": True},
             nonce={"essential": True, "value": nonce},
@@ -174,33 +179,19 @@ class OpenIdProvider:
         return dict(claims)
 
     def _person(self, claims: Mapping[str, Any]) -> Person:
-        name = claims.get(self._name_claim)
+        name = claims.get(self.name_claim)
         if not isinstance(name, str) or not name.strip():
-            raise NotAuthenticatedError(f"the provider's token has no {self._name_claim}")
+            raise NotAuthenticatedError(f"the provider's token has no {self.name_claim}")
         verified = str(claims.get("email_verified", True)).lower() == "true"  # some providers send it as a text
-        if self._name_claim == "email" and not verified:
+        if self.name_claim == "email" and not verified:
             raise NotAuthenticatedError("the provider has not verified the email address")
-        groups = claims.get(self._scopes_claim, [])
+        groups = claims.get(self.scopes_claim, [])
         held = [groups] if isinstance(groups, str) else groups if isinstance(groups, list) else []
-        scopes = frozenset(self._grants[one] for one in held if isinstance(one, str) and one in self._grants)
-        shown = f"{name.strip()[:_MOST_NAME]} via {urlsplit(self._issuer).hostname}"
+        scopes = frozenset(self.grants[one] for one in held if isinstance(one, str) and one in self.grants)
+        shown = f"{name.strip()[:_MOST_NAME]} via {urlsplit(self.issuer).hostname}"
         if not scopes:
             raise ScopeMissingError(f"{shown} has no group that may use the console")
         return Person("".join(c for c in shown if c.isprintable()), scopes)
-
-
-def _oauth_client() -> Any:
-    """Return Authlib's client. Raises BadInputError."""
-    try:
-        import authlib.deprecate  # noqa: F401, PLC0415  its import sets filters of its own
-
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Authlib announces that it will move to another HTTP library
-            from authlib.integrations.httpx_client import OAuth2Client  # noqa: PLC0415  an extra
-    except ImportError:
-        error = FieldError("STABLE_ARENA_OIDC__ISSUER", "needs the extra: pip install 'stable-arena[oidc]'")
-        raise BadInputError("the settings are not valid", (error,)) from None
-    return OAuth2Client
 
 
 def _get(client: Any, address: str) -> dict[str, Any]:

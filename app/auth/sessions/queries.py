@@ -20,13 +20,11 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.sql import Select
 
 from app.auth.callers import Caller
-from app.auth.queries import is_valid
+from app.auth.queries import is_valid, purge
 from app.database.tables import api_keys, sessions, sign_in_links
 
-_PURGED_AT_ONCE = 1_000
 _NOTED_AFTER = timedelta(minutes=1)
 
 
@@ -62,16 +60,24 @@ def note_use(conn: Connection, session_id: UUID, *, idle: timedelta) -> None:
 
 def list_sessions(conn: Connection, caller: Caller | None) -> Sequence[RowMapping]:
     """Return the sessions that last, of one caller or of all, the one used last first."""
-    statement = _sessions().order_by(sessions.c.last_used_at.desc(), sessions.c.id)
+    c = sessions.c
+    statement = (
+        select(
+            c.id,
+            c.api_key_id.label("key_id"),
+            c.browser,
+            c.created_at,
+            c.last_used_at,
+            func.coalesce(c.name, api_keys.c.name).label("name"),
+            func.least(c.idle_until, c.expires_at, api_keys.c.expires_at).label("ends_at"),
+        )
+        .outerjoin_from(sessions, api_keys, api_keys.c.id == c.api_key_id)
+        .where(_lasts())
+        .order_by(c.last_used_at.desc(), c.id)
+    )
     if caller is not None:
-        c = sessions.c
         statement = statement.where(c.name == caller.name if caller.key_id is None else c.api_key_id == caller.key_id)
     return conn.execute(statement).mappings().all()
-
-
-def find_by_id(conn: Connection, session_id: UUID) -> RowMapping | None:
-    """Return a session that lasts."""
-    return conn.execute(_sessions().where(sessions.c.id == session_id)).mappings().one_or_none()
 
 
 def delete_session(conn: Connection, session_id: UUID) -> bool:
@@ -80,14 +86,10 @@ def delete_session(conn: Connection, session_id: UUID) -> bool:
 
 
 def purge_ended(conn: Connection) -> None:
-    """Delete some sessions and links that have ended. Those that another transaction is deleting are skipped."""
-    over = not_(_lasts())
-    ended = select(sessions.c.id).outerjoin(api_keys, api_keys.c.id == sessions.c.api_key_id).where(over)
-    ended = ended.limit(_PURGED_AT_ONCE).with_for_update(skip_locked=True, of=sessions)
-    conn.execute(delete(sessions).where(sessions.c.id.in_(ended.scalar_subquery())))
-    late = select(sign_in_links.c.id).where(sign_in_links.c.expires_at <= func.now())
-    late = late.limit(_PURGED_AT_ONCE).with_for_update(skip_locked=True)
-    conn.execute(delete(sign_in_links).where(sign_in_links.c.id.in_(late.scalar_subquery())))
+    """Delete some sessions and links that have ended."""
+    c, dead_keys = sessions.c, select(api_keys.c.id).where(not_(is_valid()))
+    purge(conn, sessions, or_(c.idle_until <= func.now(), c.expires_at <= func.now(), c.api_key_id.in_(dead_keys)))
+    purge(conn, sign_in_links, sign_in_links.c.expires_at <= func.now())
 
 
 def add_link(conn: Connection, values: dict[str, Any], lifetime: timedelta) -> None:
@@ -106,23 +108,6 @@ def find_link(conn: Connection, secret_hash: bytes) -> RowMapping | None:
 def use_link(conn: Connection, secret_hash: bytes) -> bool:
     """Delete a link; return whether this transaction is the one that did."""
     return conn.execute(delete(sign_in_links).where(sign_in_links.c.secret_hash == secret_hash)).rowcount > 0
-
-
-def _sessions() -> Select[tuple[object, ...]]:
-    c = sessions.c
-    return (
-        select(
-            c.id,
-            c.api_key_id.label("key_id"),
-            c.browser,
-            c.created_at,
-            c.last_used_at,
-            func.coalesce(c.name, api_keys.c.name).label("name"),
-            func.least(c.idle_until, c.expires_at, api_keys.c.expires_at).label("ends_at"),
-        )
-        .outerjoin_from(sessions, api_keys, api_keys.c.id == c.api_key_id)
-        .where(_lasts())
-    )
 
 
 def _lasts() -> ColumnElement[bool]:

@@ -118,11 +118,10 @@ def list_sessions(conn: Connection, caller: Caller) -> list[Session]:
 
 def end_session(conn: Connection, session_id: UUID, caller: Caller) -> None:
     """End a session of the caller; an admin may end any. Raises NotFoundError."""
-    row = store.find_by_id(conn, session_id)
-    mine = row is not None and ((row["key_id"], row["name"]) == (caller.key_id, caller.name) or caller.may("admin"))
-    if row is None or not mine or not store.delete_session(conn, session_id):
+    found = next((one for one in list_sessions(conn, caller) if one.id == session_id), None)
+    if found is None or not store.delete_session(conn, session_id):
         raise NotFoundError("there is no such session")
-    detail = {"name": row["name"]}
+    detail = {"name": found.name}
     audit.record(conn, actor=caller.name, action="session.end", subject=str(session_id), detail=detail)
 
 

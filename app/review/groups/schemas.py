@@ -4,7 +4,7 @@ from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, Field
 
-from app.annotators.schemas import Decision, DecisionRequest, DecisionTaken, FoundAnnotator
+from app.annotators.schemas import Decision, DecisionRequest, DecisionTaken, FoundAnnotator, Named
 from app.schemas import FrozenModel
 
 Test = Literal["favour", "against"]
@@ -13,11 +13,9 @@ MOST_AT_ONCE = 500
 """Annotators that one decision is about."""
 
 
-class Member(FrozenModel):
+class Member(Named):
     """An annotator of a group."""
 
-    id: UUID
-    annotator: str = Field(description="The key the votes carry.")
     odds: float = Field(description="To 1, that the annotator always votes for the model, or against it.")
     votes: int = Field(description="Votes on record at the newest refit.")
 
@@ -75,5 +73,5 @@ class GroupDecision(BaseModel):
     @classmethod
     def of(cls, group_id: UUID, taken: Taken) -> "GroupDecision":
         """Return the answer for decisions just taken."""
-        decisions = [DecisionTaken(**one.model_dump(), annotator=found.public()) for found, one in taken]
+        decisions = [DecisionTaken(**one.model_dump(), annotator=found) for found, one in taken]
         return cls(group_id=group_id, decisions=decisions)

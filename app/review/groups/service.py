@@ -108,11 +108,6 @@ def _members(conn: Connection, test: Test, model: str) -> Sequence[RowMapping]:
 
 
 def _group(rows: Sequence[RowMapping]) -> Group:
-    members = [
-        Member(
-            id=row["id"], annotator=row["annotator"], odds=10.0 ** row["log10_ratio"] / EVEN_ODDS, votes=row["votes"]
-        )
-        for row in rows
-    ]
+    members = [Member(**row, odds=10.0 ** row["log10_ratio"] / EVEN_ODDS) for row in rows]
     votes = sum(one.votes for one in members)
     return Group(test=rows[0]["test"], model=rows[0]["model"], annotators=members, votes=votes)

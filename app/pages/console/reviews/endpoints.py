@@ -66,8 +66,8 @@ def get_reviews(console: Reader, conn: ReadView, query: Annotated[QueueQuery, Qu
     return console.page(
         "reviews/page.html",
         groups=_groups(groups.list_groups(conn), selection, state) if first and not watch else [],
-        rows=[view_review(one.review, state) for one in page.items],
-        below=[view_review(one.review, state) for one in below],
+        rows=[view_review(one, state) for one in page.items],
+        below=[view_review(one, state) for one in below],
         state=state,
         watch=watch,
         selection=selection,
@@ -99,7 +99,7 @@ def get_chosen(console: Reader, conn: ReadView, annotators: Chosen = []) -> Resp
     if not annotators:
         return console.go("/console/reviews", "Choose annotators first: tick their boxes.", "warn")
     found = queue.list_reviews(conn, limit=len(annotators), choose=one_of(annotators))
-    members = [{**one.review.model_dump(), "why": " ".join(one.review.evidence.words[:1])} for one in found]
+    members = [{**one.model_dump(), "why": " ".join(one.evidence.words[:1])} for one in found]
     title = plural(len(members), "chosen annotator")
     lead = "One decision for each of them, with one reason. It can be undone for all at once."
     return _show_several(console, title, lead, members, "/console/reviews/decisions", {})
