@@ -72,6 +72,7 @@ class Caller:
         return self.binding is None or self.binding.allows(annotator)
 
 
+_MOST_KNOWN = 10_000
 Holder = TypeVar("Holder")
 
 
@@ -88,14 +89,13 @@ class KnownHolders(Generic[Holder]):
         look_up: Callable[[str], Holder],
         *,
         seconds: float = 5.0,
-        size: int = 10_000,
         timer: Callable[[], float] = time.monotonic,
     ) -> None:
         self._look_up = look_up
         self._timer = timer
         # The time counts from the start of the look-up: a revocation during it must not take longer to have effect.
         self._known: TLRUCache[bytes, tuple[float, Holder]] = TLRUCache(
-            size, ttu=lambda _key, known, _now: known[0] + seconds, timer=timer
+            _MOST_KNOWN, ttu=lambda _key, known, _now: known[0] + seconds, timer=timer
         )
         self._asking: dict[bytes, asyncio.Task[Holder]] = {}
 

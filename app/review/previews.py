@@ -19,7 +19,7 @@ class PreviewBusyError(UnavailableError):
     title = "Another preview is under way"
 
 
-class PolicyPreviews:
+class PolicyPreviews(OnDemandFits):
     """Fits the votes on record under other policies, one at a time, and compares with what would come without them.
 
     Where nothing waits for a refit, that is the newest snapshot. Otherwise it is what the next refit would publish
@@ -27,8 +27,8 @@ class PolicyPreviews:
     """
 
     def __init__(self, database: Database, resources: FitResources | None = None) -> None:
+        super().__init__(resources, busy=PreviewBusyError)
         self.database = database
-        self._fits = OnDemandFits(resources, busy=PreviewBusyError)
         self._next: NextRefit | None = None  # used by one preview at a time
 
     def preview(self, settings: Policy) -> PolicyPreview:
@@ -43,13 +43,9 @@ class PolicyPreviews:
         """
         from app.review.trials import try_policy  # noqa: PLC0415  it loads the mathematics, and servers start without it
 
-        with self._fits.process() as process:
+        with self.process() as process:
             preview, self._next = try_policy(self.database, process, settings, self._next)
         return preview
-
-    def stop(self) -> None:
-        """End a fit under way."""
-        self._fits.stop()
 
 
 def provide_previews(state: ProcessState) -> None:

@@ -124,11 +124,9 @@ class QueueState(FrozenModel):
     min_votes: int
 
 
-class Reward(FrozenModel):
+class Reward(Named):
     """One annotator's share of the budget."""
 
-    id: UUID
-    annotator: str = Field(description="The key the votes carry.")
     ability: float = Field(description="In this snapshot; 1 is the mean annotator.")
     votes: int = Field(description="Votes that counted in this snapshot.")
     share: float = Field(description="ability × votes, divided by the sum over all annotators.")

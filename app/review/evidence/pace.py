@@ -32,11 +32,13 @@ def measure_pace(voted: Times, received: Times, others: Sequence[tuple[Times, Ti
     `voted`, `received`: when the votes were cast and when they arrived, in seconds since 1970, NaN where unknown.
     `others`: the same of other annotators, one pair of arrays each.
     """
-    moments = np.sort(_moments(voted, received))
+    moments = _moments(voted, received)
     if len(moments) == 0:
         return Pace(votes=0, gaps=[])
     gaps = np.diff(moments)
-    shares = [float(np.mean(found <= HASTE)) for pair in others if len(found := np.diff(_sorted(*pair))) >= _LEAST_GAPS]
+    shares = [
+        float(np.mean(found <= HASTE)) for pair in others if len(found := np.diff(_moments(*pair))) >= _LEAST_GAPS
+    ]
     typical = float(np.median(shares)) if len(shares) >= _LEAST_OTHERS else None
     hasty = float(np.mean(gaps <= HASTE)) if len(gaps) else None
     z = None
@@ -59,29 +61,25 @@ def measure_pace(voted: Times, received: Times, others: Sequence[tuple[Times, Ti
     )
 
 
-def _sorted(voted: Times, received: Times) -> Times:
-    return np.sort(_moments(voted, received))
-
-
-def _moments(voted: NDArray[np.float64], received: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return when votes were cast; what arrived at the very same moment was sent together, and says nothing."""
+def _moments(voted: Times, received: Times) -> Times:
+    """Return when votes were cast, in order. What arrived at the very same moment was sent together: it says nothing."""
     arrived = received[np.isnan(voted) & ~np.isnan(received)]
     values, times = np.unique(arrived, return_counts=True)
-    return np.concatenate([voted[~np.isnan(voted)], values[times == 1]])
+    return np.sort(np.concatenate([voted[~np.isnan(voted)], values[times == 1]]))
 
 
-def _count_gaps(gaps: NDArray[np.float64]) -> list[Gap]:
+def _count_gaps(gaps: Times) -> list[Gap]:
     counts = np.bincount(np.searchsorted(_GAPS, gaps), minlength=len(_GAPS) + 1).tolist()
     return [Gap(seconds=at_most, votes=votes) for at_most, votes in zip((*_GAPS, None), counts, strict=True)]
 
 
-def _busiest_hour(moments: NDArray[np.float64]) -> BusiestHour:
+def _busiest_hour(moments: Times) -> BusiestHour:
     within = np.searchsorted(moments, moments + _HOUR, side="left") - np.arange(len(moments))
     first = int(np.argmax(within))
     return BusiestHour(since=_moment(moments[first]), votes=int(within[first]))
 
 
-def _longest_burst(moments: NDArray[np.float64], gaps: NDArray[np.float64]) -> Burst | None:
+def _longest_burst(moments: Times, gaps: Times) -> Burst | None:
     edges = np.flatnonzero(np.concatenate([[True], gaps > HASTE, [True]]))
     length = np.diff(edges)
     longest = int(np.argmax(length))

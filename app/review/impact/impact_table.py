@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.rating.arrays import Floats, Mask, finite
+from app.rating.arrays import Floats, Indices, Mask, finite
 from app.review.impact.leave_one_out import ScoreChange
 from app.review.schemas import ModelImpact
 from app.wording import change, points
@@ -24,7 +24,26 @@ def compare_models(change: ScoreChange, published: Sequence[Mapping[str, Any]]) 
     `published`: the published leaderboard, as `list_placed_models` returns it.
     """
     shown = sorted(published, key=lambda row: (row["rank"] is None, row["place"] or 0, row["model"]))
-    return list(_compare(change, {int(number): at for at, number in enumerate(change.model_ids)}, shown))
+    at, component, rank = _columns(change, shown)
+    before, se = (np.array([row[name] for row in shown], dtype=np.float64) for name in ("score", "se"))
+    points = change.after[at] - change.before[at]
+    after = np.where(np.isnan(before), change.after[at], before + points)
+    rivals = (component[:, None] == component) & (rank[:, None] > 0) & (rank > 0)
+    moved, later = _moved(before, after, se, rivals), _ranks(change, at, component, rank)
+    return [
+        ModelImpact(
+            model=row["model"],
+            score_before=row["score"],
+            score_after=finite(after[i]),
+            change=finite(points[i]),
+            rank_before=row["rank"],
+            rank_after=int(later[i]) or None,
+            place_change=finite(moved[i]),
+            beyond_interval=_outside(row, finite(after[i])),
+        )
+        for i, row in enumerate(shown)
+        if not row["archived"]
+    ]
 
 
 def move_published(change: ScoreChange, published: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -32,10 +51,7 @@ def move_published(change: ScoreChange, published: Sequence[Mapping[str, Any]]) 
 
     An interval moves with its score.
     """
-    place = {int(number): at for at, number in enumerate(change.model_ids)}
-    at = np.array([place[row["model_id"]] for row in published], dtype=np.int64)
-    component = np.array([row["component"] for row in published], dtype=np.int64)
-    rank = np.array([row["rank"] or 0 for row in published], dtype=np.int64)
+    at, component, rank = _columns(change, published)
     later = _ranks(replace(change, rank=change.rank_before), at, component, rank)
     return [_moved_row(row, finite(change.before[at[i]]), int(later[i]) or None) for i, row in enumerate(published)]
 
@@ -47,38 +63,14 @@ def _moved_row(row: Mapping[str, Any], score: float | None, rank: int | None) ->
     return {**row, **ends, "score": score, "rank": rank}
 
 
-def _compare(
-    change: ScoreChange, place: dict[int, int], published: Sequence[Mapping[str, Any]]
-) -> Iterator[ModelImpact]:
-    at = np.array([place[row["model_id"]] for row in published], dtype=np.int64)
-    before, se = (np.array([row[name] for row in published], dtype=np.float64) for name in ("score", "se"))
-    points = change.after[at] - change.before[at]
-    after = np.where(np.isnan(before), change.after[at], before + points)
-    rank = np.array([row["rank"] or 0 for row in published], dtype=np.int64)
-    component = np.array([row["component"] for row in published], dtype=np.int64)
-    rivals = (component[:, None] == component) & (rank[:, None] > 0) & (rank > 0)
-    moved, later = _moved(before, after, se, rivals), _ranks(change, at, component, rank)
-    for i, row in enumerate(published):
-        if row["archived"]:
-            continue
-        yield ModelImpact(
-            model=row["model"],
-            score_before=row["score"],
-            score_after=finite(after[i]),
-            change=finite(points[i]),
-            rank_before=row["rank"],
-            rank_after=int(later[i]) or None,
-            place_change=finite(moved[i]),
-            beyond_interval=_outside(row, finite(after[i])),
-        )
+def _columns(change: ScoreChange, published: Sequence[Mapping[str, Any]]) -> NDArray[np.int64]:
+    """Return of each row its place in the change, its component, and its rank, 0 for none: shape (3, n_rows)."""
+    place = {number: at for at, number in enumerate(change.model_ids.tolist())}
+    columns = [(place[row["model_id"]], row["component"], row["rank"] or 0) for row in published]
+    return np.array(columns, dtype=np.int64).reshape(-1, 3).T
 
 
-def _ranks(
-    change: ScoreChange,
-    at: NDArray[np.int64],
-    component: NDArray[np.int64],
-    before: NDArray[np.int64],
-) -> NDArray[np.int64]:
+def _ranks(change: ScoreChange, at: Indices, component: Indices, before: Indices) -> Indices:
     """Return the later ranks, 0 for none. A model whose interval is too wide now is not among those of a refit."""
     wide, rank = (before == 0) & ~change.unranked[at], change.rank[at]
     above = (component[:, None] == component) & wide & (rank > 0) & (rank < rank[:, None])

@@ -33,12 +33,12 @@ class ImpactBusyError(UnavailableError):
     title = "Another impact is being computed"
 
 
-class Impacts:
+class Impacts(OnDemandFits):
     """Computes how the newest leaderboard depends on annotators, one question at a time, and caches the answers."""
 
     def __init__(self, database: Database, resources: FitResources | None = None) -> None:
+        super().__init__(resources, busy=ImpactBusyError)
         self._database = database
-        self._fits = OnDemandFits(resources, busy=ImpactBusyError)
         self._answers: LRUCache[_Question, ScoreChange] = LRUCache(MOST_CACHED)
         self._lock = threading.Lock()  # of the cache
 
@@ -59,10 +59,6 @@ class Impacts:
     def joint_impact(self, references: Sequence[str]) -> JointImpact:
         """Return the leaderboard without several annotators or, if none of them counts, with them; see `impact`."""
         return JointImpact(**self._ask(references)[1])
-
-    def stop(self) -> None:
-        """End a fit under way."""
-        self._fits.stop()
 
     def _ask(self, references: Sequence[str]) -> tuple[list[FoundAnnotator], dict[str, Any]]:
         with self._database.read() as conn:
@@ -86,7 +82,7 @@ class Impacts:
 
     @cachedmethod(attrgetter("_answers"), key=lambda _self, question, _snapshot: question, lock=attrgetter("_lock"))
     def _answer(self, question: "_Question", snapshot: Snapshot) -> ScoreChange:
-        with self._fits.process() as process:
+        with self.process() as process:
             return process.run(self._prepare(snapshot, question))
 
     def _prepare(self, snapshot: Snapshot, question: "_Question") -> Callable[[], ScoreChange]:

@@ -122,9 +122,7 @@ def get_votes(annotator_id: UUID, console: Reader, conn: ReadView, cursor: Curso
     found = annotators.find_annotator(conn, str(annotator_id))
     votes = list_annotator_votes(conn, found, limit=_ON_A_PAGE + 1, before=read_single(cursor, Id))
     page = paginate(votes, _ON_A_PAGE, lambda last: (last.id,))
-    return console.page(
-        "annotators/votes.html", annotator=found, votes=page.items, next_cursor=page.next_cursor
-    )
+    return console.page("annotators/votes.html", annotator=found, votes=page.items, next_cursor=page.next_cursor)
 
 
 class DecisionForm(CaseQuery):
