@@ -20,7 +20,7 @@ class Lean(FrozenModel):
     upper: float | None = Field(description="Upper end of it.")
 
 
-class Evidence(FrozenModel):
+class AnnotatorFigures(FrozenModel):
     """What a refit found out about an annotator."""
 
     ability: float | None = Field(
@@ -69,7 +69,7 @@ class Named(FrozenModel):
     annotator: str = Field(description="The key the votes carry.")
 
 
-class Annotator(Evidence, Named):
+class Annotator(AnnotatorFigures, Named):
     """An annotator with the figures of the newest snapshot."""
 
     override: Standing | None = Field(description="Set by a decision; null where the rule holds.")
@@ -116,7 +116,7 @@ class _Dated(BaseModel):
     published_at: datetime
 
 
-class PastEvidence(Evidence, _Dated):
+class PastEvidence(AnnotatorFigures, _Dated):
     """An annotator's figures in one snapshot."""
 
 

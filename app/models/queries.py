@@ -7,7 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, func, insert, nulls_first, select, update
+from sqlalchemy import Connection, RowMapping, Select, func, nulls_first, select, update
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import IntegrityError
 
 from app.database.tables import model_merges, models
@@ -57,12 +58,8 @@ def get_model(conn: Connection, model_id: int) -> RowMapping:
 
 def insert_model(conn: Connection, values: Mapping[str, Any]) -> int | None:
     """Add a model and return its number; None where the name is taken."""
-    try:
-        with conn.begin_nested():
-            number: int = conn.execute(insert(models).values(**values).returning(models.c.id)).scalar_one()
-    except IntegrityError:
-        return None
-    return number
+    statement = insert(models).values(**values).on_conflict_do_nothing(index_elements=[models.c.name])
+    return conn.execute(statement.returning(models.c.id)).scalar_one_or_none()
 
 
 def update_model(conn: Connection, model_id: int, values: Mapping[str, Any]) -> bool:

@@ -220,17 +220,12 @@ def list_queue(
     return conn.execute(statement).mappings().all()
 
 
-def count_chosen(conn: Connection, choose: Choice) -> int:
-    """Count chosen annotators."""
+def count_queue(conn: Connection, **choices: Choice) -> RowMapping:
+    """Count chosen annotators, by name; `strongest` is the strength of the strongest open flag, 0 without one."""
     found = with_newest_figures().subquery()
-    return conn.execute(select(func.count()).select_from(found).where(choose(found.c))).scalar_one()
-
-
-def strongest_reason(conn: Connection) -> float:
-    """Return the strength of the strongest open flag; 0 without one."""
-    found = with_newest_figures().subquery()
-    strongest = func.coalesce(func.max(found.c.reason_strength), 0.0)
-    return float(conn.execute(select(strongest).where(flagged(found.c))).scalar_one())
+    counts = [func.count().filter(choose(found.c)).label(name) for name, choose in choices.items()]
+    strongest = func.coalesce(func.max(found.c.reason_strength).filter(flagged(found.c)), 0.0)
+    return conn.execute(select(*counts, strongest.label("strongest")).select_from(found)).mappings().one()
 
 
 def _times(c: ReadOnlyColumnCollection[str, Any]) -> tuple[ColumnElement[float], ColumnElement[float]]:
@@ -244,12 +239,12 @@ _later_decision = exists().where(
 )
 
 
-def insert_appeal(conn: Connection, annotator_id: int, note: str, submitted_by: str) -> UUID:
-    """Add an appeal and return its id."""
+def insert_appeal(conn: Connection, annotator_id: int, note: str, submitted_by: str) -> RowMapping:
+    """Add an appeal and return it, as `list_appeals` does."""
     appeal_id = new_id()
     values = {"annotator_id": annotator_id, "note": note, "submitted_by": submitted_by}
     conn.execute(insert(appeals).values(id=appeal_id, submitted_at=func.clock_timestamp(), **values))
-    return appeal_id
+    return conn.execute(_appeals().where(appeals.c.id == appeal_id)).mappings().one()
 
 
 def count_open(conn: Connection, annotator_id: int | None = None) -> int:
@@ -258,11 +253,6 @@ def count_open(conn: Connection, annotator_id: int | None = None) -> int:
     if annotator_id is not None:
         statement = statement.where(appeals.c.annotator_id == annotator_id)
     return conn.execute(statement).scalar_one()
-
-
-def get_appeal(conn: Connection, appeal_id: UUID) -> RowMapping:
-    """Return one appeal, as `list_appeals` does."""
-    return conn.execute(_appeals().where(appeals.c.id == appeal_id)).mappings().one()
 
 
 def list_appeals(

@@ -80,14 +80,11 @@ def _within(choose: store.Choice, selection: QueueFilter) -> store.Choice:
 
 def queue_state(conn: Connection, selection: QueueFilter | None = None) -> QueueState:
     """Count what waits for a decision, with the thresholds of the rule; `selected` counts flags of a selection."""
-    newest, selection = newest_snapshot(conn), selection or QueueFilter()
+    newest, chosen = newest_snapshot(conn), _within(store.flagged, selection or QueueFilter())
     return QueueState(
         published=newest is not None,
         votes_read=0 if newest is None else whole_votes_read(newest),
-        flagged=store.count_chosen(conn, store.flagged),
-        selected=store.count_chosen(conn, _within(store.flagged, selection)),
-        strongest=store.strongest_reason(conn),
-        watched=store.count_chosen(conn, on_the_watch_list(conn)),
+        **store.count_queue(conn, flagged=store.flagged, selected=chosen, watched=on_the_watch_list(conn)),
         appeals=store.count_open(conn),
         threshold=rule_used(conn).threshold,
         min_votes=current_policy(conn).settings.min_votes,

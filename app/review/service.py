@@ -87,9 +87,9 @@ def submit_appeal(conn: Connection, reference: str, note: str, *, submitted_by: 
     found = annotators.lock_annotator(conn, reference)
     if store.count_open(conn, found.annotator_id) >= MAX_OPEN:
         raise ConflictError(f"{MAX_OPEN} appeals of this annotator already wait for a decision")
-    appeal_id = store.insert_appeal(conn, found.annotator_id, note, submitted_by)
-    announce(conn, "appeal.submitted", {"id": str(found.id), "appeal": str(appeal_id)})  # without key and note
-    return Appeal.model_validate(dict(store.get_appeal(conn, appeal_id)))
+    appeal = Appeal.model_validate(dict(store.insert_appeal(conn, found.annotator_id, note, submitted_by)))
+    announce(conn, "appeal.submitted", {"id": str(found.id), "appeal": str(appeal.id)})  # without key and note
+    return appeal
 
 
 def list_appeals(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, get_args
 
-from sqlalchemy import Connection, RowMapping
+from sqlalchemy import Connection
 
 from app.annotators.standings import Columns, list_standing_changes, standing_columns
 from app.database.engine import Database
@@ -51,7 +51,9 @@ def try_policy(
     """
     with database.read() as conn:
         fit_input = load_fit_input(conn, settings)
-        waits = settings != current_policy(conn).settings and _anything_waits(conn)
+        newest = newest_snapshot(conn)
+        new = newest is None or anything_new_since(conn, newest["vote_set"])
+        waits = new and settings != current_policy(conn).settings
     output = process.run(partial(fit_snapshot, fit_input, comparisons=False))
     without = _fit_next(database, process, known) if waits else None
     with database.read() as conn:
@@ -74,11 +76,6 @@ def _fit_next(database: Database, process: FitProcess, known: NextRefit | None) 
     return NextRefit(fit_input.vote_set, model_rows(output.models, fit_input.model_ids), annotators)
 
 
-def _anything_waits(conn: Connection) -> bool:
-    newest = newest_snapshot(conn)
-    return newest is None or anything_new_since(conn, newest["vote_set"])
-
-
 def _compare(
     conn: Connection, settings: Policy, fit_input: FitInput, output: FitOutput, without: NextRefit | None
 ) -> PolicyPreview:
@@ -87,7 +84,11 @@ def _compare(
     annotators = [StandingChange.model_validate(dict(row)) for row in changes]
     counts = Counter(one.change for one in annotators)
     snapshot = newest_snapshot(conn)
-    published = _published(conn, snapshot) if without is None else _previewed(conn, without.models)
+    if without is None:
+        placed = [] if snapshot is None else list_placed_models(conn, snapshot["id"])
+        published = {row["model"]: LeaderboardRow.model_validate(dict(row)) for row in placed}
+    else:
+        published = _previewed(conn, without.models)
     models = list(compare_leaderboards(published, _previewed(conn, model_rows(output.models, fit_input.model_ids))))
     reason = reason_to_hold(fit_input, output)
     return PolicyPreview(
@@ -105,12 +106,6 @@ def _compare(
         summary=list(describe_moves(models)),
         models=models,
     )
-
-
-def _published(conn: Connection, snapshot: RowMapping | None) -> dict[str, LeaderboardRow]:
-    if snapshot is None:
-        return {}
-    return {row["model"]: LeaderboardRow.model_validate(dict(row)) for row in list_placed_models(conn, snapshot["id"])}
 
 
 def _previewed(conn: Connection, models: Sequence[Mapping[str, Any]]) -> dict[str, LeaderboardRow]:

@@ -62,7 +62,7 @@ def measure_pace(voted: Times, received: Times, others: Sequence[tuple[Times, Ti
 
 
 def _moments(voted: Times, received: Times) -> Times:
-    """Return when votes were cast, in order. What arrived at the very same moment was sent together: it says nothing."""
+    """Return when votes were cast, in order. What arrived at the same moment was sent together, and says nothing."""
     arrived = received[np.isnan(voted) & ~np.isnan(received)]
     values, times = np.unique(arrived, return_counts=True)
     return np.sort(np.concatenate([voted[~np.isnan(voted)], values[times == 1]]))

@@ -64,8 +64,7 @@ class RuleUsed:
 
 def describe_findings(evidence: Mapping[str, Any] | None) -> Findings:
     """Return what a refit stored about an annotator, with a sentence for each test."""
-    if evidence is None:
-        return Findings(rule=None, held=False, strength=None, judges=None, findings=[])
+    evidence = evidence or {}
     about = evidence.get("about") or {}
     tests = sorted((evidence.get("tests") or {}).items(), key=lambda item: -item[1])
     return Findings(
