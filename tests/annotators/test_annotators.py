@@ -57,6 +57,7 @@ def test_those_who_vote_against_the_truth_are_flagged(ask: Ask, crowd: list[str]
         assert one["side_lean"] is None, "no annotator of this crowd leans"
     queue = ask("GET", "/reviews", scope="review").json()["items"]
     assert {one["id"]: {name: one[name] for name in flagged[0]} for one in queue} == {one["id"]: one for one in flagged}
+    assert [list(one) for one in queue] == [[*flagged[0], "evidence"]] * 2
     assert votes_used(ask) == 14 * 120, "a flag warns, it takes nothing out"
 
 
