@@ -59,9 +59,7 @@ def erase_annotator(conn: Connection, reference: str, *, reason: str, erased_by:
     clear_metadata_of_erased(conn)
     log.info("annotator_erased", annotator=str(found.id), erased_by=erased_by)
     audit.record(conn, actor=erased_by, action="annotator.erase", subject=str(found.id), detail={"reason": reason})
-    erased = find_annotator(conn, str(found.id))
-    assert erased.erased_at is not None  # noqa: S101  it has just been set
-    return Erasure(id=erased.id, annotator=erased.annotator, erased_at=erased.erased_at)
+    return Erasure.model_validate(find_annotator(conn, str(found.id)), from_attributes=True)
 
 
 def _forget(conn: Connection, found: FoundAnnotator, named: set[str]) -> None:

@@ -2,7 +2,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from sqlalchemy import Connection, RowMapping
+from sqlalchemy import Connection, RowMapping, func
 
 from app.audit import service as audit
 from app.auth import queries as store
@@ -63,7 +63,7 @@ def revoke_key(conn: Connection, prefix_or_id: str, *, actor: str = COMMAND_LINE
     key = lock_key(conn, prefix_or_id)
     if key.revoked_at is not None:
         return key
-    row = store.revoke(conn, key.id)
+    row = store.change_key(conn, key.id, revoked_at=func.now())
     audit.record(conn, actor=actor, action="key.revoke", subject=str(key.id), detail={"name": key.name})
     return _record(row)
 
@@ -90,7 +90,7 @@ def rotate_key(
     expires_at = None if old.expires_at is None else now + min(old.expires_at - old.created_at, LATEST - now)
     record, secret = _add(conn, old.name, list(old.scopes), expires_at, old.requests_per_minute)
     ends = now + overlap if old.expires_at is None else min(now + overlap, old.expires_at)
-    store.replace(conn, old.id, record.id, ends)
+    store.change_key(conn, old.id, replaced_by=record.id, expires_at=ends)
     detail = {"name": old.name, "replaced_by": str(record.id), "old_expires_at": ends}
     audit.record(conn, actor=actor, action="key.rotate", subject=str(old.id), detail=detail)
     return record, secret

@@ -55,16 +55,10 @@ def lock_key(conn: Connection, *, key_id: UUID | None = None, prefix: str | None
     return conn.execute(select(*_RECORD).where(match).with_for_update(key_share=True)).mappings().one_or_none()
 
 
-def revoke(conn: Connection, key_id: UUID) -> RowMapping:
-    """Revoke a key that is locked."""
-    statement = update(api_keys).where(api_keys.c.id == key_id).values(revoked_at=func.now())
+def change_key(conn: Connection, key_id: UUID, **values: Any) -> RowMapping:
+    """Change a key that is locked, and return its record."""
+    statement = update(api_keys).where(api_keys.c.id == key_id).values(**values)
     return conn.execute(statement.returning(*_RECORD)).mappings().one()
-
-
-def replace(conn: Connection, key_id: UUID, replaced_by: UUID, expires_at: datetime) -> None:
-    """Say that another key replaces a locked one, which works until `expires_at`."""
-    statement = update(api_keys).where(api_keys.c.id == key_id)
-    conn.execute(statement.values(replaced_by=replaced_by, expires_at=expires_at))
 
 
 def transaction_time(conn: Connection) -> datetime:

@@ -33,7 +33,7 @@ def list_reasons(conn: Connection, found: Sequence[FoundAnnotator]) -> list[Reas
     """
     newest = newest_snapshot(conn)
     evidence = {} if newest is None else store.read_evidence(conn, newest["id"], [one.annotator_id for one in found])
-    rule = RuleUsed.of({} if newest is None else newest["settings"])
+    rule = RuleUsed.of(newest)
     reasons = []
     for one in found:
         findings = describe_findings(evidence.get(one.annotator_id))
@@ -71,8 +71,7 @@ def find_detail(conn: Connection, reference: str) -> AnnotatorDetail:
 
 def rule_used(conn: Connection) -> RuleUsed:
     """Return the rule on abilities of the newest snapshot."""
-    newest = newest_snapshot(conn)
-    return RuleUsed.of({} if newest is None else newest["settings"])
+    return RuleUsed.of(newest_snapshot(conn))
 
 
 MAX_OPEN = 5

@@ -2,7 +2,7 @@ import pytest
 from fastapi import FastAPI
 from pydantic import BaseModel, TypeAdapter
 
-from app.api.pagination import paginate, read_cursor
+from app.api.pagination import Page, paginate, read_cursor
 from app.errors import BadInputError
 from tests.fixtures.errors import at
 
@@ -11,6 +11,10 @@ _POSITION = TypeAdapter(tuple[int])
 
 class Shown(BaseModel):
     number: int
+
+
+class Known(Shown):
+    place: int
 
 
 @pytest.mark.parametrize(("n_found", "shown"), [(0, 0), (2, 2), (3, 3), (4, 3)])
@@ -22,13 +26,13 @@ def test_a_cursor_is_given_only_where_another_page_follows(n_found: int, shown: 
     assert read_cursor(page.next_cursor, _POSITION) == ((2,) if n_found > shown else None)
 
 
-def test_a_converted_page_keeps_its_cursor() -> None:
-    page = paginate([1, 2, 3], 2, lambda last: (last,))
+def test_an_answer_has_the_fields_of_its_kind_alone() -> None:
+    page = paginate([Known(number=1, place=7), Known(number=2, place=8)], 1, lambda last: (last.place,))
 
-    converted = page.convert(lambda number: Shown(number=number))
+    answer = Page[Shown].model_validate(page, from_attributes=True).model_dump()
 
-    assert converted.items == [Shown(number=1), Shown(number=2)]
-    assert converted.next_cursor == page.next_cursor
+    assert answer["items"] == [{"number": 1}]
+    assert read_cursor(answer["next_cursor"], _POSITION) == (7,)
 
 
 def test_a_cursor_of_another_list_is_refused() -> None:

@@ -46,7 +46,7 @@ def make_case(conn: Connection, annotator: FoundAnnotator) -> Case | None:
     if len(votes.id) == 0:
         summary += describe_retracted(summarise_votes(conn, annotator), has_history=bool(history))
     if ability_of(annotator) is not None:
-        rule = RuleUsed.of(snapshot.settings)
+        rule = RuleUsed.of(newest)
         summary += describe_reasons(annotator, findings, rule)
         summary += filter(None, [explain_unflagged(annotator, findings, rule)])
     summary += describe_figures(agreement, sides, ties, pace, models)

@@ -44,8 +44,9 @@ class RuleUsed:
     least_probability: float = LoopSettings.min_probability
 
     @classmethod
-    def of(cls, settings: Mapping[str, Any]) -> "RuleUsed":
-        """Return the rule of a snapshot with these settings."""
+    def of(cls, snapshot: Mapping[Any, Any] | None) -> "RuleUsed":
+        """Return the rule of a snapshot, a row of it, by its settings."""
+        settings: Mapping[str, Any] = {} if snapshot is None else snapshot["settings"]
         by_evidence = settings.get("flag_rule", "evidence") == "evidence"
         bar, min_votes = settings.get("evidence_ratio", EVIDENCE_RATIO), settings.get("min_votes")
         least = settings.get("min_probability", LoopSettings.min_probability)
