@@ -19,7 +19,8 @@ _ALPHABET = string.digits + string.ascii_letters
 _PREFIX_LENGTH = 8
 _RANDOM_LENGTH = 22  # 131 bits at log2(62) each
 _CHECKSUM_LENGTH = 6  # 62^6 holds every CRC-32
-_FORM = re.compile(r"sat?_([0-9A-Za-z]{8})_([0-9A-Za-z]{22})([0-9A-Za-z]{6})")
+_PARTS = [f"([0-9A-Za-z]{{{length}}})" for length in (_PREFIX_LENGTH, _RANDOM_LENGTH, _CHECKSUM_LENGTH)]
+_FORM = re.compile("sat?_{}_{}{}".format(*_PARTS))
 
 
 def make_secret(kind: Kind) -> tuple[str, str]:
