@@ -51,7 +51,7 @@ class HeldImport:
         with self.database.begin() as conn:
             if self._lock_running(conn) is not None:
                 counts = survey.counts | dict.fromkeys(OF_THE_RECORD)
-                self._end(conn, survey, state="done", rows_done=survey.rows, counts=counts)
+                self._end(conn, survey, state="done", rows_done=survey.rows_read, counts=counts)
 
     def forget_claims(self) -> None:
         """Record that the process that began it did not die of it."""
@@ -70,7 +70,7 @@ class HeldImport:
     def _end(self, conn: Connection, survey: Survey | None, *, state: str, **values: Any) -> None:
         if survey is not None:
             store.add_faults(conn, self.id, survey.fault_rows)
-            values |= {"rows_total": survey.rows, "notes": survey.notes}
+            values |= {"rows_total": survey.rows_read, "notes": survey.notes}
         store.end_import(conn, self.id, state, **values)
         drop_chunks(conn, self.id)
 

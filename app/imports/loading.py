@@ -101,7 +101,7 @@ class ImportLoad:
         with self._database.begin() as conn:
             row = store.lock_import(conn, self._id)
             if row["rows_total"] is None and row["state"] == "running":
-                store.begin_import(conn, self._id, rows_total=survey.rows, counts=counts, notes=survey.notes)
+                store.begin_import(conn, self._id, rows_total=survey.rows_read, counts=counts, notes=survey.notes)
                 store.add_faults(conn, self._id, survey.fault_rows)
 
     def _load(self, votes: pl.DataFrame, recorded: pl.DataFrame, end: int) -> None:

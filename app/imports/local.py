@@ -139,6 +139,6 @@ def _receipt(database: Database, import_id: UUID, *, resumed: bool) -> ImportRec
 
 def _tried(survey: Survey) -> ImportReceipt:
     unknown = dict.fromkeys(OF_THE_RECORD)
-    counts = ImportCounts(rows=survey.rows, rejected=survey.rejected, skipped=survey.skipped, **unknown)
-    faults = [ImportFault(record=r, place=f.pointer, kind="invalid", detail=f.detail) for r, f in survey.faults]
-    return ImportReceipt(None, counts, faults=tuple(faults[:MAX_CONFLICTS_LISTED]), notes=tuple(survey.notes))
+    counts = ImportCounts(rows=survey.rows_read, rejected=survey.rejected, skipped=survey.skipped, **unknown)
+    faults = tuple(ImportFault(**fault) for fault in survey.fault_rows[:MAX_CONFLICTS_LISTED])
+    return ImportReceipt(None, counts, faults=faults, notes=tuple(survey.notes))

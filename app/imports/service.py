@@ -51,8 +51,7 @@ class ImportOptions(ReadOptions):
             raise BadInputError("pool_annotators and annotator_column exclude each other")
         if self.schema is not None:
             find_schema(self.schema)
-        if self.columns is not None:
-            read_columns(self.columns)
+        read_columns(self.columns)
         read_verdicts(self.verdict)
         if self.annotator_column is not None and "\x00" in self.annotator_column:
             raise BadInputError("/annotator_column: must not contain the character U+0000")

@@ -87,7 +87,7 @@ def judges(
     with given_files(files) as given, showing_stages() as stages:
         stages.stage("reading")
         votes = read_votes(given, options, stages.share)
-        votes.require_valid()
+        votes.require_valid(votes.path)
         votes.require_category("" if by in ("category", "tags") else by)
         report = compare_judges(
             votes,

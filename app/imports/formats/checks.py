@@ -104,7 +104,7 @@ def check_batch(
     record makes several votes, one invalid vote makes the whole record invalid. `order` is that of day and month in
     dates such as 03/25/2026.
     """
-    schema = form.schema
+    schema, kept = form.schema, form.options.keep_features
     records = raw.frame.height
     frame = _prepared(raw.frame, form, first_row)
     unreadable = raw.unusable.get("winner", {})
@@ -114,7 +114,7 @@ def check_batch(
     frame = frame.filter(~no_vote)
 
     rankings, bad_rankings = _parsed(frame["ranking"].alias("ranked_names"), parse_ranking)
-    of_pair = (_is_given(frame[name]) for name in (*_OF_PAIR, *(form.measures if form.kept else ())))
+    of_pair = (_is_given(frame[name]) for name in (*_OF_PAIR, *(form.measures if kept else ())))
     beside = rankings.is_not_null() & reduce(or_, of_pair)
     frame = _with_first_pairs(frame, rankings)
     outcome = frame["winner"].replace_strict(dict(schema.winners), default=None, return_dtype=pl.Int8)
@@ -122,10 +122,10 @@ def check_batch(
     tags, bad_tags = _parsed(frame["tags"], parse_tags)
     documents, bad_documents = _parsed(frame["metadata"], parse_metadata)
     features, bad_features = _parsed(frame["features"], parse_features)
-    measures, no_numbers = join_measures(frame, form.measures, features) if form.kept else (features, {})
+    measures, no_numbers = join_measures(frame, form.measures, features) if kept else (features, {})
     weights, ranked = _weights(frame["weight"].cast(pl.String)), rankings.is_not_null()
     light = weights.is_null() if form.weight else _at({}, frame.height)
-    heavy = (weights != 1).fill_null(value=False) & (ranked | (form.kept or form.judged))
+    heavy = (weights != 1).fill_null(value=False) & (ranked | (kept or form.options.judged))
     broken = [
         _unusable(frame, None, raw.ambiguous, first_row),
         *(_unusable(frame, name, why, first_row) for name, why in raw.unusable.items()),
@@ -153,7 +153,7 @@ def check_batch(
         pl.when(~pl.col("criterion").is_in(_overall(frame["criterion"]))).then("criterion"),
         "question", "cost", measures, rankings, weights,
         "row",
-        *(() if form.kept else form.measures),
+        *(() if kept else form.measures),
     )  # fmt: skip
     bad_records = votes["row"].filter(faulty).unique(maintain_order=True)
     if len(bad_records):
@@ -173,8 +173,8 @@ def _prepared(frame: pl.DataFrame, form: Form, first_row: int) -> pl.DataFrame:
     frame = frame.with_columns(pl.int_range(first_row, first_row + frame.height, dtype=pl.Int64).alias("row"))
     if form.annotator is None:
         frame = frame.with_columns(pl.lit(form.schema.annotator or POOLED_ANNOTATOR).alias("annotator"))
-    if form.annotator_prefix:
-        named = pl.concat_str(pl.lit(form.annotator_prefix), pl.col("annotator"))
+    if form.options.annotator_prefix:
+        named = pl.concat_str(pl.lit(form.options.annotator_prefix), pl.col("annotator"))
         frame = frame.with_columns(annotator=pl.when(pl.col("annotator") != "").then(named).otherwise("annotator"))
     if form.schema.derive:
         frame = DERIVATIONS[form.schema.derive](frame)

@@ -33,20 +33,20 @@ def measure_columns() -> set[str]:
     return {column.partition(".")[0] for name in ARENA for column in (f"{name}_a", f"{name}_b", ARENA[name])}
 
 
-def find_measures(
-    features: Iterable[str], form: Form, has: Callable[[str], bool], *, required: bool
-) -> dict[Input, str]:
-    """Return our name (`length_a`) → the file's column for both measures of each feature.
+def find_measures(form: Form, has: Callable[[str], bool]) -> dict[Input, str]:
+    """Return our name (`length_a`) → the file's column for both measures of each feature, and for the category.
 
-    None for `side`, which has none, nor for one that the file can only have in its column `features`.
+    None for `side`, which has none, nor for a feature that the file can only have in its column `features`.
 
-    Raises BadInputError: the file does not have one, and it is required.
+    Raises BadInputError: the options require a feature that the file does not have.
     """
+    options = form.options
+    required = not (options.keep_features or options.judged)
     found: dict[Input, str] = {}
     ordered = {"ranking", "model"} & form.schema.required.keys()  # such votes have no two answers
     in_order = form.schema.derive in IN_ORDER and not ordered
     noted = "features" in form.columns and has(form.columns["features"])
-    for name in features:
+    for name in ARENA if options.keep_features else options.features:
         plain = tuple(f"{name}_{side}" for side in "ab")
         arena = tuple(ARENA[name].format(side) for side in "ab") if name in ARENA else plain
         columns = next((pair for pair in (plain, arena) if all(map(has, pair))), None)
@@ -54,6 +54,9 @@ def find_measures(
             found |= dict(zip(plain, columns, strict=True))  # type: ignore[arg-type]  # beside the inputs known
         elif required and name != SIDE and not noted:
             raise BadInputError(f"the feature {name} needs the columns {name}_a and {name}_b")
+    of_format = form.schema.optional.get("category", "") if options.by == "category" else ""
+    if by := next((column for column in (options.by, of_format) if column and has(column)), None):
+        found["category"] = by
     return found
 
 

@@ -8,16 +8,17 @@ from pathlib import Path
 
 import polars as pl
 
-from app.errors import BadInputError, FieldError
+from app.errors import BadInputError
 from app.imports.formats.checks import Checked, RecordFault, check_batch
 from app.imports.formats.csv import CsvSource
 from app.imports.formats.errors import NoVotesError, UnreadableFileError
 from app.imports.formats.grades import RankingsOfGrades
 from app.imports.formats.jsonl import JsonlSource
 from app.imports.formats.langwatch import unfold_grades
-from app.imports.formats.measures import ARENA, find_measures, measure_columns
+from app.imports.formats.measures import find_measures, measure_columns
 from app.imports.formats.options import DayOrder, ReadOptions
 from app.imports.formats.parquet import ParquetSource
+from app.imports.formats.report import FileReport, RecordError
 from app.imports.formats.schemas import (
     ColumnsError,
     Form,
@@ -47,6 +48,9 @@ SOURCES: dict[str, Callable[[Path], VoteSource]] = {
 }
 """By the ending of the file's name; texts may be compressed."""
 
+Receiver = Callable[[Checked], Sequence[tuple[int, str]] | None]
+"""Takes a checked batch, and returns the numbers of records whose votes it cannot take, each with the reason."""
+
 _MOST_WORDS, _MOST_SHOWN, _LONGEST_SHOWN = 1_000, 10, 80
 
 
@@ -65,36 +69,20 @@ class VoteReader:
         self._source = open_source(path, ending)
         check_columns(path, len(self._source.columns))  # which names the file itself where it cannot be read
         self._source = unfold_grades(self._source)
-        columns = self._source.columns
+        source = self._source
         try:
-            self._form = choose_form(
-                columns,
-                self._source.has,
-                kind=self._source.kind,
-                name=options.schema,
-                annotator_column=options.annotator_column,
-                pooled=options.pool_annotators,
-                renamed=read_columns(options.columns) if options.columns else None,
-            )
+            form = choose_form(source.columns, source.has, kind=source.kind, options=options)
         except ColumnsError as error:
             raise error.of_file(path) from error
         except BadInputError as error:
             raise BadInputError(f"{path}: {error.detail}") from error
-        schema = with_verdicts(self._form.schema, read_verdicts(options.verdict))
-        named, kept, has = options.features, options.keep_features, self._source.has
-        measures = find_measures(ARENA if kept else named, self._form, has, required=not (kept or options.judged))
-        of_format = self._form.schema.optional.get("category", "") if options.by == "category" else ""
-        if by := next((column for column in (options.by, of_format) if column and has(column)), None):
-            measures["category"] = by
-        self._form = replace(
-            self._form, schema=schema, annotator_prefix=options.annotator_prefix, judged=options.judged,
-            measures=measures, kept=kept,
-        )  # fmt: skip
+        schema = with_verdicts(form.schema, read_verdicts(options.verdict))
+        self._form = replace(form, schema=schema, measures=find_measures(form, source.has))
         graded = "model" in self._form.columns
         self._records = RankingsOfGrades(path, self._source, options.zero_rank) if graded else self._source
         if isinstance(self._source, JsonlSource):
-            measured = measure_columns() if kept or options.judged else set[str]()
-            said = "weight" in (read_columns(options.columns) if options.columns else {})
+            measured = measure_columns() if options.keep_features or options.judged else set[str]()
+            said = "weight" in read_columns(options.columns or None)
             self._source.not_late = measured if said else measured | {"weight"}
         self._unknown = Counter[str]()
         self._order, self._notes = options.dates, list[str]()
@@ -154,8 +142,8 @@ class VoteReader:
     @property
     def notes(self) -> list[str]:
         """What was assumed about times and weights, and logs of failed evaluations, known once the file was read."""
-        weight = self._form.weight
-        weighted = [f"a row stands for as many votes as {weight} says"] if weight and not self._form.kept else []
+        weight = None if self._form.options.keep_features else self._form.weight
+        weighted = [f"a row stands for as many votes as {weight} says"] if weight else []
         return [*self._notes, *weighted, *(self._source.notes if isinstance(self._source, JsonlSource) else ())]
 
     def _day_order(self, raw: RawBatch) -> DayOrder | None:
@@ -180,16 +168,42 @@ class VoteReader:
         if unit is not None and not any(unit in note for note in self._notes):
             self._notes.append(f"times such as {text} are read as {unit} since 1970")
 
+    def read(
+        self, hand_over: Receiver, *, max_faults: int, progress: Callable[[float], None] | None = None
+    ) -> FileReport:
+        """Read the file to its end: hand each checked batch over, and count what is in it.
+
+        `hand_over`: takes a batch, and returns which of its votes it cannot take.
+        Raises BadInputError: see `batches`.
+        """
+        rows_read = skipped = rejected = refused = 0
+        found = list[RecordFault]()
+        for batch in self.batches(max_faults=max_faults, progress=progress):
+            rows_read, skipped, rejected = rows_read + batch.records, skipped + batch.skipped, rejected + batch.rejected
+            not_taken = hand_over(batch) or ()
+            refused += len(not_taken)
+            found += [*batch.faults, *((row, None, detail) for row, detail in not_taken)]
+        found.sort(key=lambda fault: fault[0])
+        return FileReport(
+            rows_read=rows_read,
+            skipped=skipped,
+            rejected=rejected + refused,
+            refused=refused,
+            faults=self._placed(found[:max_faults]),
+            notes=self.notes,
+            unknown_words=self.unknown_words,
+        )
+
     def places(self, records: Collection[int]) -> dict[int, str]:
         """Return the places in the file (`line 7`) of these records, by their number in the column `row`."""
         return self._records.places(records) if records else {}
 
-    def placed(self, found: Sequence[RecordFault]) -> list[FieldError]:
+    def _placed(self, found: Sequence[RecordFault]) -> list[RecordError]:
         """Return the errors with their places in the file: `line 7, winner`."""
         columns = self._form.columns
         places = self.places([row for row, _, _ in found])
         return [
-            FieldError(f"{places[row]}, {columns.get(name, name)}" if name else places[row], detail)
+            RecordError(f"{places[row]}, {columns.get(name, name)}" if name else places[row], detail, row)
             for row, name, detail in found
         ]
 

@@ -2,17 +2,18 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 import polars as pl
 
-from app.errors import BadInputError, FieldError
+from app.errors import BadInputError
 from app.imports.formats.errors import NoVotesError
 from app.imports.formats.measures import read_measures
 from app.imports.formats.options import ReadOptions
 from app.imports.formats.reading import VoteReader
+from app.imports.formats.report import FileReport
 from app.rating.arrays import OUTCOME_VALUES
 from app.votes.rules import OVERALL, pairs_of, stated_criterion
 
@@ -20,9 +21,9 @@ MAX_FAULTS = 1_000
 _MOST_NAMED = 50
 
 
-@dataclass(frozen=True)
-class VoteFile:
-    """The votes of a file, and its other records.
+@dataclass(frozen=True, kw_only=True)
+class VoteFile(FileReport):
+    """The votes of a file, and the report on its other records.
 
     An annotator votes on a battle once by a criterion: of several such votes the first counts, as in the service.
 
@@ -35,15 +36,9 @@ class VoteFile:
         outcome (0 model_a, 1 model_b, 2 tie, 3 tie (bothbad)), battle_id, voted_at (UTC), tags (list of text),
         metadata (JSON text), criterion, each of these five null where not given, weight, how many votes the row stands
         for (null: one), row, the record's number in the file from 0, and ranked_names.
-    rows_read : records in the file, including skipped and invalid ones, without blank lines.
-    skipped : records without a vote.
-    rejected : invalid records.
     duplicates : votes left out because their annotator has an earlier vote on the battle, or because their `vote_id`
         was read before.
-    faults : the first 1,000 invalid records, with one place and reason each.
     pooled : whether all votes count as those of one annotator, named "pooled".
-    notes : what was assumed about the times in the file.
-    unknown_words : the outcome words that the format does not know, as the end of a sentence; empty without any.
     criterion : of all these votes.
     judged : whether the votes keep their sides: one more vote on a battle counts if the sides are exchanged, and frame
         has annotator_kind, question and cost, null where not given.
@@ -53,14 +48,8 @@ class VoteFile:
     schema: str
     annotator_column: str | None
     records: pl.DataFrame
-    rows_read: int
-    skipped: int
-    rejected: int
     duplicates: int
-    faults: list[FieldError] = field(default_factory=list)
     pooled: bool = False
-    notes: list[str] = field(default_factory=list)
-    unknown_words: str = ""
     judged: bool = False
     criterion: str = OVERALL
 
@@ -111,14 +100,6 @@ class VoteFile:
         if by and "category" not in self.frame.columns:
             raise BadInputError(f"--by names no column: {by}")
 
-    def require_valid(self) -> None:
-        """Refuse the file if it has invalid records. Raises BadInputError."""
-        if self.rejected:
-            message = (
-                f"{self.path}: {self.rejected:,} of {self.rows_read:,} records are not valid votes{self.unknown_words}"
-            )
-            raise BadInputError(message, tuple(self.faults), n_errors=self.rejected)
-
 
 def read_vote_file(
     path: Path, options: ReadOptions | None = None, *, progress: Callable[[float], None] | None = None
@@ -130,24 +111,20 @@ def read_vote_file(
     """
     options = options or ReadOptions()
     reader = VoteReader(path, options)
-    batches = list(reader.batches(max_faults=MAX_FAULTS, progress=progress))
-    votes = pl.concat([batch.votes for batch in batches])
+    batches = list[pl.DataFrame]()
+    report = reader.read(lambda batch: batches.append(batch.votes), max_faults=MAX_FAULTS, progress=progress)
+    votes = pl.concat(batches)
     frame = _without_repeats(votes, judged=options.judged)
     duplicates = votes.height - frame.height
     frame = _by_criterion(frame, options.criterion, path)
     return VoteFile(
+        **vars(report),
         path=path,
         schema=reader.form.schema.name,
         annotator_column=reader.form.annotator,
         records=frame,
-        rows_read=sum(batch.records for batch in batches),
-        skipped=sum(batch.skipped for batch in batches),
-        rejected=sum(batch.rejected for batch in batches),
         duplicates=duplicates,
-        faults=reader.placed([fault for batch in batches for fault in batch.faults]),
         pooled=options.pool_annotators,
-        notes=reader.notes,
-        unknown_words=reader.unknown_words,
         judged=options.judged,
         criterion=options.criterion,
     )
@@ -160,7 +137,7 @@ def join_vote_files(files: Sequence[VoteFile]) -> VoteFile:
         return first
     votes = pl.concat([file.records for file in files], how="diagonal")
     frame = _without_repeats(votes, judged=first.judged)
-    faults = [FieldError(f"{file.path.name}, {fault.pointer}", fault.detail) for file in files for fault in file.faults]
+    faults = [replace(one, pointer=f"{file.path.name}, {one.pointer}") for file in files for one in file.faults]
     return replace(
         first,
         path=Path(", ".join(file.path.name for file in files)),

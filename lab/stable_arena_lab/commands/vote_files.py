@@ -41,5 +41,5 @@ def read_indexed(file: Path, stages: Stages) -> IndexedVotes:
     """
     stages.stage("reading")
     votes = read_vote_file(file, progress=stages.share)
-    votes.require_valid()
+    votes.require_valid(file)
     return read_table(votes.table()).votes

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from app.errors import BadInputError
+from app.imports.formats.options import ReadOptions
 from app.imports.formats.schemas.known import OURS, SCHEMAS
 from app.imports.formats.schemas.schema import (
     BOTH_BAD,
@@ -90,20 +91,20 @@ class ColumnsError(BadInputError):
 
 @dataclass(frozen=True)
 class Form:
-    """The format of a file: the schema, and the column with the annotator (None: votes are pooled).
+    """The format of a file, and what its user says of it.
 
-    `annotator_prefix` is put before the name of every annotator. `judged` reads what judges are compared by; `measures`
-    are columns that features are read from, which become one column where they are `kept`. `weight` is the column that
-    says how many votes a record stands for.
+    Attributes
+    ----------
+    annotator : the column with the annotator; None: votes are pooled.
+    weight : the column that says how many votes a record stands for.
+    measures : columns that features are read from, which become one column where `options.keep_features`.
     """
 
     schema: Schema
     annotator: str | None
-    annotator_prefix: str = ""
-    judged: bool = False
-    measures: Mapping[Input, str] = field(default_factory=dict)
-    kept: bool = False
+    options: ReadOptions
     weight: str | None = None
+    measures: Mapping[Input, str] = field(default_factory=dict)
 
     @property
     def columns(self) -> dict[Input, str]:
@@ -112,21 +113,12 @@ class Form:
         if self.weight:
             who["weight"] = self.weight
         given = {**who, **self.schema.required, **self.schema.optional}
-        if not self.judged:
+        if not self.options.judged:
             given = {name: column for name, column in given.items() if name not in OF_JUDGES}
         return {**given, **self.measures}
 
 
-def choose_form(
-    columns: Sequence[str],
-    has: Callable[[str], bool],
-    *,
-    kind: str,
-    name: str | None = None,
-    annotator_column: str | None = None,
-    pooled: bool = False,
-    renamed: Mapping[Input, str] | None = None,
-) -> Form:
+def choose_form(columns: Sequence[str], has: Callable[[str], bool], *, kind: str, options: ReadOptions) -> Form:
     """Return the format of a file.
 
     Parameters
@@ -134,19 +126,16 @@ def choose_form(
     columns : the names for the error where one is missing.
     has : whether the file has a column, or a value at a path such as `data.rating`.
     kind : of file: csv, jsonl or parquet.
-    name : of the format; None detects it from the columns.
-    annotator_column : None takes a known one.
-    renamed : our names → the file's columns, where they are not those of the format.
 
     Raises
     ------
     BadInputError
-        `name` is no format; columns are missing; there is no column with the annotator; or it is not clear how many
-        votes a record stands for.
+        The options name no format; columns are missing; there is no column with the annotator; or it is not clear how
+        many votes a record stands for.
     """
-    renamed = dict(renamed or {})
+    name, pooled, renamed = options.schema, options.pool_annotators, read_columns(options.columns or None)
     named_weight = renamed.pop("weight", None)
-    annotator_column = renamed.get("annotator", annotator_column)
+    annotator_column = renamed.get("annotator", options.annotator_column)
     if pooled and annotator_column is not None:
         raise BadInputError("pool_annotators and annotator_column exclude each other")
     fallback, candidates = OURS, [s for s in SCHEMAS if s.kind in (None, kind)]
@@ -176,7 +165,7 @@ def choose_form(
     question = next((column for column in QUESTION_COLUMNS if has(column)), None)
     if question is not None:
         schema = replace(schema, optional={"question": question, **schema.optional})
-    form = Form(schema, None if pooled else annotator)
+    form = Form(schema, None if pooled else annotator, options)
     used, graded = form.columns.values(), "model" in schema.required
     return replace(form, weight=find_weight(columns, has, named=named_weight, used=used, graded=graded))
 
@@ -206,19 +195,19 @@ def find_schema(name: str) -> Schema:
     raise BadInputError(f"unknown vote file format {name!r}; known are {known}")
 
 
-def read_columns(text: str) -> dict[Input, str]:
+def read_columns(text: str | None) -> dict[Input, str]:
     """Return the columns that `winner=Label,annotator=User` names; a column's name may have commas in it.
 
-    `weight=` says that no column has weights.
+    `weight=` says that no column has weights, and None names none.
 
     Raises BadInputError.
     """
     columns: dict[Input, str] = {}
-    for part in _BETWEEN.split(text):
+    for part in () if text is None else _BETWEEN.split(text):
         pair = _PAIR.fullmatch(part)
         if pair is None or not (pair[2].strip() or pair[1] == "weight") or "\x00" in part:
             raise BadInputError(
-                f"columns must be FIELD=COLUMN,… with the fields {', '.join(FIELDS)}, is {text[:200]!r}"
+                f"columns must be FIELD=COLUMN,… with the fields {', '.join(FIELDS)}, is {str(text)[:200]!r}"
             )
         if FIELDS[pair[1]] in columns:
             raise BadInputError(f"columns names {pair[1]} twice")
