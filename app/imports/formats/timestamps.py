@@ -6,7 +6,6 @@ In dates such as 03/25/2026 the whole column shows which is the month; numbers c
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any, cast
 
 import polars as pl
 
@@ -23,9 +22,6 @@ _CLOCKS: dict[Clock, str] = {
     "seconds": "seconds since 1970",
     "either": "ISO 8601 such as 2026-01-31T12:00:00Z, or seconds since 1970",
 }
-_PER_SECOND = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
-_SECONDS_A_DAY = 86_400
-_LARGEST = 2**63 - 1
 
 _USUAL = r"^[12]\d{3}-\d\d-\d\d[T ]\d\d:[0-5]\d:[0-5]\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)?$"
 _ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d")
@@ -88,22 +84,12 @@ def timestamp_fault(text: str, clock: Clock) -> str:
 def storable_timestamps(values: pl.Series) -> tuple[pl.Series, dict[int, str]]:
     """Return a column of dates or times as timestamps, and the errors by row; a time without a zone is in UTC.
 
-    Works on the stored numbers: a column can have values that neither polars nor Python can represent.
+    Looks at the stored numbers first: a column can have values that neither polars nor Python can represent.
     """
-    if values.dtype == pl.Date:
-        numbers, per_second, seconds = values.to_physical().cast(pl.Int64), 1, _SECONDS_A_DAY
-    else:  # with a zone or without, the numbers count from 1970 in UTC
-        numbers, per_second, seconds = values.to_physical(), _PER_SECOND[cast("Any", values.dtype).time_unit], 1
-    latest = int(LATEST.timestamp()) * per_second // seconds
-    outside = ~numbers.is_between(0, min(latest, _LARGEST)).fill_null(value=True)
-    if outside.any():
-        numbers = numbers.set(outside, None)
-    micros = (
-        numbers * (seconds * 1_000_000 // per_second)
-        if per_second < _PER_SECOND["us"]
-        else numbers // (per_second // _PER_SECOND["us"])
-    )
-    return micros.cast(TIMESTAMP), dict.fromkeys(outside.arg_true(), OUTSIDE)
+    representable = values.dt.epoch("s").is_between(0, LATEST.timestamp()).fill_null(value=False)
+    timestamps = values.set(~representable, None).cast(TIMESTAMP)
+    timestamps = timestamps.set(timestamps > LATEST, None)
+    return timestamps, dict.fromkeys((timestamps.is_null() & values.is_not_null()).arg_true(), OUTSIDE)
 
 
 def _usual_timestamps(values: pl.Series) -> pl.Series:

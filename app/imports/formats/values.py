@@ -82,23 +82,10 @@ def _encodable(value: str) -> str:
     return value
 
 
-_SPECIAL: Mapping[Input, Callable[[object], str | None]] = {
-    "voted_at": timestamp_text,
-    "propensity": timestamp_text,
-    "preference": timestamp_text,
-    "grade": timestamp_text,
-    "rank": timestamp_text,
-    "weight": timestamp_text,
-    "cost": timestamp_text,
-    "tags": document_text,
-    "metadata": document_text,
-    "features": document_text,
-    "siblings": document_text,
-    "ranking": document_text,
-    "won_a": flag_text,
-    "won_b": flag_text,
-    "tied": flag_text,
-    "equal": flag_text,
+_SPECIAL: Mapping[str, Callable[[object], str | None]] = {
+    **dict.fromkeys(("voted_at", "propensity", "preference", "grade", "rank", "weight", "cost"), timestamp_text),
+    **dict.fromkeys(("tags", "metadata", "features", "siblings", "ranking"), document_text),
+    **dict.fromkeys(("won_a", "won_b", "tied", "equal"), flag_text),
 }
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 import polars as pl
 
-from app.imports.formats.schemas.schema import FIRST, SECOND, Derivation
+from app.imports.formats.schemas.schema import FIRST, SECOND
 from app.leaderboard.row_files import FORMULA
 
 _FLAGS = {"true": "1", "t": "1", "1.0": "1", "false": "0", "f": "0", "0.0": "0"}
@@ -164,21 +164,13 @@ def without_apostrophes(frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-DERIVATIONS: Mapping[Derivation, Callable[[pl.DataFrame], pl.DataFrame]] = {
-    "from_one_hot": from_one_hot,
-    "from_name": from_name,
-    "from_name_or_word": from_name_or_word,
-    "from_name_or_equal": from_name_or_equal,
-    "as_chosen": as_chosen,
-    "from_fastchat_log": from_fastchat_log,
-    "from_feedback": from_feedback,
-    "from_games": from_games,
-    "from_games_with_key": from_games_with_key,
-    "from_preference": from_preference,
-    "from_ranks": from_ranks,
-    "with_turn": with_turn,
-    "without_apostrophes": without_apostrophes,
-}
+DERIVATIONS: Mapping[str, Callable[[pl.DataFrame], pl.DataFrame]] = {
+    function.__name__: function
+    for function in (
+        from_one_hot, from_name, from_name_or_word, from_name_or_equal, as_chosen, from_fastchat_log, from_feedback,
+        from_games, from_games_with_key, from_preference, from_ranks, with_turn, without_apostrophes,
+    )
+}  # fmt: skip
 
 
 def _side() -> pl.Expr:

@@ -17,23 +17,6 @@ Input = Literal[
 OF_JUDGES: tuple[Input, ...] = ("question", "turn", "cost", "category")
 """Read only where judges are compared: what was asked, of which kind that is, and what the verdict cost."""
 
-Derivation = Literal[
-    "from_one_hot",
-    "from_name",
-    "from_name_or_word",
-    "from_name_or_equal",
-    "as_chosen",
-    "from_fastchat_log",
-    "from_feedback",
-    "from_games",
-    "from_games_with_key",
-    "from_preference",
-    "from_ranks",
-    "with_turn",
-    "without_apostrophes",
-]
-"""The functions of `derive`, which is not loaded where formats are only named."""
-
 POOLED_ANNOTATOR = "pooled"
 
 A, B, TIE, BOTH_BAD = range(4)
@@ -75,8 +58,8 @@ class Schema:
     winners : the file's outcome words → outcome codes.
     no_vote : words of records without a vote; the empty text is a missing word.
     annotator : who voted, where no column says it; None: there must be one.
-    derive : the function that makes the fields of a vote from the inputs; it may make several votes of one record,
-        whose number is in the column `row`.
+    derive : name of the function in `derive` that makes the fields of a vote from the inputs; it may make several votes
+        of one record, whose number is in the column `row`.
     """
 
     name: str
@@ -88,7 +71,7 @@ class Schema:
     winners: Mapping[str, int] = field(default_factory=lambda: OUTCOME_WORDS)
     no_vote: frozenset[str] = frozenset()
     annotator: str | None = None
-    derive: Derivation | None = None
+    derive: str | None = None
 
     def missing(self, has: Callable[[str], bool]) -> list[str]:
         """Return the required columns that the file does not have."""
