@@ -17,7 +17,7 @@ from app.imports.formats.schemas.derive import DERIVATIONS
 from app.imports.formats.schemas.schema import SAY_MORE
 from app.imports.formats.sources import RawBatch
 from app.imports.formats.timestamps import TIMESTAMP, parse_timestamps, timestamp_fault
-from app.imports.formats.values import parse_features, parse_metadata, parse_ranking, parse_tags
+from app.imports.formats.values import convert_each, parse_features, parse_metadata, parse_ranking, parse_tags
 from app.imports.formats.weights import HOW
 from app.imports.formats.words import shown, winner_fault
 from app.naming.names import label_error, name_error
@@ -275,13 +275,7 @@ def _parsed(values: pl.Series, parse: Callable[[str], object]) -> tuple[pl.Serie
     dtype = VOTE_COLUMNS[values.name]
     if values.null_count() == len(values):
         return pl.Series(values.name, [None], dtype).new_from_index(0, len(values)), {}
-    parsed, why = list[object](), dict[int, str]()
-    for row, text in enumerate(values):
-        try:
-            parsed.append(parse(text) if text else None)
-        except ValueError as error:
-            parsed.append(None)
-            why[row] = str(error)
+    parsed, why = convert_each(values, lambda text: parse(text) if text else None)
     return pl.Series(values.name, parsed, dtype), why
 
 

@@ -16,7 +16,7 @@ from app.imports.formats.expansion import MAX_RECORD_BYTES, check_expansion, che
 from app.imports.formats.inspect_logs import is_inspect_log, read_inspect_log
 from app.imports.formats.schemas import Input
 from app.imports.formats.sources import LINES_PER_BATCH, UNREADABLE, RawBatch, explain_text, first_line, scan_lines
-from app.imports.formats.values import text_of
+from app.imports.formats.values import convert_each, text_of
 
 LOOKED_AT_FOR_COLUMNS = 100
 """Objects whose keys make the file's columns; later objects may have more optional fields."""
@@ -81,18 +81,21 @@ class JsonlSource:
                 some.append(record)
             if not some:
                 return
-            yield _as_text(some, ambiguous, wanted)
+            columns, unusable = dict[Input, list[str | None]](), dict[Input, dict[int, str]]()
+            for name, column in wanted.items():
+                columns[name], why = convert_each([_value_at(record, column) for record in some], text_of(name))
+                if why:
+                    unusable[name] = why
+            yield RawBatch(pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String)), unusable, ambiguous)
 
     def places(self, rows: Collection[int]) -> dict[int, str]:
         """Return `line 7`, or `item 7` of a list, for the records with these numbers (blank lines not counted)."""
         looked_for, last = set(rows), max(rows, default=-1)
-        if "place" in self._first[0]:
-            graded = enumerate(record for record, _ in self.objects())
-            return {row: record["place"] for row, record in islice(graded, last + 1) if row in looked_for}
-        if self._is_list:
+        if self._is_list and "place" not in self._first[0]:
             return {row: f"item {row + 1}" for row in looked_for}
-        numbered = enumerate(line for line, _ in self._texts())
-        return {row: f"line {line}" for row, line in islice(numbered, last + 1) if row in looked_for}
+        graded = (record["place"] for record, _ in self.objects())
+        places = graded if "place" in self._first[0] else (f"line {line}" for line, _ in self._texts())
+        return {row: place for row, place in enumerate(islice(places, last + 1)) if row in looked_for}
 
     @cached_property
     def _first(self) -> list[dict[str, Any]]:
@@ -156,6 +159,8 @@ class JsonlSource:
             if error.pos >= len(text.rstrip()):  # no JSON text goes on in the next line but between two signs
                 return None
             raise UnreadableFileError(f"{called}: not JSON: {error.msg}") from None
+        except ValueError as error:  # a number of too many digits
+            raise UnreadableFileError(f"{called}: not JSON: {first_line(error)}") from None
         check_record(called, text[place:end])
         return record, self._repeated, end
 
@@ -210,21 +215,6 @@ def _next_sign(text: str, start: int) -> int:
     found = _BLANKS.match(text, start)
     assert found is not None  # noqa: S101  it matches nothing too
     return found.end()
-
-
-def _as_text(records: list[dict[str, Any]], ambiguous: dict[int, str], wanted: Mapping[Input, str]) -> RawBatch:
-    columns: dict[str, list[str | None]] = {}
-    unusable: dict[Input, dict[int, str]] = {}
-    for name, column in wanted.items():
-        convert, values = text_of(name), list[str | None]()
-        for row, record in enumerate(records):
-            try:
-                values.append(convert(_value_at(record, column)))
-            except ValueError as error:
-                values.append(None)
-                unusable.setdefault(name, {})[row] = str(error)
-        columns[name] = values
-    return RawBatch(pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String)), unusable, ambiguous)
 
 
 def _value_at(record: dict[str, Any], path: str, otherwise: Any = None) -> Any:

@@ -12,7 +12,7 @@ from app.imports.formats.expansion import MAX_EXPANDED_BYTES
 from app.imports.formats.schemas import Input
 from app.imports.formats.sources import UNREADABLE, RawBatch, check_columns, first_line
 from app.imports.formats.timestamps import storable_timestamps
-from app.imports.formats.values import text_of
+from app.imports.formats.values import convert_each, text_of
 
 ROWS_PER_BATCH = 50_000
 """Rows that are decoded at once, however many a row group has: polars would decode whole groups, and read ahead."""
@@ -94,14 +94,9 @@ def _count_columns(dtype: Any) -> int:
 
 def frame_as_text(frame: pl.DataFrame) -> RawBatch:
     """Return typed columns as text (times as timestamps), with the errors of values that are none."""
-    columns: dict[Input, pl.Series] = {}
-    unusable: dict[Input, dict[int, str]] = {}
-    name: Input
-    for name in frame.columns:  # type: ignore[assignment]  # the names of the selection
-        columns[name], why = _column_text(name, frame[name])
-        if why:
-            unusable[name] = why
-    return RawBatch(pl.DataFrame(list(columns.values())), unusable)
+    converted = {name: _column_text(name, frame[name]) for name in cast("list[Input]", frame.columns)}
+    unusable = {name: why for name, (_, why) in converted.items() if why}
+    return RawBatch(pl.DataFrame([texts for texts, _ in converted.values()]), unusable)
 
 
 def _column_text(name: Input, values: pl.Series) -> tuple[pl.Series, dict[int, str]]:
@@ -117,18 +112,15 @@ def _column_text(name: Input, values: pl.Series) -> tuple[pl.Series, dict[int, s
         return values, {}
     if dtype in (pl.Categorical, pl.Enum) or dtype.is_integer():
         return values.cast(pl.String), {}
-    convert, texts, why = text_of(name), list[str | None](), dict[int, str]()
-    for row, value in enumerate(_in_python(values)):
-        if value is _INEXPRESSIBLE:
-            texts.append(None)
-            why[row] = "holds a timestamp or a duration that is out of all bounds"
-            continue
-        try:
-            texts.append(convert(value))
-        except ValueError as error:
-            texts.append(None)
-            why[row] = str(error)
+    convert = text_of(name)
+    texts, why = convert_each(_in_python(values), lambda value: convert(_expressible(value)))
     return pl.Series(name, texts, pl.String), why
+
+
+def _expressible(value: object) -> object:
+    if value is _INEXPRESSIBLE:
+        raise ValueError("holds a timestamp or a duration that is out of all bounds")
+    return value
 
 
 def _in_python(values: pl.Series) -> list[object]:

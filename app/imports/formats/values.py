@@ -2,14 +2,16 @@
 
 import json
 import math
-from collections.abc import Callable, Mapping
-from typing import get_args
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
 from app.imports.formats.schemas import Input
 from app.naming.names import name_error
 from app.votes.rules import Features, metadata_error, ranking_error, tag_errors
+
+T = TypeVar("T")
 
 MAX_EXACT_FLOAT = 2.0**53
 """Up to this value floats represent every whole number exactly."""
@@ -92,6 +94,18 @@ _SPECIAL: Mapping[str, Callable[[object], str | None]] = {
 def text_of(name: Input) -> Callable[[object], str | None]:
     """Return the function that converts values of this input to text."""
     return _SPECIAL.get(name, name_text if name in get_args(Input) else measure_text)
+
+
+def convert_each(values: Iterable[Any], convert: Callable[[Any], T]) -> tuple[list[T | None], dict[int, str]]:
+    """Return the values converted, None where that raises ValueError, and the errors by row."""
+    converted, why = list[T | None](), dict[int, str]()
+    for row, value in enumerate(values):
+        try:
+            converted.append(convert(value))
+        except ValueError as error:
+            converted.append(None)
+            why[row] = str(error)
+    return converted, why
 
 
 def parse_tags(text: str) -> list[str]:

@@ -70,6 +70,7 @@ def test_a_list_is_read_as_json_reads_it(objects: list[dict[str, object]]) -> No
         ('[{"a": 1', "ends in the middle, after item 0"),
         ('[{"a": tru}]', "line 1, item 1: not JSON"),
         ('[{"a": 1}] []', "after item 1"),
+        ('[{"a": ' + "1" * 5000 + "}]", "line 1, item 1: not JSON"),
         ('[{"a":' * 100_000 + "}]", "nested too deeply"),
     ],
 )
