@@ -148,8 +148,8 @@ def _echo(options: FitOptions, file: VoteFile) -> dict[str, Any]:
         "shuffles": options.shuffles,
         "seed": options.seed,
         "inverse_propensity": options.inverse_propensity,
-        "pool_annotators": file.pooled,
-        "criterion": file.criterion,
+        "pool_annotators": file.options.pool_annotators,
+        "criterion": file.options.criterion,
         "schema": file.schema,
         "annotator_column": file.annotator_column,
     }

@@ -113,15 +113,15 @@ def check_batch(
     no_vote &= ~_is_given(frame["ranking"])
     frame = frame.filter(~no_vote)
 
-    rankings, bad_rankings = _parsed(frame["ranking"].alias("ranked_names"), parse_ranking)
+    rankings, bad_ranking = _parsed("ranking", frame["ranking"].alias("ranked_names"), parse_ranking)
     of_pair = (_is_given(frame[name]) for name in (*_OF_PAIR, *(form.measures if kept else ())))
     beside = rankings.is_not_null() & reduce(or_, of_pair)
     frame = _with_first_pairs(frame, rankings)
     outcome = frame["winner"].replace_strict(dict(schema.winners), default=None, return_dtype=pl.Int8)
     timestamps = parse_timestamps(frame["voted_at"], schema.clock, order)
-    tags, bad_tags = _parsed(frame["tags"], parse_tags)
-    documents, bad_documents = _parsed(frame["metadata"], parse_metadata)
-    features, bad_features = _parsed(frame["features"], parse_features)
+    tags, bad_tags = _parsed("tags", frame["tags"], parse_tags)
+    documents, bad_document = _parsed("metadata", frame["metadata"], parse_metadata)
+    features, bad_features = _parsed("features", frame["features"], parse_features)
     measures, no_numbers = join_measures(frame, form.measures, features) if kept else (features, {})
     weights, ranked = _weights(frame["weight"].cast(pl.String)), rankings.is_not_null()
     light = weights.is_null() if form.weight else _at({}, frame.height)
@@ -129,12 +129,12 @@ def check_batch(
     broken = [
         _unusable(frame, None, raw.ambiguous, first_row),
         *(_unusable(frame, name, why, first_row) for name, why in raw.unusable.items()),
-        _Broken("ranking", _at(bad_rankings, frame.height), lambda row: bad_rankings[row]),
+        bad_ranking,
         _Broken("ranking", beside, lambda _: "must not be beside models, a winner or features, which are of a pair"),
         *_broken_rules(frame, schema, outcome, timestamps, now),
-        _Broken("tags", _at(bad_tags, frame.height), lambda row: bad_tags[row]),
-        _Broken("metadata", _at(bad_documents, frame.height), lambda row: bad_documents[row]),
-        _Broken("features", _at(bad_features, frame.height), lambda row: bad_features[row]),
+        bad_tags,
+        bad_document,
+        bad_features,
         *(_Broken(name, rows, lambda _: "must be a number") for name, rows in no_numbers.items()),
         _Broken("weight", light | heavy, lambda row: _weight_fault(weights[row], ranked=bool(ranked[row]))),
     ]
@@ -270,13 +270,13 @@ def _overall(criteria: pl.Series) -> list[str]:
     return ["", *(said for said in criteria.drop_nulls().unique() if stated_criterion(said) is None)]
 
 
-def _parsed(values: pl.Series, parse: Callable[[str], object]) -> tuple[pl.Series, dict[int, str]]:
-    """Return the parsed values (null where there is no text), and the errors by row."""
-    dtype = VOTE_COLUMNS[values.name]
-    if values.null_count() == len(values):
-        return pl.Series(values.name, [None], dtype).new_from_index(0, len(values)), {}
-    parsed, why = convert_each(values, lambda text: parse(text) if text else None)
-    return pl.Series(values.name, parsed, dtype), why
+def _parsed(field: Input, values: pl.Series, parse: Callable[[str], object]) -> tuple[pl.Series, _Broken]:
+    """Return the parsed values, null where there is no text, and the rule that they break."""
+    parsed, why = list[object](), dict[int, str]()
+    if values.null_count() < len(values):
+        parsed, why = convert_each(values, lambda text: parse(text) if text else None)
+    series = pl.Series(values.name, parsed or [None] * len(values), VOTE_COLUMNS[values.name])
+    return series, _Broken(field, _at(why, len(values)), why.__getitem__)
 
 
 def _with_raw_winner(words: pl.Series, documents: pl.Series) -> pl.Series:

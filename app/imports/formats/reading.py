@@ -21,7 +21,6 @@ from app.imports.formats.parquet import ParquetSource
 from app.imports.formats.report import FileReport, RecordError
 from app.imports.formats.schemas import (
     ColumnsError,
-    Form,
     Input,
     choose_form,
     read_columns,
@@ -61,6 +60,11 @@ class VoteReader:
     `ending`: replaces the ending of the name.
     Raises BadInputError: the file is no vote file: missing, empty, of unknown kind, too large, or with missing or
     repeated columns. Reading it raises the same where it is not UTF-8, or has a damaged line.
+
+    Attributes
+    ----------
+    form : the detected format of the file.
+    unknown : the outcome words that the format does not know, in what was read, with their number.
     """
 
     def __init__(self, path: Path, options: ReadOptions, *, ending: str | None = None) -> None:
@@ -77,25 +81,20 @@ class VoteReader:
         except BadInputError as error:
             raise BadInputError(f"{path}: {error.detail}") from error
         schema = with_verdicts(form.schema, read_verdicts(options.verdict))
-        self._form = replace(form, schema=schema, measures=find_measures(form, source.has))
-        graded = "model" in self._form.columns
+        self.form = replace(form, schema=schema, measures=find_measures(form, source.has))
+        graded = "model" in self.form.columns
         self._records = RankingsOfGrades(path, self._source, options.zero_rank) if graded else self._source
         if isinstance(self._source, JsonlSource):
             measured = measure_columns() if options.keep_features or options.judged else set[str]()
             said = "weight" in read_columns(options.columns or None)
             self._source.not_late = measured if said else measured | {"weight"}
-        self._unknown = Counter[str]()
+        self.unknown = Counter[str]()
         self._order, self._notes = options.dates, list[str]()
-
-    @property
-    def form(self) -> Form:
-        """The detected format of the file."""
-        return self._form
 
     @property
     def names_votes(self) -> bool:
         """Whether the file has the ids of votes that this service exported."""
-        column = self._form.columns.get("vote_id")
+        column = self.form.columns.get("vote_id")
         return column is not None and (isinstance(self._source, JsonlSource) or self._source.has(column))
 
     def batches(self, *, max_faults: int, progress: Callable[[float], None] | None = None) -> Iterator[Checked]:
@@ -105,16 +104,16 @@ class VoteReader:
         Raises BadInputError: see the class; also for a file without a record.
         """
         total, read, listed = self._source.count() if progress else 0, 0, 0
-        self._unknown.clear()
-        for raw in map(refuse_long_values, self._records.batches(self._form.columns)):
+        self.unknown.clear()
+        for raw in map(refuse_long_values, self._records.batches(self.form.columns)):
             left, order = max_faults - listed, self._day_order(raw)
-            checked = check_batch(raw, self._form, first_row=read, max_faults=left, now=self._opened_at, order=order)
+            checked = check_batch(raw, self.form, first_row=read, max_faults=left, now=self._opened_at, order=order)
             if checked.votes["voted_at"].count():
                 self._note_clock(raw)
             read += checked.records
             listed += len(checked.faults)
-            if len(self._unknown) < _MOST_WORDS:
-                self._unknown.update(checked.unknown)
+            if len(self.unknown) < _MOST_WORDS:
+                self.unknown.update(checked.unknown)
             yield checked
             if progress:
                 progress(min(1.0, read / max(1, total)))
@@ -122,18 +121,13 @@ class VoteReader:
             raise NoVotesError(f"{self.path} has no votes")
 
     @property
-    def unknown(self) -> Counter[str]:
-        """The outcome words that the format does not know, in what was read, with their number."""
-        return self._unknown
-
-    @property
     def unknown_words(self) -> str:
         """The outcome words that the format does not know, as the end of a sentence; empty without any."""
-        if not self._unknown:
+        if not self.unknown:
             return ""
-        shown = [(word[:_LONGEST_SHOWN], n) for word, n in self._unknown.most_common(_MOST_SHOWN)]
+        shown = [(word[:_LONGEST_SHOWN], n) for word, n in self.unknown.most_common(_MOST_SHOWN)]
         times = [f"{word} {n:,} {'time' if n == 1 else 'times'}" for word, n in shown]
-        more = f" and {len(self._unknown) - len(shown):,} more" if len(self._unknown) > len(shown) else ""
+        more = f" and {len(self.unknown) - len(shown):,} more" if len(self.unknown) > len(shown) else ""
         return (
             f"; unknown verdicts: {', '.join(times)}{more} (--verdict {shlex.quote(f'{shown[0][0]}=left')}, or =right, "
             "=tie, =both_bad, says what a word means; over HTTP the parameter verdict)"
@@ -142,14 +136,14 @@ class VoteReader:
     @property
     def notes(self) -> list[str]:
         """What was assumed about times and weights, and logs of failed evaluations, known once the file was read."""
-        weight = None if self._form.options.keep_features else self._form.weight
+        weight = None if self.form.options.keep_features else self.form.weight
         weighted = [f"a row stands for as many votes as {weight} says"] if weight else []
         return [*self._notes, *weighted, *(self._source.notes if isinstance(self._source, JsonlSource) else ())]
 
     def _day_order(self, raw: RawBatch) -> DayOrder | None:
         """Return the order of day and month, found in the whole column when the first such date comes."""
         if self._order is None and "voted_at" in raw.frame.columns and has_slashed(raw.frame["voted_at"]):
-            column: dict[Input, str] = {"voted_at": self._form.columns["voted_at"]}
+            column: dict[Input, str] = {"voted_at": self.form.columns["voted_at"]}
             try:
                 self._order, shown_by = find_order(
                     one.frame["voted_at"] for one in map(refuse_long_values, self._source.batches(column))
@@ -161,7 +155,7 @@ class VoteReader:
 
     def _note_clock(self, raw: RawBatch) -> None:
         """Note the unit of times that are numbers, where the format does not fix it."""
-        if self._form.schema.clock != "iso" or raw.frame["voted_at"].dtype != pl.String:
+        if self.form.schema.clock != "iso" or raw.frame["voted_at"].dtype != pl.String:
             return
         text = next((text for text in raw.frame["voted_at"] if text), "")
         unit = epoch_unit(text)
@@ -200,7 +194,7 @@ class VoteReader:
 
     def _placed(self, found: Sequence[RecordFault]) -> list[RecordError]:
         """Return the errors with their places in the file: `line 7, winner`."""
-        columns = self._form.columns
+        columns = self.form.columns
         places = self.places([row for row, _, _ in found])
         return [
             RecordError(f"{places[row]}, {columns.get(name, name)}" if name else places[row], detail, row)

@@ -38,9 +38,7 @@ class VoteFile(FileReport):
         for (null: one), row, the record's number in the file from 0, and ranked_names.
     duplicates : votes left out because their annotator has an earlier vote on the battle, or because their `vote_id`
         was read before.
-    pooled : whether all votes count as those of one annotator, named "pooled".
-    criterion : of all these votes.
-    judged : whether the votes keep their sides: one more vote on a battle counts if the sides are exchanged, and frame
+    options : how it was read. If `judged`, one more vote on a battle counts where the sides are exchanged, and frame
         has annotator_kind, question and cost, null where not given.
     """
 
@@ -49,9 +47,7 @@ class VoteFile(FileReport):
     annotator_column: str | None
     records: pl.DataFrame
     duplicates: int
-    pooled: bool = False
-    judged: bool = False
-    criterion: str = OVERALL
+    options: ReadOptions
 
     @cached_property
     def frame(self) -> pl.DataFrame:
@@ -124,9 +120,7 @@ def read_vote_file(
         annotator_column=reader.form.annotator,
         records=frame,
         duplicates=duplicates,
-        pooled=options.pool_annotators,
-        judged=options.judged,
-        criterion=options.criterion,
+        options=options,
     )
 
 
@@ -136,7 +130,7 @@ def join_vote_files(files: Sequence[VoteFile]) -> VoteFile:
     if len(files) == 1:
         return first
     votes = pl.concat([file.records for file in files], how="diagonal")
-    frame = _without_repeats(votes, judged=first.judged)
+    frame = _without_repeats(votes, judged=first.options.judged)
     faults = [replace(one, pointer=f"{file.path.name}, {one.pointer}") for file in files for one in file.faults]
     return replace(
         first,

@@ -149,7 +149,7 @@ def test_without_an_annotator_pooling_must_be_asked_for(write: Write) -> None:
         read_vote_file(path)
     file = read_vote_file(path, ReadOptions(pool_annotators=True))
     assert file.frame["annotator"].to_list() == ["pooled"]
-    assert file.pooled
+    assert file.options.pool_annotators
 
 
 def test_pooling_overrides_the_annotators_there_are(write: Write) -> None:
