@@ -272,11 +272,13 @@ def _overall(criteria: pl.Series) -> list[str]:
 
 def _parsed(field: Input, values: pl.Series, parse: Callable[[str], object]) -> tuple[pl.Series, _Broken]:
     """Return the parsed values, null where there is no text, and the rule that they break."""
-    parsed, why = list[object](), dict[int, str]()
-    if values.null_count() < len(values):
-        parsed, why = convert_each(values, lambda text: parse(text) if text else None)
-    series = pl.Series(values.name, parsed or [None] * len(values), VOTE_COLUMNS[values.name])
-    return series, _Broken(field, _at(why, len(values)), why.__getitem__)
+    dtype, why = VOTE_COLUMNS[values.name], dict[int, str]()
+    if values.null_count() == len(values):
+        parsed = pl.Series(values.name, [None], dtype).new_from_index(0, len(values))
+    else:
+        found, why = convert_each(values, lambda text: parse(text) if text else None)
+        parsed = pl.Series(values.name, found, dtype)
+    return parsed, _Broken(field, _at(why, len(values)), why.__getitem__)
 
 
 def _with_raw_winner(words: pl.Series, documents: pl.Series) -> pl.Series:

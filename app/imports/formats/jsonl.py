@@ -24,7 +24,7 @@ LOOKED_AT_FOR_COLUMNS = 100
 
 _TOO_LATE = f"after record {LOOKED_AT_FOR_COLUMNS}, but the first records say which columns count: put it there"
 _MISSING = object()
-_BLANKS = re.compile(r"\s*")
+_SIGN = re.compile(r"\S")
 _SIGNS = {("[", "begin"): "first", (",", "next"): "item", ("]", "first"): "end", ("]", "next"): "end"}
 """Sign and state → the state after it, for the signs between the objects of a list."""
 
@@ -127,17 +127,17 @@ class JsonlSource:
         for line, text in self._lines():
             held = f"{held}\n{text}" if held else text
             place = 0
-            while (place := _next_sign(held, place)) < len(held):
-                sign = held[place]
+            while found := _SIGN.search(held, place):
+                sign, place = found[0], found.start()
                 if (sign, state) in _SIGNS:
                     state, place = _SIGNS[sign, state], place + 1
                 elif sign == "{" and state in ("first", "item"):
                     if not held.endswith(("}", "},", "]")):
                         break  # the object goes on
-                    found = self._item(held, place, f"{self._path}, line {line}, item {items + 1}")
-                    if found is None:
+                    item = self._item(held, place, f"{self._path}, line {line}, item {items + 1}")
+                    if item is None:
                         break
-                    record, repeated, place = found
+                    record, repeated, place = item
                     items, state = items + 1, "next"
                     yield record, repeated
                 else:
@@ -209,12 +209,6 @@ class JsonlSource:
             times = Counter(name for name, _ in pairs)
             self._repeated = next(name for name in times if times[name] > 1)
         return content
-
-
-def _next_sign(text: str, start: int) -> int:
-    found = _BLANKS.match(text, start)
-    assert found is not None  # noqa: S101  it matches nothing too
-    return found.end()
 
 
 def _value_at(record: dict[str, Any], path: str, otherwise: Any = None) -> Any:

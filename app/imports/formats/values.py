@@ -3,15 +3,13 @@
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar, get_args
+from typing import Any, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
 from app.imports.formats.schemas import Input
 from app.naming.names import name_error
 from app.votes.rules import Features, metadata_error, ranking_error, tag_errors
-
-T = TypeVar("T")
 
 MAX_EXACT_FLOAT = 2.0**53
 """Up to this value floats represent every whole number exactly."""
@@ -96,9 +94,9 @@ def text_of(name: Input) -> Callable[[object], str | None]:
     return _SPECIAL.get(name, name_text if name in get_args(Input) else measure_text)
 
 
-def convert_each(values: Iterable[Any], convert: Callable[[Any], T]) -> tuple[list[T | None], dict[int, str]]:
+def convert_each(values: Iterable[Any], convert: Callable[[Any], object]) -> tuple[list[Any], dict[int, str]]:
     """Return the values converted, None where that raises ValueError, and the errors by row."""
-    converted, why = list[T | None](), dict[int, str]()
+    converted, why = list[object](), dict[int, str]()
     for row, value in enumerate(values):
         try:
             converted.append(convert(value))

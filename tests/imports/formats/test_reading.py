@@ -7,12 +7,16 @@ from pathlib import Path
 import pytest
 
 from app.errors import BadInputError
+from app.imports.formats.checks import Checked
 from app.imports.formats.errors import NoVotesError, UnreadableFileError
+from app.imports.formats.measures import IN_ORDER
 from app.imports.formats.options import ReadOptions
-from app.imports.formats.reading import file_sha256
-from app.imports.formats.schemas import ColumnsError
+from app.imports.formats.reading import VoteReader, file_sha256
+from app.imports.formats.schemas import SCHEMAS, ColumnsError
+from app.imports.formats.schemas.derive import DERIVATIONS
 from app.imports.formats.whole import read_vote_file
 from app.votes.batches import parse_batch
+from tests.fixtures.errors import having
 
 Write = Callable[[str, str | bytes], Path]
 HEADER = "annotator,model_a,model_b,winner,timestamp,battle_id,tags,metadata\n"
@@ -189,3 +193,24 @@ def test_what_is_no_file_is_refused(tmp_path: Path, write: Write) -> None:
 
 def test_the_digest_of_a_file(write: Write) -> None:
     assert file_sha256(write("v.csv", "x")) == hashlib.sha256(b"x").digest()
+
+
+def test_what_the_receiver_refuses_counts_as_invalid_in_the_order_of_the_file(write: Write) -> None:
+    path = write("v.csv", HEADER + "k,a,b,tie\nk,a,a,tie\nk,a,c,tie\nk,a,b,\n")
+    reader, taken = VoteReader(path, ReadOptions()), list[str]()
+
+    def refuse_c(batch: Checked) -> list[tuple[int, str]]:
+        taken.extend(batch.votes["model_b"])
+        return [(row, "model_b is unknown") for row, name in batch.votes.select("row", "model_b").rows() if name == "c"]
+
+    report = reader.read(refuse_c, max_faults=2)
+    assert taken == ["b", "c"]
+    assert (report.rows_read, report.rejected, report.refused, report.skipped) == (4, 3, 1, 0)
+    assert [(one.record, one.pointer) for one in report.faults] == [(1, "line 3, model_b"), (2, "line 4")]
+    with pytest.raises(BadInputError, check=having(n_errors=3)):
+        report.require_valid("v.csv")
+
+
+def test_every_format_names_a_derivation_that_there_is() -> None:
+    assert {one.derive for one in SCHEMAS if one.derive} == DERIVATIONS.keys() - {"from_name_or_word"}
+    assert set(IN_ORDER) - {None} <= DERIVATIONS.keys()
