@@ -53,7 +53,7 @@ def parse_timestamps(values: pl.Series, clock: Clock, order: DayOrder | None = N
     if clock == "iso":  # a format whose times are numbers says in which unit
         others = epoch_microseconds(rest).cast(TIMESTAMP)
     if order is not None and clock != "seconds":
-        others = others.fill_null(_usual_timestamps(slashed_texts(rest, order).rename(values.name)))
+        others = others.fill_null(slashed_timestamps(rest, order))
     others = others.set(~others.is_between(EARLIEST, LATEST).fill_null(value=True), None)
     return timestamps.scatter(left.arg_true(), others)
 
@@ -171,22 +171,17 @@ def describe_order(order: DayOrder, shown_by: str | None) -> str:
     return f"dates are read as {_WORDS[order]}" + (f", because of {shown_by!r}" if shown_by else "")
 
 
-def slashed_texts(values: pl.Series, order: DayOrder) -> pl.Series:
-    """Return such dates as `2026-03-25 14:30:00.5`; null for other texts."""
-    day, month = ("second", "first") if order == "mdy" else ("first", "second")
-    hour = pl.col("hour").cast(pl.Int64).fill_null(0)
-    half = pl.col("half").str.to_lowercase()
-    clock = pl.when(half == "pm").then(hour % 12 + 12).when(half == "am").then(hour % 12).otherwise(hour)
-    padded = [pl.col(name).str.zfill(2) for name in (month, day)]
-    time = [clock.cast(pl.String).str.zfill(2), pl.col("minute").fill_null("00"), pl.col("seconds").fill_null("00")]
-    date = pl.concat_str(pl.col("year"), *padded, separator="-")
-    whole = pl.concat_str(date, pl.lit(" "), pl.concat_str(time, separator=":"), pl.col("fraction").fill_null(""))
-    impossible = half.is_not_null() & ~hour.is_between(1, 12)
-    return (
-        _parts(values)
-        .select(pl.when(pl.col("first").is_not_null() & ~impossible.fill_null(value=False)).then(whole))
-        .to_series()
+def slashed_timestamps(values: pl.Series, order: DayOrder) -> pl.Series:
+    """Return the times of such dates, in UTC; null for other texts, and for days and hours that there are not."""
+    date = {"mdy": "%m/%d/%Y", "dmy": "%d/%m/%Y"}[order]
+    time = [pl.col("hour").fill_null("0"), pl.col("minute").fill_null("00"), pl.col("seconds").fill_null("00")]
+    text = pl.format("{}/{}/{} {}:{}:{}{}", "first", "second", "year", *time, pl.col("fraction").fill_null(""))
+    of_day, of_half = (
+        one.str.to_datetime(f"{date} {clock}", time_unit="us", time_zone="UTC", strict=False)
+        for one, clock in ((text, "%H:%M:%S%.f"), (pl.format("{} {}", text, "half"), "%I:%M:%S%.f %p"))
     )
+    found = pl.when(pl.col("half").is_null()).then(of_day).otherwise(of_half)
+    return _parts(values).select(found.alias(values.name)).to_series()
 
 
 def epoch_microseconds(values: pl.Series) -> pl.Series:

@@ -14,7 +14,7 @@ from app.errors import BadInputError
 from app.imports.formats.errors import UnreadableFileError
 from app.imports.formats.options import ReadOptions
 from app.imports.formats.schemas import ColumnsError, read_columns
-from app.imports.formats.timestamps import DatesError, find_order, slashed_texts
+from app.imports.formats.timestamps import DatesError, find_order, slashed_timestamps
 from app.imports.formats.whole import read_vote_file
 from tests.fixtures.errors import having
 
@@ -161,4 +161,4 @@ def test_dates_are_read_back(times: list[datetime], day_first: bool) -> None:
     texts = pl.Series("voted_at", [time.strftime(form) for time in times])
     order, _ = find_order([texts])
     assert order == ("dmy" if day_first else "mdy")
-    assert [datetime.fromisoformat(text) for text in slashed_texts(texts, order)] == times
+    assert slashed_timestamps(texts, order).to_list() == [time.replace(tzinfo=UTC) for time in times]
