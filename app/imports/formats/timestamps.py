@@ -97,11 +97,8 @@ def _usual_timestamps(values: pl.Series) -> pl.Series:
     if values.null_count() == len(values):
         return values.cast(TIMESTAMP)
     text = pl.col(values.name)
-    offset = pl.when(text.str.contains(r"\d$") & ~text.str.contains(r"[+-]\d\d:\d\d$"))
-    complete = pl.concat_str(
-        text.str.slice(0, 10), pl.lit(" "), text.str.slice(11).str.strip_chars_end("Z"),
-        offset.then(pl.lit("+00:00")).when(text.str.ends_with("Z")).then(pl.lit("+00:00")).otherwise(pl.lit("")),
-    )  # fmt: skip
+    zone = pl.when(~text.str.contains(r"[+-]\d\d:\d\d$")).then(pl.lit("+00:00")).otherwise(pl.lit(""))
+    complete = pl.concat_str(text.str.slice(0, 10), pl.lit(" "), text.str.slice(11).str.strip_suffix("Z"), zone)
     timestamp = complete.str.to_datetime("%Y-%m-%d %H:%M:%S%.f%:z", time_unit="us", strict=False)
     usual = pl.when(text.str.contains(_USUAL)).then(timestamp)
     return values.to_frame().select(usual.cast(TIMESTAMP).alias(values.name)).to_series()
@@ -136,34 +133,28 @@ def find_order(batches: Iterable[pl.Series]) -> tuple[DayOrder, str]:
 
     Raises DatesError: no date shows the order, or two dates show different ones.
     """
-    shown: dict[DayOrder, str] = {}
-    example = ""
+    shown: dict[DayOrder | None, str] = {}
+    first, second = pl.col("first").cast(pl.Int64), pl.col("second").cast(pl.Int64)
+    day_first = (first > _MONTHS) | ((pl.col("mark") == ".") & (second <= _MONTHS))
+    order = pl.when(day_first).then(pl.lit("dmy")).when(second > _MONTHS).then(pl.lit("mdy"))
     for values in batches:
-        dates = _parts(values.drop_nulls()).filter(pl.col("first").is_not_null())
-        first, second = pl.col("first").cast(pl.Int64), pl.col("second").cast(pl.Int64)
-        dates = dates.filter(pl.min_horizontal(first, second) <= _MONTHS)  # others are no dates in either order
-        if dates.is_empty():
-            continue
-        example = example or dates["text"][0]
-        day_first = (first > _MONTHS) | ((pl.col("mark") == ".") & (second <= _MONTHS))
-        rules: tuple[tuple[DayOrder, pl.Expr], ...] = (("dmy", day_first), ("mdy", second > _MONTHS))
-        for order, rule in rules:
-            found = dates.filter(rule)
-            if order not in shown and found.height:
-                shown[order] = found["text"][0]
-    if len(shown) > 1:
+        dates = _parts(values).filter(pl.min_horizontal(first, second) <= _MONTHS)  # others are no dates in any order
+        for found, text in dates.group_by(order=order, maintain_order=True).agg(pl.first("text")).iter_rows():
+            shown.setdefault(found, text)
+    orders = {found: text for found, text in shown.items() if found is not None}
+    if len(orders) > 1:
         raise DatesError(
-            f"the dates {shown['mdy']!r} and {shown['dmy']!r} have day and month in different orders: write them as "
+            f"the dates {orders['mdy']!r} and {orders['dmy']!r} have day and month in different orders: write them as "
             "2026-01-31"
         )
-    if not example:
-        return "mdy", ""
+    if orders:
+        return next(iter(orders.items()))
     if not shown:
-        raise DatesError(
-            f"the date {example!r} may be month/day or day/month, and no other date shows which: give --dates mdy or "
-            "--dates dmy (over HTTP dates=mdy), or write dates as 2026-01-31"
-        )
-    return next(iter(shown.items()))
+        return "mdy", ""
+    raise DatesError(
+        f"the date {shown[None]!r} may be month/day or day/month, and no other date shows which: give --dates mdy or "
+        "--dates dmy (over HTTP dates=mdy), or write dates as 2026-01-31"
+    )
 
 
 def describe_order(order: DayOrder, shown_by: str | None) -> str:
