@@ -15,33 +15,27 @@ from app.database.copying import copy_into
 from app.snapshots.vote_sets import is_retracted_sql
 from app.votes.queries import SAME_KEY, VoteKey, VoteRow
 
-COLUMNS = (
-    "id", "record", "annotator_id", "model_a_id", "model_b_id", "outcome", "battle_id", "voted_at", "tags", "metadata",
-    "features", "criterion", "ranking",
+_OWN = (
+    "id", "annotator_id", "model_a_id", "model_b_id", "outcome", "voted_at", "metadata", "features", "criterion",
+    "ranking",
 )  # fmt: skip
+COLUMNS = (*_OWN, "record", "battle_id", "tags")
 
 _CREATE = text(
-    """
-    CREATE TEMPORARY TABLE loading (
-        id uuid, record bigint, annotator_id integer, model_a_id integer, model_b_id integer, outcome smallint,
-        battle_id text, voted_at timestamptz, tags text[], metadata jsonb, features jsonb, criterion text,
-        ranking jsonb
-    ) ON COMMIT DROP
-    """
+    f"""
+    CREATE TEMPORARY TABLE loading ON COMMIT DROP AS
+    SELECT {", ".join(_OWN)}, 0::bigint AS record, battle_id, tags FROM votes WITH NO DATA
+    """  # noqa: S608  only this module's own words
 )
-_DIRECT = (*(name for name in COLUMNS if name != "record"), "criterion_battle_id", "import_id")
+_DIRECT = (*_OWN, "battle_id", "tags", "criterion_battle_id", "import_id")
 _INSERT = text(
-    """
-    INSERT INTO votes (
-        id, annotator_id, model_a_id, model_b_id, outcome, battle_id, criterion_battle_id, voted_at, tags, metadata,
-        features, criterion, ranking, import_id
-    )
-    SELECT id, annotator_id, model_a_id, model_b_id, outcome, CASE WHEN criterion IS NULL THEN battle_id END,
-           CASE WHEN criterion IS NOT NULL THEN battle_id END, voted_at, coalesce(tags, '{}'), metadata, features,
-           criterion, ranking, :import_id
+    f"""
+    INSERT INTO votes ({", ".join(_DIRECT)})
+    SELECT {", ".join(_OWN)}, CASE WHEN criterion IS NULL THEN battle_id END, coalesce(tags, '{{}}'),
+           CASE WHEN criterion IS NOT NULL THEN battle_id END, :import_id
     FROM loading ORDER BY loading.battle_id COLLATE "C", annotator_id, criterion COLLATE "C" NULLS FIRST, record
     ON CONFLICT DO NOTHING
-    """
+    """  # noqa: S608  as above
 )
 _LEFT_OUT = text(
     """
@@ -139,20 +133,18 @@ def read_left_out(conn: Connection, records: Sequence[int]) -> list[tuple[int, V
 
 def _add_new(conn: Connection, votes: pl.DataFrame, import_id: UUID) -> bool:
     """Add the votes straight to the table, unless one of them repeats a battle. Return whether they were added."""
-    attempt = conn.begin_nested()
+    battle, overall = pl.col("battle_id"), pl.col("criterion").is_null()
+    whole = votes.with_columns(
+        pl.when(overall).then(battle),
+        criterion_battle_id=pl.when(~overall).then(battle),
+        import_id=pl.lit(str(import_id)),
+        tags=pl.col("tags").fill_null([]),
+    )
     try:
-        battle, overall = pl.col("battle_id"), pl.col("criterion").is_null()
-        whole = votes.with_columns(
-            pl.when(overall).then(battle),
-            criterion_battle_id=pl.when(~overall).then(battle),
-            import_id=pl.lit(str(import_id)),
-            tags=pl.col("tags").fill_null([]),
-        )
-        copy_into(conn, "votes", _written(whole).select(_DIRECT))
+        with conn.begin_nested():
+            copy_into(conn, "votes", _written(whole).select(_DIRECT))
     except psycopg.errors.UniqueViolation:
-        attempt.rollback()
         return False
-    attempt.commit()
     return True
 
 

@@ -65,7 +65,7 @@ def _add_versions(
             if not earlier.retracted:
                 replaced.append((earlier.id, row.id))
             latest[row.key] = RecordedVote(
-                row.id, row.model_a_id, row.model_b_id, row.outcome, later.version, ranking=row.ranking
+                row.id, row.model_a_id, row.model_b_id, row.outcome, row.ranking, later.version
             )
             receipt = VoteReceipt("created", row.id, replaces=None if earlier.retracted else earlier.id)
         receipts[row.id] = receipt
