@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from datetime import datetime
 from io import BufferedIOBase
-from typing import Any, Literal, cast
+from typing import Any, Literal
 from uuid import UUID
 
-import psycopg
 from sqlalchemy import (
     ColumnElement,
     Connection,
@@ -17,6 +16,7 @@ from sqlalchemy import (
     Text,
     and_,
     case,
+    cast,
     delete,
     func,
     insert,
@@ -27,11 +27,11 @@ from sqlalchemy import (
     type_coerce,
     update,
 )
-from sqlalchemy import cast as to_type
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.sql import Select
 
 from app.annotators.standings import standing_of
+from app.database.engine import driver_of
 from app.database.notices import notify
 from app.database.tables import (
     annotators,
@@ -161,9 +161,8 @@ def copy_rows(conn: Connection, rows: Select[Any], form: CopyForm, to: BufferedI
     CSV begins with a header. In "safe csv", texts that a spreadsheet would read as formulas, and texts that begin with
     an apostrophe, have one apostrophe more in front; numbers stay numbers.
     """
-    driver = cast("psycopg.Connection", conn.connection.driver_connection)
     statement = _copy_statement(rows, form)
-    with driver.cursor() as cursor:
+    with driver_of(conn).cursor() as cursor:
         with cursor.copy(statement) as copy:
             for piece in copy:
                 to.write(piece)
@@ -174,15 +173,15 @@ def _copy_statement(rows: Select[Any], form: CopyForm) -> bytes:
     inner = rows.subquery()
     if form == "jsonl":
         line = func.row_to_json(type_coerce(inner.table_valued(), Text))
-        return _literal(select(to_type(line, Text)).select_from(inner), _AS_LINES)
+        return _literal(select(cast(line, Text)).select_from(inner), _AS_LINES)
     safe = form == "safe csv"
-    columns: list[ColumnElement[Any]] = [(_no_formula(c) if safe else to_type(c, Text)).label(c.key) for c in inner.c]
+    columns: list[ColumnElement[Any]] = [(_no_formula(c) if safe else cast(c, Text)).label(c.key) for c in inner.c]
     return _literal(select(*columns), "(FORMAT csv, HEADER)")
 
 
 def _no_formula(column: ColumnElement[Any]) -> ColumnElement[str]:
     """Return a column as text with formulas made safe; numbers are safe already, with or without a sign."""
-    text = to_type(column, Text)
+    text = cast(column, Text)
     if isinstance(column.type, Integer | Float | Numeric):
         return text
     return case((text.regexp_match(FORMULA), literal("'") + text), else_=text)
@@ -205,9 +204,10 @@ def add_export(conn: Connection, export_id: UUID, values: Mapping[str, Any]) -> 
     notify(conn, "files")
 
 
-def get_export(conn: Connection, export_id: UUID) -> RowMapping | None:
-    """Return an export, or None."""
-    return conn.execute(select(exports).where(exports.c.id == export_id)).mappings().one_or_none()
+def get_export(conn: Connection, export_id: UUID, *, lock: bool = False) -> RowMapping | None:
+    """Return an export, or None; with `lock`, locked until this transaction ends."""
+    statement = select(exports).where(exports.c.id == export_id)
+    return conn.execute(statement.with_for_update() if lock else statement).mappings().one_or_none()
 
 
 def runnable_exports(conn: Connection) -> list[UUID]:
@@ -216,15 +216,9 @@ def runnable_exports(conn: Connection) -> list[UUID]:
     return list(conn.execute(statement.order_by(exports.c.created_at, exports.c.id)).scalars())
 
 
-def lock_export(conn: Connection, export_id: UUID) -> RowMapping | None:
-    """Return an export, locked until this transaction ends."""
-    statement = select(exports).where(exports.c.id == export_id).with_for_update()
-    return conn.execute(statement).mappings().one_or_none()
-
-
-def change_export(conn: Connection, export_id: UUID, **values: Any) -> None:
-    """Change an export's record."""
-    conn.execute(update(exports).where(exports.c.id == export_id).values(values))
+def begin_export(conn: Connection, export_id: UUID) -> None:
+    """Record that an export runs."""
+    conn.execute(update(exports).where(exports.c.id == export_id).values(state="running"))
 
 
 def end_export(conn: Connection, export_id: UUID, state: str, **values: Any) -> bool:

@@ -67,10 +67,10 @@ class ExportRunner:
                 store.drop_export(conn, export_id)
 
     def _begin(self, export_id: UUID, conn: Connection) -> Export | None:
-        row = store.lock_export(conn, export_id)
+        row = store.get_export(conn, export_id, lock=True)
         if row is None or row["state"] not in ("queued", "running"):
             return None  # another process finished it since it was listed
-        store.change_export(conn, export_id, state="running")
+        store.begin_export(conn, export_id)
         drop_chunks(conn, export_id)  # of a process that died
         return Export(**row)
 

@@ -5,7 +5,7 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from app.database.ids import new_id
-from app.errors import BadInputError, FieldError, NotFoundError
+from app.errors import BadInputError, FieldError, found
 from app.exports import queries as store
 from app.exports.schemas import Export, ExportFilters, Format, What
 from app.leaderboard.service import check_leaderboard, choose_leaderboard
@@ -52,7 +52,4 @@ def check_filters(what: What, filters: ExportFilters) -> None:
 
 def find_export(conn: Connection, export_id: UUID) -> Export:
     """Return an export. Raises NotFoundError."""
-    row = store.get_export(conn, export_id)
-    if row is None:
-        raise NotFoundError(f"there is no export {export_id}")
-    return Export(**row)
+    return Export(**found(store.get_export(conn, export_id), f"export {export_id}"))

@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
-import psycopg
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
+from app.database.engine import driver_of
 from app.models.contestants import AS_RECORDED, Contestants
 from app.policy.schemas import MOST_TAGS
 from app.snapshots.vote_sets import is_retracted_sql
@@ -219,8 +219,7 @@ def read_recorded(
     if unseen_by is not None:
         # By the table's blocks, not by the index of `recorded_in`: each part would go through it from the start.
         values["vote_set"], conditions = unseen_by, f"{_OVERALL} AND NOT {_NAMED}"
-        driver = cast("psycopg.Connection", conn.connection.driver_connection)
-        with driver.cursor() as cursor:
+        with driver_of(conn).cursor() as cursor:
             found = cursor.execute(_FIRST_BLOCK, values, prepare=False).fetchone()
         since = _NO_BLOCK if found is None or found[0] is None else int(found[0])
     names = [*_ALWAYS, "sealed", "tag_hash", *(("measures",) if features else ()), *_DATES]
@@ -269,8 +268,7 @@ def _read_columns(
 
 def _read_joined(conn: Connection, statement: str, values: dict[str, str], first: int) -> Iterator[tuple[int, bytes]]:
     """Yield the number of votes in each part of the table, and the bytes of their columns."""
-    driver = cast("psycopg.Connection", conn.connection.driver_connection)
-    with driver.cursor(binary=True) as cursor:
+    with driver_of(conn).cursor(binary=True) as cursor:
         cursor.execute("SELECT pg_relation_size('votes') / current_setting('block_size')::int")
         (blocks,) = cursor.fetchone() or (0,)
         # The last part has no end: the table could have been rewritten since the line before.

@@ -36,8 +36,8 @@ def find_binaries(account: Account, copies: Path) -> Path:
     programs = installed_programs()
     failure = _failure(programs, account)
     if failure and account.switch:
-        programs = _copied(copies)
-        failure = _unfit(programs) or _failure(copy_programs(copies), account)
+        programs = copy_programs(copies)
+        failure = _failure(programs, account)
     if failure:
         raise EmbeddedServerError(f"PostgreSQL's programs in {programs} do not run as user {account.name}: {failure}")
     return programs
@@ -57,12 +57,6 @@ def installed_programs() -> Path:
     return programs
 
 
-def _unfit(programs: Path) -> str:
-    if _UNQUOTED.search(str(programs)):
-        return 'they cannot quote the characters " $ ` in this path; choose another data folder'
-    return ""
-
-
 def _failure(programs: Path, account: Account) -> str:
     # One run shows every obstacle: closed folders, noexec mounts, another libc.
     try:
@@ -71,19 +65,19 @@ def _failure(programs: Path, account: Account) -> str:
         return error.strerror or str(error)
     if answer.returncode != 0:
         return answer.stderr.strip().rpartition("\n")[2] or str(answer.returncode)
-    return _unfit(programs)
-
-
-def _copied(copies: Path) -> Path:
-    """Return the folder of the copied programs; below `copies` the folders are those of the wheel."""
-    return copies.joinpath(importlib.metadata.version(_DISTRIBUTION), *installed_programs().parts[-3:])
+    if _UNQUOTED.search(str(programs)):
+        return 'they cannot quote the characters " $ ` in this path; choose another data folder'
+    return ""
 
 
 def copy_programs(copies: Path) -> Path:
-    """Copy the programs below `copies`, readable for all, unless they are there; return their folder."""
+    """Copy the programs below `copies`, readable for all, unless they are there; return their folder.
+
+    Below `copies` the folders are those of the wheel.
+    """
     programs = installed_programs()
     install, package = programs.parent, programs.parents[1]
-    copied = _copied(copies)
+    copied = copies.joinpath(importlib.metadata.version(_DISTRIBUTION), *programs.parts[-3:])
     if copied.exists():
         return copied
     copies.mkdir(mode=0o755, exist_ok=True)
