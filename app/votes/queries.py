@@ -43,7 +43,7 @@ SELECT wanted.id FROM unnest(%(ids)b::uuid[]) AS wanted(id)
 WHERE NOT EXISTS (SELECT FROM votes WHERE votes.id = wanted.id)
 """
 # Two lookups: PostgreSQL would take the annotator out of an OR, and read all votes on the battle.
-SAME_KEY = """
+_SAME_KEY = """
     SELECT * FROM votes
     WHERE battle_id = {key}.battle_id AND annotator_id = {key}.annotator_id AND {key}.criterion IS NULL
     UNION ALL SELECT * FROM votes
@@ -52,7 +52,7 @@ SAME_KEY = """
 _WANTED = f"""
     unnest(%(battles)b::text[], %(annotators)b::int[], %(criteria)b::text[])
         AS wanted(battle_id, annotator_id, criterion)
-    CROSS JOIN LATERAL ({SAME_KEY.format(key="wanted")}) AS v
+    CROSS JOIN LATERAL ({_SAME_KEY.format(key="wanted")}) AS v
 """
 _FIND = """
 SELECT DISTINCT ON (v.battle, v.annotator_id, v.criterion)

@@ -170,10 +170,11 @@ def tabulate_pairs(fit_input: FitInput, ratings: Mapping[str, Rating], parts: Pa
     into `MOST_PAIRS`.
     """
     shown = np.flatnonzero(~np.isin(fit_input.model_ids, fit_input.unoffered))
+    sampling = fit_input.policy.sampling_settings()
     pairs, tables = max(len(shown) * (len(shown) - 1) // 2, 1), dict[str, PairWeights]()
 
     def weigh(rating: Rating) -> PairWeights:
-        return weigh_pairs(scored_models(rating, shown), fit_input.model_ids[shown], fit_input.sampling)
+        return weigh_pairs(scored_models(rating, shown), fit_input.model_ids[shown], sampling)
 
     for tag, rating in list(ratings.items())[: MOST_PAIRS // pairs]:
         table = parts.compute(f"pair weights of {_board(tag)}", partial(weigh, rating))
@@ -198,7 +199,7 @@ def measure_leaderboards(
     def measure(tag: str, component: int) -> Confidence | None:
         weights = pair_weights.get(tag)
         design = None if weights is None else _spread_weights(weights, fit_input.model_ids)
-        return measure_confidence(ratings[tag], fit_input.verdict_rule, design, component)
+        return measure_confidence(ratings[tag], fit_input.policy.verdict_rule(), design, component)
 
     for tag, rating in ratings.items():
         for component in range(rating.components.number):
