@@ -59,8 +59,7 @@ def write_export(
         else:
             seen = None if filters.snapshot is None else find_snapshot(conn, filters.snapshot).vote_set
             rows = store.votes_query(
-                since=filters.since,
-                until=filters.until,
+                filters,
                 model_id=_model_of(conn, filters),
                 vote_set=seen,
                 contestants=read_contestants(conn) if seen is None else contestants_of(conn, seen),

@@ -1,7 +1,6 @@
 """The queries behind exports, which the server runs and streams, and the record of exports."""
 
 from collections.abc import Mapping
-from datetime import datetime
 from io import BufferedIOBase
 from typing import Any, Literal
 from uuid import UUID
@@ -44,6 +43,7 @@ from app.database.tables import (
     snapshots,
     votes,
 )
+from app.exports.schemas import ExportFilters
 from app.leaderboard.row_files import FORMULA
 from app.models.contestants import Contestants
 from app.snapshots.vote_sets import is_retracted, seen_by
@@ -57,13 +57,7 @@ _AS_LINES = r"(FORMAT csv, QUOTE E'\x01', DELIMITER E'\x02')"
 
 
 def votes_query(
-    *,
-    since: datetime | None,
-    until: datetime | None,
-    model_id: int | None,
-    vote_set: str | None,
-    contestants: Contestants,
-    ranked: bool = False,
+    filters: ExportFilters, *, model_id: int | None, vote_set: str | None, contestants: Contestants, ranked: bool
 ) -> Select[Any]:
     """Select the votes that count, oldest first: not retracted, received in [since, until), seen by the vote set.
 
@@ -79,10 +73,10 @@ def votes_query(
     conditions = [not_(is_retracted(v.id, vote_set))]
     if vote_set is not None:
         conditions.append(seen_by(v.recorded_in, vote_set))
-    if since is not None:
-        conditions.append(v.received_at >= since)
-    if until is not None:
-        conditions.append(v.received_at < until)
+    if filters.since is not None:
+        conditions.append(v.received_at >= filters.since)
+    if filters.until is not None:
+        conditions.append(v.received_at < filters.until)
     if model_id is not None:
         sides = (v.model_a_id, v.model_b_id, contestant_a, contestant_b)
         conditions.append(or_(*(side == model_id for side in sides), ranks(model_id)))

@@ -4,14 +4,13 @@ Charts and fragility follow in tables of their own, and notices where they are l
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, get_args
 from uuid import UUID
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    Interval,
     RowMapping,
     Select,
     case,
@@ -93,12 +92,6 @@ def newest_number(conn: Connection) -> int:
     """Return the number of the snapshot published last; 0 before the first."""
     newest: int = conn.execute(select(func.coalesce(func.max(snapshots.c.number), 0))).scalar_one()
     return newest
-
-
-def snapshot_is_older(conn: Connection, snapshot_id: UUID, than: timedelta) -> bool:
-    """Whether a snapshot was published longer ago than this, by the database's clock."""
-    old = snapshots.c.published_at < func.clock_timestamp() - literal(than, Interval)
-    return bool(conn.execute(select(old).where(snapshots.c.id == snapshot_id)).scalar_one())
 
 
 def get_snapshot(conn: Connection, *, snapshot_id: UUID | None = None, number: int | None = None) -> RowMapping | None:

@@ -3,8 +3,8 @@
 import hashlib
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -75,7 +75,7 @@ def fit_snapshot(fit_input: FitInput, *, comparisons: bool = True) -> FitOutput:
         fitted = fit_input.run_round(settings)
         stages.end("round")
         parts = Parts()
-        beside = _fit_beside(fit_input, cells, fitted, parts) if comparisons else _Beside()
+        beside = _fit_beside(fit_input, cells, fitted, parts) if comparisons else _Beside({}, {}, {}, None)
         ratings = {"": fitted} | beside.ratings
         matchups = parts.compute("matchups", lambda: tabulate_matchups(fitted))
         stages.end("other_boards")
@@ -106,14 +106,13 @@ def fit_snapshot(fit_input: FitInput, *, comparisons: bool = True) -> FitOutput:
     )
 
 
-@dataclass(frozen=True)
-class _Beside:
+class _Beside(NamedTuple):
     """What is compared with the main leaderboard; `ratings` are those by tag."""
 
-    leaderboards: dict[LeaderboardName, ModelEstimates] = field(default_factory=dict)
-    ratings: dict[str, Rating] = field(default_factory=dict)
-    dimensions: dict[str, DimensionResult] = field(default_factory=dict)
-    style: StyleBoard | None = None
+    leaderboards: dict[LeaderboardName, ModelEstimates]
+    ratings: dict[str, Rating]
+    dimensions: dict[str, DimensionResult]
+    style: StyleBoard | None
 
 
 def _fit_beside(fit_input: FitInput, cells: Cells, fitted: Rating, parts: Parts) -> _Beside:
