@@ -17,7 +17,6 @@ from sqlalchemy import (
     func,
     insert,
     literal,
-    or_,
     select,
     text,
     update,
@@ -94,10 +93,10 @@ def newest_number(conn: Connection) -> int:
     return newest
 
 
-def get_snapshot(conn: Connection, *, snapshot_id: UUID | None = None, number: int | None = None) -> RowMapping | None:
+def get_snapshot(conn: Connection, named: UUID | int) -> RowMapping | None:
     """Return the snapshot with this id or this number, or None."""
-    matches = or_(snapshots.c.id == snapshot_id, snapshots.c.number == number)
-    return conn.execute(_select_whole().where(matches)).mappings().one_or_none()
+    column = snapshots.c.number if isinstance(named, int) else snapshots.c.id
+    return conn.execute(_select_whole().where(column == named)).mappings().one_or_none()
 
 
 def list_snapshots(conn: Connection, *, limit: int, before: int | None) -> Sequence[RowMapping]:
