@@ -36,8 +36,8 @@ def find_binaries(account: Account, copies: Path) -> Path:
     programs = installed_programs()
     failure = _failure(programs, account)
     if failure and account.switch:
-        programs = copy_programs(copies)
-        failure = _failure(programs, account)
+        programs = copies
+        failure = _unfit(copies) or _failure(programs := copy_programs(copies), account)
     if failure:
         raise EmbeddedServerError(f"PostgreSQL's programs in {programs} do not run as user {account.name}: {failure}")
     return programs
@@ -57,6 +57,12 @@ def installed_programs() -> Path:
     return programs
 
 
+def _unfit(programs: Path) -> str:
+    if _UNQUOTED.search(str(programs)):
+        return 'they cannot quote the characters " $ ` in this path; choose another data folder'
+    return ""
+
+
 def _failure(programs: Path, account: Account) -> str:
     # One run shows every obstacle: closed folders, noexec mounts, another libc.
     try:
@@ -65,9 +71,7 @@ def _failure(programs: Path, account: Account) -> str:
         return error.strerror or str(error)
     if answer.returncode != 0:
         return answer.stderr.strip().rpartition("\n")[2] or str(answer.returncode)
-    if _UNQUOTED.search(str(programs)):
-        return 'they cannot quote the characters " $ ` in this path; choose another data folder'
-    return ""
+    return _unfit(programs)
 
 
 def copy_programs(copies: Path) -> Path:
