@@ -22,7 +22,8 @@ def announce_stale_leaderboard(conn: Connection, policy: Policy) -> bool:
     """
     snapshot = newest_snapshot(conn)
     if snapshot is None:
-        named, since = {"snapshot": None, "published_at": None}, _EPOCH
+        named: dict[str, str | None] = {"snapshot": None, "published_at": None}
+        since = _EPOCH
         late = not was_announced(conn, "board.stale", since=since) and first_leaderboard_is_late(conn, policy)
         waiting = count_votes(conn, at_most=MOST_COUNTED) if late else 0
     else:
