@@ -93,11 +93,10 @@ def read_vote_sets(conn: Connection, tables: Iterable[StoredTable]) -> list[str]
 
 def copy_out(conn: Connection, table: StoredTable, lines: list[int]) -> Iterator[bytes | bytearray | memoryview]:
     """Yield a table's rows, one a line, with numbers in place of transactions."""
-    columns = ", ".join(_portable(table.name, name, kind) for name, kind in table.columns.items())
+    literal = f"'{{{','.join(map(str, lines))}}}'::xid8[]"
+    columns = ", ".join(_portable(table.name, name, kind, literal) for name, kind in table.columns.items())
     statement = f"COPY (SELECT {columns} FROM {_quoted(table.name)}) TO STDOUT"  # noqa: S608  names of the catalogue
-    driver = driver_of(conn)
-    literal = sql.Literal("{" + ",".join(map(str, lines)) + "}").as_string(driver)
-    with driver.cursor() as cursor, cursor.copy(statement.replace(_LINES, f"{literal}::xid8[]").encode()) as copy:
+    with driver_of(conn).cursor() as cursor, cursor.copy(statement.encode()) as copy:
         yield from copy
 
 
@@ -172,18 +171,15 @@ def use_up_transactions(conn: Connection, number: int) -> None:
     )
 
 
-_LINES = "\0lines\0"
-
-
-def _portable(table: str, column: str, kind: str) -> str:
-    """Return the column in SQL, in words that mean the same in every cluster."""
+def _portable(table: str, column: str, kind: str, lines: str) -> str:
+    """Return the column in SQL, in words that mean the same in every cluster; `lines` as in `_numbered`."""
     name = _quoted(column)
     if kind == "xid8":
-        return _numbered(name, _LINES)
+        return _numbered(name, lines)
     if (table, column) == ("snapshots", "vote_set"):
-        return _renamed(f"{name}::pg_snapshot", _LINES)
+        return _renamed(f"{name}::pg_snapshot", lines)
     if (table, column) == ("exports", "options"):
-        new = _renamed(f"({name} ->> 'vote_set')::pg_snapshot", _LINES)
+        new = _renamed(f"({name} ->> 'vote_set')::pg_snapshot", lines)
         return f"CASE WHEN {name} ? 'vote_set' THEN jsonb_set({name}, '{{vote_set}}', to_jsonb({new})) ELSE {name} END"
     return name
 
