@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,13 @@ class NotFoundError(StableArenaError):
 
     code = "not-found"
     title = "Not found"
+
+
+def found(one: T | None, what: str) -> T:
+    """Return what was looked up. Raises NotFoundError: it is None."""
+    if one is None:
+        raise NotFoundError(f"there is no {what}")
+    return one
 
 
 class ConflictError(StableArenaError):

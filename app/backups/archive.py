@@ -99,14 +99,8 @@ class ArchiveReader:
         Raises DamagedBackupError: the bytes are not those that were written.
         """
         digest = hashlib.sha256()
-        with _reading(self._path):
-            file = self._zip.open(_member(table.name))
-        with file:
-            while True:
-                with _reading(self._path):
-                    piece = file.read(_PIECE)
-                if not piece:
-                    break
+        with _reading(self._path), self._zip.open(_member(table.name)) as file:
+            while piece := file.read(_PIECE):
                 digest.update(piece)
                 yield piece
         if digest.hexdigest() != table.sha256:

@@ -13,12 +13,11 @@ rows that it saw before, and the numbers are few and small.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from graphlib import TopologicalSorter
-from typing import cast
 
-import psycopg
 from psycopg import sql
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, inspect, text
+
+from app.database.engine import driver_of
 
 VERSION_TABLE = "alembic_version"
 
@@ -28,14 +27,6 @@ _TABLES = text(
     FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
     WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' AND a.attgenerated = ''
     ORDER BY c.relname, a.attnum
-    """
-)
-_REFERENCES = text(
-    """
-    SELECT one.relname AS name, other.relname AS needs
-    FROM pg_constraint AS k JOIN pg_class AS one ON one.oid = k.conrelid
-        JOIN pg_class AS other ON other.oid = k.confrelid
-    WHERE k.contype = 'f' AND k.conrelid <> k.confrelid AND one.relnamespace = current_schema()::regnamespace
     """
 )
 _SEQUENCES = text(
@@ -71,10 +62,8 @@ def list_tables(conn: Connection) -> list[StoredTable]:
     tables: dict[str, dict[str, str]] = {}
     for row in conn.execute(_TABLES):
         tables.setdefault(row.name, {})[row.column] = row.type
-    needs: dict[str, set[str]] = {name: set() for name in tables if name != VERSION_TABLE}
-    for row in conn.execute(_REFERENCES):
-        needs[row.name].add(row.needs)
-    return [StoredTable(name, tables[name]) for name in TopologicalSorter(needs).static_order()]
+    in_order = (name for name, _ in inspect(conn).get_sorted_table_and_fkc_names())
+    return [StoredTable(name, tables[name]) for name in in_order if name and name != VERSION_TABLE]
 
 
 def last_numbers(conn: Connection) -> dict[str, int]:
@@ -104,18 +93,17 @@ def read_vote_sets(conn: Connection, tables: Iterable[StoredTable]) -> list[str]
 
 def copy_out(conn: Connection, table: StoredTable, lines: list[int]) -> Iterator[bytes | bytearray | memoryview]:
     """Yield a table's rows, one a line, with numbers in place of transactions."""
-    columns = ", ".join(_portable(table.name, name, kind) for name, kind in table.columns.items())
+    literal = f"'{{{','.join(map(str, lines))}}}'::xid8[]"
+    columns = ", ".join(_portable(table.name, name, kind, literal) for name, kind in table.columns.items())
     statement = f"COPY (SELECT {columns} FROM {_quoted(table.name)}) TO STDOUT"  # noqa: S608  names of the catalogue
-    driver = _driver(conn)
-    literal = sql.Literal("{" + ",".join(map(str, lines)) + "}").as_string(driver)
-    with driver.cursor() as cursor, cursor.copy(statement.replace(_LINES, f"{literal}::xid8[]").encode()) as copy:
+    with driver_of(conn).cursor() as cursor, cursor.copy(statement.encode()) as copy:
         yield from copy
 
 
 def copy_in(conn: Connection, name: str, columns: list[str], pieces: Iterable[bytes]) -> int:
     """Add the rows to a table and return their number."""
     listed = ", ".join(map(_quoted, columns))
-    with _driver(conn).cursor() as cursor:
+    with driver_of(conn).cursor() as cursor:
         with cursor.copy(f"COPY {_quoted(name)} ({listed}) FROM STDIN".encode()) as copy:
             for piece in pieces:
                 copy.write(piece)
@@ -183,28 +171,21 @@ def use_up_transactions(conn: Connection, number: int) -> None:
     )
 
 
-_LINES = "\0lines\0"
-
-
-def _portable(table: str, column: str, kind: str) -> str:
-    """Return the column in SQL, in words that mean the same in every cluster."""
+def _portable(table: str, column: str, kind: str, lines: str) -> str:
+    """Return the column in SQL, in words that mean the same in every cluster; `lines` as in `_numbered`."""
     name = _quoted(column)
     if kind == "xid8":
-        return _numbered(name, _LINES)
+        return _numbered(name, lines)
     if (table, column) == ("snapshots", "vote_set"):
-        return _renamed(f"{name}::pg_snapshot", _LINES)
+        return _renamed(f"{name}::pg_snapshot", lines)
     if (table, column) == ("exports", "options"):
-        new = _renamed(f"({name} ->> 'vote_set')::pg_snapshot", _LINES)
+        new = _renamed(f"({name} ->> 'vote_set')::pg_snapshot", lines)
         return f"CASE WHEN {name} ? 'vote_set' THEN jsonb_set({name}, '{{vote_set}}', to_jsonb({new})) ELSE {name} END"
     return name
 
 
 def _quoted(name: str) -> str:
     return sql.Identifier(name).as_string()
-
-
-def _driver(conn: Connection) -> psycopg.Connection:
-    return cast("psycopg.Connection", conn.connection.driver_connection)
 
 
 FIRST = 3

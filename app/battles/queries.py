@@ -8,6 +8,7 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, Connection, Row, RowMapping, Select, and_, case, func, select, update
 
+from app.database.arrays import columns_of, rows_of_arrays
 from app.database.tables import annotators, battles, candidate_sets, models
 
 ModelIds = tuple[int, ...]
@@ -30,28 +31,6 @@ CROSS JOIN LATERAL (
     SELECT count(*) AS votes
     FROM (SELECT FROM votes WHERE wanted.counted AND votes.annotator_id = wanted.annotator_id LIMIT %(most)s) AS v
 ) AS counted
-"""
-_INSERT = """
-WITH added AS (
-    INSERT INTO battles (id, annotator_id, left_id, right_id, candidate_set_id, tags, drawn_by, propensity,
-                         snapshot_id, policy_version, api_key_id, prompt_id, left_answer_id, right_answer_id,
-                         invitation_id, expires_at)
-    SELECT b.id, b.annotator_id, b.left_id, b.right_id, b.candidate_set_id, b.tags::text[], b.drawn_by, b.propensity,
-           b.snapshot_id, b.policy_version, b.api_key_id, b.prompt_id, b.left_answer_id, b.right_answer_id,
-           b.invitation_id, now() + make_interval(secs => %(seconds)s)
-    FROM unnest(%(id)b::uuid[], %(annotator_id)b::int[], %(left_id)b::int[], %(right_id)b::int[],
-                %(candidate_set_id)b::int[], %(tags)b::text[], %(drawn_by)b::text[], %(propensity)b::float8[],
-                %(snapshot_id)b::uuid[], %(policy_version)b::int[], %(api_key_id)b::uuid[], %(prompt_id)b::int[],
-                %(left_answer_id)b::bigint[], %(right_answer_id)b::bigint[], %(invitation_id)b::uuid[])
-         AS b(id, annotator_id, left_id, right_id, candidate_set_id, tags, drawn_by, propensity, snapshot_id,
-              policy_version, api_key_id, prompt_id, left_answer_id, right_answer_id, invitation_id)
-    {unless_seen} RETURNING id, expires_at
-)
-SELECT max(expires_at), CASE WHEN count(*) < %(n)s THEN coalesce(array_agg(id), '{}') END FROM added
-"""
-_UNLESS_SEEN = """
-    ON CONFLICT (prompt_id, annotator_id, least(left_id, right_id), greatest(left_id, right_id))
-    WHERE prompt_id IS NOT NULL DO NOTHING
 """
 
 _SHOWN = (
@@ -78,6 +57,25 @@ class BattleRow(NamedTuple):
     left_answer_id: int | None = None
     right_answer_id: int | None = None
     invitation_id: UUID | None = None
+
+
+_NAMES = ", ".join(BattleRow._fields)
+_ADD, _ADD_UNSEEN = (
+    f"""
+WITH added AS (
+    INSERT INTO battles ({_NAMES}, expires_at)
+    SELECT {_NAMES.replace("tags", "tags::text[]")}, now() + make_interval(secs => %(seconds)s)
+    FROM {rows_of_arrays(BattleRow, "b")} {unless_seen} RETURNING id, expires_at
+)
+SELECT max(expires_at), CASE WHEN count(*) < %(n)s THEN coalesce(array_agg(id), '{{}}') END FROM added
+"""  # noqa: S608  only this module's own words
+    for unless_seen in (
+        "",
+        """
+    ON CONFLICT (prompt_id, annotator_id, least(left_id, right_id), greatest(left_id, right_id))
+    WHERE prompt_id IS NOT NULL DO NOTHING""",
+    )
+)
 
 
 def add_candidate_sets(conn: Connection, sets: Collection[ModelIds]) -> dict[ModelIds, int]:
@@ -107,9 +105,8 @@ def insert_battles(conn: Connection, rows: Sequence[BattleRow], *, seconds: int)
 
     A battle is left out if another one shows its annotator the same prompt and pair.
     """
-    fields = zip(BattleRow._fields, zip(*rows, strict=True), strict=True)
-    columns: dict[str, list[Any]] = {name: list(values) for name, values in fields}
-    statement = _INSERT.replace("{unless_seen}", _UNLESS_SEEN if any(columns["prompt_id"]) else "")
+    columns = columns_of(BattleRow._fields, rows)
+    statement = _ADD_UNSEEN if any(columns["prompt_id"]) else _ADD
     values = {**columns, "seconds": seconds, "n": len(rows)}
     expires_at, added = conn.exec_driver_sql(statement, values).one()
     return expires_at, set() if added is None else set(columns["id"]).difference(added)

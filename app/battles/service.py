@@ -9,7 +9,7 @@ from app.annotators.service import find_annotator
 from app.auth.battle_tokens import ForgedTokenError
 from app.battles import queries as store
 from app.battles.schemas import Battle, BattleState, BattleWithCandidates, SkippedBattle, SkipReason, UndoneVote
-from app.errors import ConflictError, FieldError, GoneError, NotFoundError
+from app.errors import ConflictError, FieldError, GoneError, found
 from app.models.queries import read_model_names
 from app.votes.retractions.service import take_back_vote
 from app.votes.sealed import UNDO_SECONDS, BattleExpiredError
@@ -41,17 +41,15 @@ def skip_battle(conn: Connection, battle_id: UUID, reason: SkipReason) -> Skippe
 
     Raises NotFoundError, BattleVotedError or BattleExpiredError.
     """
-    locked = store.lock_battle(conn, battle_id)
-    match locked and locked["state"]:
-        case None:
-            raise _unknown(battle_id)
+    locked = _known(store.lock_battle(conn, battle_id), battle_id)
+    match locked["state"]:
         case "voted":
             raise BattleVotedError("the vote was cast before: a reviewer can retract it")
         case "expired":
             raise BattleExpiredError("the battle has expired")
         case "open":
             store.skip_battle(conn, battle_id, reason)
-    return SkippedBattle.model_validate(dict(_get(conn, battle_id)))
+    return SkippedBattle.model_validate(dict(_known(store.get_battle(conn, battle_id), battle_id)))
 
 
 def undo_vote(conn: Connection, battle_id: UUID) -> UndoneVote:
@@ -59,9 +57,7 @@ def undo_vote(conn: Connection, battle_id: UUID) -> UndoneVote:
 
     Raises NotFoundError, ConflictError, ModelsRevealedError or UndoTooLateError.
     """
-    locked = store.lock_battle(conn, battle_id)
-    if locked is None:
-        raise _unknown(battle_id)
+    locked = _known(store.lock_battle(conn, battle_id), battle_id)
     if locked["vote_id"] is None:
         raise ConflictError("the battle has no vote")
     if locked["can_undo"] is None:
@@ -80,7 +76,7 @@ def require_own_token(token_battle: UUID, battle_id: UUID) -> None:
 
 def find_battle(conn: Connection, battle_id: UUID) -> BattleWithCandidates:
     """Return a battle with the names of its candidates. Raises NotFoundError."""
-    row: dict[str, Any] = dict(_get(conn, battle_id))
+    row: dict[str, Any] = dict(_known(store.get_battle(conn, battle_id), battle_id))
     names = read_model_names(conn, row.pop("model_ids"))
     return BattleWithCandidates(**row, candidate_names=sorted(names.values()))
 
@@ -97,12 +93,5 @@ def list_battles(
     return [Battle.model_validate(dict(row)) for row in rows]
 
 
-def _get(conn: Connection, battle_id: UUID) -> RowMapping:
-    row = store.get_battle(conn, battle_id)
-    if row is None:
-        raise _unknown(battle_id)
-    return row
-
-
-def _unknown(battle_id: UUID) -> NotFoundError:
-    return NotFoundError(f"there is no battle {battle_id}")
+def _known(battle: RowMapping | None, battle_id: UUID) -> RowMapping:
+    return found(battle, f"battle {battle_id}")

@@ -1,5 +1,7 @@
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, get_args, get_type_hints
+from uuid import UUID
 
 from sqlalchemy import ARRAY, TableValuedAlias, Text, cast, column, func, literal
 from sqlalchemy.types import TypeEngine
@@ -15,6 +17,27 @@ def table_of_arrays(
     arrays = [cast(literal(array_text(columns[name]), Text), ARRAY(kind)) for name, kind in types.items()]
     names = [column(name, kind) for name, kind in types.items()]
     return func.unnest(*arrays).table_valued(*names, name=name).render_derived()
+
+
+_KINDS = {UUID: "uuid", int: "bigint", float: "float8", str: "text", datetime: "timestamptz"}
+
+
+def rows_of_arrays(row: type[tuple[Any, ...]], name: str) -> str:
+    """Return the same for statements in text, whose values are arrays by the names of a NamedTuple's fields.
+
+    A list of texts is one text in PostgreSQL's form. %b sends arrays in the binary form, about half as long as text.
+    """
+    columns = {
+        column: next(_KINDS[one] for one in (hint, *get_args(hint)) if one in _KINDS)
+        for column, hint in get_type_hints(row).items()
+    }
+    arrays = ", ".join(f"%({column})b::{kind}[]" for column, kind in columns.items())
+    return f"unnest({arrays}) AS {name}({', '.join(columns)})"
+
+
+def columns_of(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> dict[str, list[Any]]:
+    """Return rows, at least one, as arrays by name."""
+    return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
 
 
 def array_text(items: Sequence[str | float | None]) -> str:

@@ -2,11 +2,12 @@
 
 import io
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-import psycopg
 from psycopg import sql
 from sqlalchemy import Connection
+
+from app.database.engine import driver_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -24,8 +25,7 @@ def copy_into(conn: Connection, table: str, rows: "pl.DataFrame | Mapping[str, A
     rows = pl.DataFrame(rows, infer_schema_length=None)
     names = sql.SQL(", ").join(map(sql.Identifier, rows.columns))
     statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(sql.Identifier(table), names)
-    driver = cast("psycopg.Connection", conn.connection.driver_connection)
-    with driver.cursor() as cursor, cursor.copy(statement) as copy:
+    with driver_of(conn).cursor() as cursor, cursor.copy(statement) as copy:
         for piece in rows.iter_slices(_ROWS_PER_WRITE):  # the text of all of them would take twice the memory
             text = io.BytesIO()
             piece.write_csv(text, include_header=False)

@@ -122,7 +122,7 @@ class Database:
     def listen(self, channel: str) -> Iterator[psycopg.Connection[Any]]:
         """Open a connection that is none of the pool's, and gets what is sent to a channel by NOTIFY."""
         with self._connect() as conn, _translated(writing=True):
-            connection = cast("psycopg.Connection[Any]", conn.connection.driver_connection)
+            connection = driver_of(conn)
             conn.detach()
             connection.autocommit = True
             connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
@@ -151,16 +151,6 @@ class Database:
             raise DatabaseBusyError("every database connection of this process is in use") from error
         except DBAPIError as error:
             raise as_unavailable(error) or DatabaseUnreachableError(first_line(error.orig)) from error
-
-    @property
-    def connections_in_use(self) -> int:
-        """Number of connections in use."""
-        return self.pool.checkedout()
-
-    @property
-    def pool_size(self) -> int:
-        """Greatest number of connections."""
-        return self.pool.size()
 
     @property
     def pool(self) -> QueuePool:
@@ -250,6 +240,11 @@ def _set_up_connection(connection: Any, _record: object) -> None:
         for name, value in SESSION_SETTINGS.items():
             cursor.execute("SELECT set_config(%s, %s, false)", (name, value))
     connection.commit()
+
+
+def driver_of(conn: Connection) -> psycopg.Connection[Any]:
+    """Return the driver's own connection, for what SQLAlchemy does not have: COPY, notices, bytes."""
+    return cast("psycopg.Connection[Any]", conn.connection.driver_connection)
 
 
 def database_time(conn: Connection) -> datetime:

@@ -2,10 +2,11 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import cast
 
 import psycopg
 from sqlalchemy import Connection
+
+from app.database.engine import driver_of
 
 _AGAIN_SECONDS = 0.1
 _ANSWER_SECONDS = 2.0
@@ -49,7 +50,7 @@ class Interruption:
         """
         with self._lock:
             self.wait(0)
-            self._connection = cast("psycopg.Connection", conn.connection.driver_connection)
+            self._connection = driver_of(conn)
         try:
             yield
         except Exception as error:  # drivers and libraries name a cancelled query differently

@@ -60,16 +60,14 @@ def renew_lease(conn: Connection, name: str, epoch: int, seconds: float) -> bool
     return conn.execute(statement).rowcount == 1
 
 
-def release_lease(conn: Connection, name: str, epoch: int) -> None:
-    """Give the lease back at once; nothing happens if it is no longer held."""
-    end_when_silent(conn, MOMENT_SECONDS)
-    conn.execute(update(leases).where(_held(name, epoch)).values(expires_at=_LONG_AGO))
+def release_lease(conn: Connection, name: str, epoch: int, *, drop: bool = False) -> None:
+    """Give the lease back at once; nothing happens if it is no longer held.
 
-
-def drop_lease(conn: Connection, name: str, epoch: int) -> None:
-    """Delete the lease of a job that is done once and for all; nothing happens if it is no longer held."""
+    `drop`: delete it: its job is done once and for all.
+    """
     end_when_silent(conn, MOMENT_SECONDS)
-    conn.execute(delete(leases).where(_held(name, epoch)))
+    ended = delete(leases) if drop else update(leases).values(expires_at=_LONG_AGO)
+    conn.execute(ended.where(_held(name, epoch)))
 
 
 def lock_lease(conn: Connection, name: str, epoch: int) -> bool:
@@ -145,7 +143,7 @@ class LeasedJob:
     def __init__(self, database: Database, name: str, seconds: float, *, one_off: bool = False) -> None:
         self._database = database
         self._name = name
-        self._give_back = drop_lease if one_off else release_lease
+        self._one_off = one_off
         self._seconds = seconds
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._renew_until_ended, name="lease-renewal", daemon=True)
@@ -164,7 +162,7 @@ class LeasedJob:
             self.epoch = epoch
             begun = begin(conn)
             if begun is None:
-                self._give_back(conn, self._name, epoch)
+                release_lease(conn, self._name, epoch, drop=self._one_off)
             return begun
 
     @property
@@ -184,10 +182,9 @@ class LeasedJob:
     ) -> None:
         self._ended.set()
         self._thread.join()
-        give_back = release_lease if error else self._give_back
         # If the database does not answer, the lease runs out by itself.
         with contextlib.suppress(UnavailableError), self._database.begin() as conn:
-            give_back(conn, self._name, self.epoch)
+            release_lease(conn, self._name, self.epoch, drop=self._one_off and error is None)
             if error is None:  # what failed may fail again at once
                 notify(conn, "everything")  # others may have waited for the lease
 

@@ -41,13 +41,10 @@ def open_database(
         server = EmbeddedServer(data_dir)
         if not creates and not server.has_database():
             raise BadInputError(f"there is no database yet in {data_dir}: start `stable-arena serve`, or import votes")
-        embedded_url = server.start()
-        try:
-            upgrade(embedded_url)
-            with opened(embedded_url, revive=server.start if revives else None) as database:
+        with server:
+            upgrade(server.url)
+            with opened(server.url, revive=server.start if revives else None) as database:
                 yield database
-        finally:
-            server.release()
         return
     with opened(url, transaction_pooler=transaction_pooler) as database:
         require_current(database)

@@ -52,9 +52,9 @@ class VotesWouldBeDeletedError(BadInputError):
     """The earlier schema cannot hold some of the votes."""
 
 
-def alembic_config() -> Config:
+def alembic_config(conn: Connection | None = None) -> Config:
     """Return alembic's configuration; developers who run `alembic` itself have theirs in pyproject.toml."""
-    config = Config()
+    config = Config(attributes={} if conn is None else {"connection": conn})
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))  # % begins a reference there
     return config
 
@@ -73,10 +73,8 @@ def upgrade_within(conn: Connection, revision: str = "head") -> None:
     lock_schema(conn)
     if needed_revision() in _works_with(conn):
         return
-    config = alembic_config()
-    config.attributes["connection"] = conn
     try:
-        command.upgrade(config, revision)
+        command.upgrade(alembic_config(conn), revision)
     except CommandError as error:
         raise SchemaBehindError(f"the schema cannot be brought to this version: {error}") from None
     _record_what_works(conn)
@@ -129,9 +127,7 @@ def downgrade(url: str, revision: str) -> None:
 def downgrade_within(conn: Connection, revision: str) -> None:
     """Take the schema back to `revision` within this transaction, as `downgrade` does."""
     lock_schema(conn)
-    config = alembic_config()
-    config.attributes["connection"] = conn
-    command.downgrade(config, revision)
+    command.downgrade(alembic_config(conn), revision)
     conn.execute(text("COMMENT ON TABLE alembic_version IS NULL"))
 
 

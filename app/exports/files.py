@@ -11,8 +11,9 @@ from app.database.engine import Database
 from app.database.interruption import Interruption
 from app.exports import queries as store
 from app.exports.schemas import ExportFilters, Format, What
+from app.exports.service import choose_exported
 from app.leaderboard.row_files import ROW_FILES, frame_xlsx
-from app.leaderboard.service import choose_leaderboard, read_published
+from app.leaderboard.service import read_published
 from app.models.contestants import read_contestants
 from app.models.service import find_model
 from app.snapshots.service import find_snapshot
@@ -59,8 +60,7 @@ def write_export(
         else:
             seen = None if filters.snapshot is None else find_snapshot(conn, filters.snapshot).vote_set
             rows = store.votes_query(
-                since=filters.since,
-                until=filters.until,
+                filters,
                 model_id=_model_of(conn, filters),
                 vote_set=seen,
                 contestants=read_contestants(conn) if seen is None else contestants_of(conn, seen),
@@ -120,8 +120,7 @@ def _write_parquet(raw: Path, path: Path, interruption: Interruption) -> None:
 
 
 def _write_leaderboard(conn: Connection, form: Format, filters: ExportFilters, path: Path) -> int:
-    version = choose_leaderboard(conn, method=filters.method or "am-elo", tag=filters.tag, snapshot=filters.snapshot)
-    published = read_published(conn, version)
+    published = read_published(conn, choose_exported(conn, filters))
     rows, columns = published.rows(), published.columns()
     if form == "jsonl":
         path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))

@@ -14,8 +14,9 @@ import app
 from app.database.engine import Database
 from app.exports.files import Exported, write_export
 from app.exports.schemas import ExportFilters
+from app.exports.service import choose_exported
 from app.leaderboard.schemas import PublishedLeaderboard
-from app.leaderboard.service import choose_leaderboard, read_published
+from app.leaderboard.service import read_published
 from app.snapshots.vote_sets import read_vote_set
 
 EVALUATION_SCHEMA = "0.3.0"
@@ -94,10 +95,7 @@ def write_evaluations(database: Database, filters: ExportFilters, folder: Path) 
     NoSuchLeaderboardError.
     """
     with database.read() as conn:
-        version = choose_leaderboard(
-            conn, method=filters.method or "am-elo", tag=filters.tag, snapshot=filters.snapshot
-        )
-        published, vote_set = read_published(conn, version), read_vote_set(conn)
+        published, vote_set = read_published(conn, choose_exported(conn, filters)), read_vote_set(conn)
     rows = [row for row in published.rows() if row["score"] is not None]
     now = int(time.time())
     for row in rows:

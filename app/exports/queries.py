@@ -1,12 +1,10 @@
 """The queries behind exports, which the server runs and streams, and the record of exports."""
 
 from collections.abc import Mapping
-from datetime import datetime
 from io import BufferedIOBase
-from typing import Any, Literal, cast
+from typing import Any, Literal
 from uuid import UUID
 
-import psycopg
 from sqlalchemy import (
     ColumnElement,
     Connection,
@@ -17,6 +15,7 @@ from sqlalchemy import (
     Text,
     and_,
     case,
+    cast,
     delete,
     func,
     insert,
@@ -27,11 +26,11 @@ from sqlalchemy import (
     type_coerce,
     update,
 )
-from sqlalchemy import cast as to_type
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.sql import Select
 
 from app.annotators.standings import standing_of
+from app.database.engine import driver_of
 from app.database.notices import notify
 from app.database.tables import (
     annotators,
@@ -44,6 +43,7 @@ from app.database.tables import (
     snapshots,
     votes,
 )
+from app.exports.schemas import ExportFilters
 from app.leaderboard.row_files import FORMULA
 from app.models.contestants import Contestants
 from app.snapshots.vote_sets import is_retracted, seen_by
@@ -57,13 +57,7 @@ _AS_LINES = r"(FORMAT csv, QUOTE E'\x01', DELIMITER E'\x02')"
 
 
 def votes_query(
-    *,
-    since: datetime | None,
-    until: datetime | None,
-    model_id: int | None,
-    vote_set: str | None,
-    contestants: Contestants,
-    ranked: bool = False,
+    filters: ExportFilters, *, model_id: int | None, vote_set: str | None, contestants: Contestants, ranked: bool
 ) -> Select[Any]:
     """Select the votes that count, oldest first: not retracted, received in [since, until), seen by the vote set.
 
@@ -79,10 +73,10 @@ def votes_query(
     conditions = [not_(is_retracted(v.id, vote_set))]
     if vote_set is not None:
         conditions.append(seen_by(v.recorded_in, vote_set))
-    if since is not None:
-        conditions.append(v.received_at >= since)
-    if until is not None:
-        conditions.append(v.received_at < until)
+    if filters.since is not None:
+        conditions.append(v.received_at >= filters.since)
+    if filters.until is not None:
+        conditions.append(v.received_at < filters.until)
     if model_id is not None:
         sides = (v.model_a_id, v.model_b_id, contestant_a, contestant_b)
         conditions.append(or_(*(side == model_id for side in sides), ranks(model_id)))
@@ -161,9 +155,8 @@ def copy_rows(conn: Connection, rows: Select[Any], form: CopyForm, to: BufferedI
     CSV begins with a header. In "safe csv", texts that a spreadsheet would read as formulas, and texts that begin with
     an apostrophe, have one apostrophe more in front; numbers stay numbers.
     """
-    driver = cast("psycopg.Connection", conn.connection.driver_connection)
     statement = _copy_statement(rows, form)
-    with driver.cursor() as cursor:
+    with driver_of(conn).cursor() as cursor:
         with cursor.copy(statement) as copy:
             for piece in copy:
                 to.write(piece)
@@ -174,15 +167,15 @@ def _copy_statement(rows: Select[Any], form: CopyForm) -> bytes:
     inner = rows.subquery()
     if form == "jsonl":
         line = func.row_to_json(type_coerce(inner.table_valued(), Text))
-        return _literal(select(to_type(line, Text)).select_from(inner), _AS_LINES)
+        return _literal(select(cast(line, Text)).select_from(inner), _AS_LINES)
     safe = form == "safe csv"
-    columns: list[ColumnElement[Any]] = [(_no_formula(c) if safe else to_type(c, Text)).label(c.key) for c in inner.c]
+    columns: list[ColumnElement[Any]] = [(_no_formula(c) if safe else cast(c, Text)).label(c.key) for c in inner.c]
     return _literal(select(*columns), "(FORMAT csv, HEADER)")
 
 
 def _no_formula(column: ColumnElement[Any]) -> ColumnElement[str]:
     """Return a column as text with formulas made safe; numbers are safe already, with or without a sign."""
-    text = to_type(column, Text)
+    text = cast(column, Text)
     if isinstance(column.type, Integer | Float | Numeric):
         return text
     return case((text.regexp_match(FORMULA), literal("'") + text), else_=text)
@@ -205,9 +198,10 @@ def add_export(conn: Connection, export_id: UUID, values: Mapping[str, Any]) -> 
     notify(conn, "files")
 
 
-def get_export(conn: Connection, export_id: UUID) -> RowMapping | None:
-    """Return an export, or None."""
-    return conn.execute(select(exports).where(exports.c.id == export_id)).mappings().one_or_none()
+def get_export(conn: Connection, export_id: UUID, *, lock: bool = False) -> RowMapping | None:
+    """Return an export, or None; with `lock`, locked until this transaction ends."""
+    statement = select(exports).where(exports.c.id == export_id)
+    return conn.execute(statement.with_for_update() if lock else statement).mappings().one_or_none()
 
 
 def runnable_exports(conn: Connection) -> list[UUID]:
@@ -216,15 +210,9 @@ def runnable_exports(conn: Connection) -> list[UUID]:
     return list(conn.execute(statement.order_by(exports.c.created_at, exports.c.id)).scalars())
 
 
-def lock_export(conn: Connection, export_id: UUID) -> RowMapping | None:
-    """Return an export, locked until this transaction ends."""
-    statement = select(exports).where(exports.c.id == export_id).with_for_update()
-    return conn.execute(statement).mappings().one_or_none()
-
-
-def change_export(conn: Connection, export_id: UUID, **values: Any) -> None:
-    """Change an export's record."""
-    conn.execute(update(exports).where(exports.c.id == export_id).values(values))
+def begin_export(conn: Connection, export_id: UUID) -> None:
+    """Record that an export runs."""
+    conn.execute(update(exports).where(exports.c.id == export_id).values(state="running"))
 
 
 def end_export(conn: Connection, export_id: UUID, state: str, **values: Any) -> bool:

@@ -67,10 +67,10 @@ class ExportRunner:
                 store.drop_export(conn, export_id)
 
     def _begin(self, export_id: UUID, conn: Connection) -> Export | None:
-        row = store.lock_export(conn, export_id)
+        row = store.get_export(conn, export_id, lock=True)
         if row is None or row["state"] not in ("queued", "running"):
             return None  # another process finished it since it was listed
-        store.change_export(conn, export_id, state="running")
+        store.begin_export(conn, export_id)
         drop_chunks(conn, export_id)  # of a process that died
         return Export(**row)
 
@@ -85,7 +85,7 @@ class ExportRunner:
                     return
                 size = path.stat().st_size
         except InterruptedWorkError:
-            self._put_back(export.id, job)
+            self._end(export.id, job, "queued")  # for the next runner
         except UnavailableError:
             raise
         except (StableArenaError, OSError) as error:
@@ -109,15 +109,10 @@ class ExportRunner:
                     add_chunk(conn, export_id, number, piece)
         return True
 
-    def _put_back(self, export_id: UUID, job: LeasedJob) -> None:
-        """Leave nothing of an export that was interrupted, and let the next runner begin it."""
-        with self._database.begin() as conn:
-            if job.lock(conn):
-                store.end_export(conn, export_id, "queued")
-                drop_chunks(conn, export_id)
-
     def _end(self, export_id: UUID, job: LeasedJob, state: str, **values: object) -> None:
         """Record how an export ended, unless another worker took over, whose file it is then."""
         with self._database.begin() as conn:
-            if job.lock(conn) and not store.end_export(conn, export_id, state, **values):
-                drop_chunks(conn, export_id)  # withdrawn: it may name an annotator who was erased meanwhile
+            if job.lock(conn):
+                ended = store.end_export(conn, export_id, state, **values)
+                if not ended or state == "queued":  # withdrawn: it may name an annotator who was erased meanwhile
+                    drop_chunks(conn, export_id)

@@ -2,21 +2,15 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from app.database.timestamps import Timestamp
 from app.naming.names import Name, name_error
-from app.schemas import ClosedModel, FrozenModel
+from app.schemas import ClosedModel, FrozenModel, refuse
 from app.snapshots.schemas import LeaderboardMethod
 
 What = Literal["votes", "annotators", "leaderboard", "answers"]
 Format = Literal["csv", "jsonl", "parquet"]
-
-
-def _usable(name: str) -> str:
-    if error := name_error(name):
-        raise ValueError(error)
-    return name
 
 
 class ExportFilters(ClosedModel):
@@ -24,7 +18,7 @@ class ExportFilters(ClosedModel):
 
     since: Timestamp | None = Field(None, description="Votes received at this time or later.")
     until: Timestamp | None = Field(None, description="Votes received before this time.")
-    model: Annotated[Name, AfterValidator(_usable)] | None = Field(
+    model: Annotated[Name, refuse(name_error)] | None = Field(
         None, description="Votes on this model, by name or alias."
     )
     standing: Literal["pending", "active", "flagged", "excluded", "trusted"] | None = Field(
@@ -34,7 +28,7 @@ class ExportFilters(ClosedModel):
         None, description="Id or number: the votes that this snapshot read, or its leaderboard."
     )
     method: LeaderboardMethod | None = Field(None, description="The leaderboard by this method; am-elo by default.")
-    tag: Annotated[Name, AfterValidator(_usable)] | None = Field(
+    tag: Annotated[Name, refuse(name_error)] | None = Field(
         None, description="The leaderboard of the votes with this tag."
     )
 

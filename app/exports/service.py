@@ -5,10 +5,10 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from app.database.ids import new_id
-from app.errors import BadInputError, FieldError, NotFoundError
+from app.errors import BadInputError, FieldError, found
 from app.exports import queries as store
 from app.exports.schemas import Export, ExportFilters, Format, What
-from app.leaderboard.service import check_leaderboard, choose_leaderboard
+from app.leaderboard.service import LeaderboardVersion, check_leaderboard, choose_leaderboard
 from app.models.service import find_model
 from app.snapshots.service import find_snapshot
 
@@ -28,9 +28,7 @@ def request_export(conn: Connection, what: What, form: Format, filters: ExportFi
     """
     check_filters(what, filters)
     if filters.method is not None or filters.tag is not None:
-        version = choose_leaderboard(
-            conn, method=filters.method or "am-elo", tag=filters.tag, snapshot=filters.snapshot
-        )
+        version = choose_exported(conn, filters)
         check_leaderboard(conn, version.snapshot, version.method, tag=version.tag)
     if filters.snapshot is not None:
         find_snapshot(conn, filters.snapshot)
@@ -40,6 +38,11 @@ def request_export(conn: Connection, what: What, form: Format, filters: ExportFi
     values = {"what": what, "format": form, "options": filters.given(), "requested_by": requested_by}
     store.add_export(conn, export_id, values)
     return export_id
+
+
+def choose_exported(conn: Connection, filters: ExportFilters) -> LeaderboardVersion:
+    """Return the leaderboard that the filters mean. Raises NotFoundError, NoSnapshotError or NoSuchLeaderboardError."""
+    return choose_leaderboard(conn, method=filters.method or "am-elo", tag=filters.tag, snapshot=filters.snapshot)
 
 
 def check_filters(what: What, filters: ExportFilters) -> None:
@@ -52,7 +55,4 @@ def check_filters(what: What, filters: ExportFilters) -> None:
 
 def find_export(conn: Connection, export_id: UUID) -> Export:
     """Return an export. Raises NotFoundError."""
-    row = store.get_export(conn, export_id)
-    if row is None:
-        raise NotFoundError(f"there is no export {export_id}")
-    return Export(**row)
+    return Export(**found(store.get_export(conn, export_id), f"export {export_id}"))

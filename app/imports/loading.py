@@ -25,8 +25,9 @@ from app.imports.recognition import number_votes_of_file, recognise_again
 from app.imports.service import MAX_FAULTS_STORED, OF_THE_RECORD, ImportOptions
 from app.imports.survey import Survey, fault_row
 from app.refits.schedule import IMPORT_LEASE
-from app.votes.bulk import LeftOut, load_votes, read_left_out
-from app.votes.repeats import receive_repeated, replaces_conflicts
+from app.votes.bulk import load_votes
+from app.votes.queries import VoteRow
+from app.votes.repeats import receive_repeated
 
 log = structlog.get_logger()
 
@@ -196,7 +197,7 @@ def _chunks(reader: VoteReader, done: int) -> Iterator[tuple[pl.DataFrame, int]]
 
 
 def _receive_left_out(
-    conn: Connection, left_out: Sequence[LeftOut], *, import_id: UUID
+    conn: Connection, left_out: Sequence[tuple[int, VoteRow]], *, import_id: UUID
 ) -> tuple[Counter[str], list[tuple[int, str]]]:
     """Resolve the votes that `load_votes` left out in this transaction.
 
@@ -204,19 +205,9 @@ def _receive_left_out(
     were created after all, replaced an earlier vote, or are duplicates; and the conflicts: the record's number, and
     how it contradicts a stored vote.
     """
-    disputed = {one.key for one in left_out if one.retracted or one.ranked}
-    contradicted = {one.key for one in left_out if one.contradicts}
-    if contradicted - disputed and replaces_conflicts(conn):
-        disputed |= contradicted
-    others = [one for one in left_out if one.key not in disputed]
-    conflicts = [(one.record, _contradiction(one)) for one in others if one.contradicts]
-    counts = Counter(duplicates=len(others) - len(conflicts))
-    if not disputed:
-        return counts, conflicts
-    # a later vote is compared with the one that this file has added
-    rows = read_left_out(conn, [one.record for one in left_out if one.key in disputed])
-    receipts = receive_repeated(conn, [row for _, row in rows], import_id=import_id)
-    for record, row in rows:
+    counts, conflicts = Counter[str](), list[tuple[int, str]]()
+    receipts = receive_repeated(conn, [row for _, row in left_out], import_id=import_id) if left_out else {}
+    for record, row in left_out:
         receipt = receipts[row.id]
         counts["created"] += receipt.status == "created"
         counts["replaced"] += receipt.replaces is not None
@@ -224,8 +215,3 @@ def _receive_left_out(
         if receipt.status == "conflict":
             conflicts.append((record, f"{receipt.detail}: vote {receipt.id}"))
     return counts, conflicts
-
-
-def _contradiction(one: LeftOut) -> str:
-    how = "with another verdict" if one.same_models else "on other models"
-    return f"the annotator has voted in this battle already, {how}: vote {one.vote_id}"

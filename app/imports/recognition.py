@@ -6,7 +6,7 @@ from datetime import UTC
 from uuid import UUID
 
 import polars as pl
-from sqlalchemy import Connection, RowMapping
+from sqlalchemy import Connection, RowMapping, true
 
 from app.database.engine import Database
 from app.errors import BadInputError
@@ -14,7 +14,8 @@ from app.imports import queries as store
 from app.imports.formats.reading import VoteReader
 from app.imports.matching import match_votes, vote_keys, what_votes_say
 from app.imports.names import check_models, number_known_annotators
-from app.votes.content import any_vote_on_record, votes_by_id, votes_that_say
+from app.votes.content import votes_by_id, votes_that_say
+from app.votes.queries import any_vote
 
 SAMPLED = 16
 """Of a large file one in so many different votes is compared first."""
@@ -82,7 +83,7 @@ class Recogniser:
         self._compares_content = content
         self._exact = exact
         with database.read() as conn:
-            self._any = any_vote_on_record(conn)
+            self._any = any_vote(conn, true())
             self._without = [*store.undone_imports(conn), *([import_id] if import_id else [])]
         self._seen = 0
         self._annotators: dict[str, int | None] = {}

@@ -110,6 +110,6 @@ def provide_monitoring(state: ProcessState) -> None:
     state[FiguresCache] = figures = FiguresCache(database)
     state[MetricsReaders] = MetricsReaders(_MOST_READERS)
     state[Readiness] = Readiness(database)
-    state[Gauges].watch(_CONNECTIONS, lambda: database.connections_in_use)
-    state[Gauges].watch(_CONNECTIONS_LIMIT, lambda: database.pool_size)
+    state[Gauges].watch(_CONNECTIONS, database.pool.checkedout)
+    state[Gauges].watch(_CONNECTIONS_LIMIT, database.pool.size)
     state.closing.callback(figures.close)

@@ -43,7 +43,7 @@ class RuleAlarm:
 def reason_to_hold(fit_input: FitInput, output: FitOutput) -> str | None:
     """Return why an admin has to accept this fit before it is published; None if there is no such reason."""
     excluded, of = _newly_excluded(fit_input, output)
-    share, limit = excluded / of, fit_input.max_excluded_share
+    share, limit = excluded / of, fit_input.policy.max_excluded_share
     if share > limit:
         votes = f"{share:.1%} of the votes ({excluded:,} of {of:,})"
         return f"it would newly exclude {votes}, more than the policy's {limit:.1%}"

@@ -136,8 +136,8 @@ def _load(
         overrides=np.array([override or "" for override in overrides], dtype=np.str_),
         rule_standings=np.array(rule_standings, dtype=np.str_),
         settings=settings,
+        policy=policy.settings,
         policy_version=policy.version,
-        max_excluded_share=policy.settings.max_excluded_share,
         vote_set=vote_set,
         retracted=read.retracted,
         unsealed=unsealed,
@@ -147,21 +147,15 @@ def _load(
         dimensions=policy.settings.categories or dimensions,
         tags=tuple(read.tags),
         tag_bits=votes.tags,
-        category_weights=policy.settings.category_weights,
         unoffered=_ids(sorted(read_unoffered_ids(conn))),
-        sampling=policy.settings.sampling_settings(),
-        verdict_rule=policy.settings.verdict_rule(),
         judges=np.isin(annotator_ids, judges) if judges else np.zeros(0, dtype=np.bool_),
-        leaderboard_of=policy.settings.leaderboard_of,
-        min_board_annotators=policy.settings.min_board_annotators,
-        style_features=policy.settings.style_features,
         measures=votes.measures,
         battles=votes.battle,
     )
     if not criteria or policy.settings.sealed_only:  # no vote by another criterion is sealed
         return overall
     counted = {name: _within_quota(_on_two_models(own), policy.settings) for name, own in criteria.items()}
-    bare = replace(overall, dimensions={}, tags=(), tag_bits=None, style_features=(), measures=None, battles=None)
+    bare = replace(overall, dimensions={}, tags=(), tag_bits=None, measures=None, battles=None)
     inputs = {
         name: replace(bare, **_columns(own, annotator_ids, model_ids, ranked=ranked)) for name, own in counted.items()
     }

@@ -4,7 +4,7 @@ from uuid import UUID
 from sqlalchemy import Connection, RowMapping
 
 from app.audit import service as audit
-from app.errors import BadInputError, ConflictError, NotFoundError
+from app.errors import BadInputError, ConflictError, found
 from app.refits import queries as store
 from app.refits.schemas import Refit
 
@@ -29,9 +29,7 @@ def request_refit(
 
 def find_refit(conn: Connection, refit_id: UUID) -> Refit:
     """Return a refit. Raises NotFoundError."""
-    row = store.get_refit(conn, refit_id)
-    if row is None:
-        raise NotFoundError(f"there is no refit {refit_id}")
+    row = found(store.get_refit(conn, refit_id), f"refit {refit_id}")
     return _with_progress(row, store.typical_seconds(conn))
 
 

@@ -25,23 +25,22 @@ class FirstLeaderboardNeeds:
     most_votes : the most votes that any annotator has
     """
 
+    policy: Policy
     annotators: int
     votes: int
     most_votes: int
-    min_annotators: int
-    min_annotator_votes: int
-    min_votes: int
 
     @property
     def met(self) -> bool:
         """Whether a first leaderboard can be published."""
-        return self.annotators >= self.min_annotators and self.votes >= self.min_votes
+        return self.annotators >= self.policy.min_board_annotators and self.votes >= self.policy.min_board_votes
 
     def describe(self) -> str:
         """Return in a sentence what it needs and what there is."""
+        policy = self.policy
         return (
-            f"a first leaderboard needs {counted(self.min_annotators, 'annotator')} with more than "
-            f"{counted(self.min_annotator_votes, 'vote')} each, and {counted(self.min_votes, 'vote')} of theirs; there "
+            f"a first leaderboard needs {counted(policy.min_board_annotators, 'annotator')} with more than "
+            f"{counted(policy.min_votes, 'vote')} each, and {counted(policy.min_board_votes, 'vote')} of theirs; there "
             f"are {counted(self.annotators, 'annotator')} with {counted(self.votes, 'vote')}, and the most votes of "
             f"one annotator are {self.most_votes:,}"
         )
@@ -65,14 +64,7 @@ def read_first_leaderboard_needs(conn: Connection, policy: Policy) -> FirstLeade
         func.count().filter(enough), func.coalesce(func.sum(each.c.n).filter(enough), 0), func.max(each.c.n)
     )
     annotators, n_votes, most = conn.execute(statement).one()
-    return FirstLeaderboardNeeds(
-        annotators=annotators,
-        votes=int(n_votes),
-        most_votes=most or 0,
-        min_annotators=policy.min_board_annotators,
-        min_annotator_votes=policy.min_votes,
-        min_votes=policy.min_board_votes,
-    )
+    return FirstLeaderboardNeeds(policy, annotators, int(n_votes), most or 0)
 
 
 def describe_wait(conn: Connection) -> str:

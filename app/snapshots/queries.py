@@ -4,21 +4,19 @@ Charts and fragility follow in tables of their own, and notices where they are l
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, get_args
 from uuid import UUID
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    Interval,
     RowMapping,
     Select,
     case,
     func,
     insert,
     literal,
-    or_,
     select,
     text,
     update,
@@ -95,16 +93,10 @@ def newest_number(conn: Connection) -> int:
     return newest
 
 
-def snapshot_is_older(conn: Connection, snapshot_id: UUID, than: timedelta) -> bool:
-    """Whether a snapshot was published longer ago than this, by the database's clock."""
-    old = snapshots.c.published_at < func.clock_timestamp() - literal(than, Interval)
-    return bool(conn.execute(select(old).where(snapshots.c.id == snapshot_id)).scalar_one())
-
-
-def get_snapshot(conn: Connection, *, snapshot_id: UUID | None = None, number: int | None = None) -> RowMapping | None:
+def get_snapshot(conn: Connection, named: UUID | int) -> RowMapping | None:
     """Return the snapshot with this id or this number, or None."""
-    matches = or_(snapshots.c.id == snapshot_id, snapshots.c.number == number)
-    return conn.execute(_select_whole().where(matches)).mappings().one_or_none()
+    column = snapshots.c.number if isinstance(named, int) else snapshots.c.id
+    return conn.execute(_select_whole().where(column == named)).mappings().one_or_none()
 
 
 def list_snapshots(conn: Connection, *, limit: int, before: int | None) -> Sequence[RowMapping]:

@@ -1,5 +1,4 @@
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Connection
@@ -33,7 +32,11 @@ def find_snapshot(conn: Connection, reference: str | None = None, as_of: datetim
     Raises NotFoundError: there is no such snapshot.
     Raises NoSnapshotError: no reference was given, and nothing had been published.
     """
-    row = store.newest_snapshot(conn, as_of) if reference is None else _get(conn, reference)
+    if reference is None:
+        row = store.newest_snapshot(conn, as_of)
+    else:
+        named = parse_reference(reference)
+        row = None if named is None else store.get_snapshot(conn, named)
     if row is None:
         raise missing_snapshot(conn, reference, as_of)
     return Snapshot.model_validate(dict(row))
@@ -51,16 +54,6 @@ def find_snapshot_detail(conn: Connection, reference: str) -> SnapshotDetail:
 def list_snapshots(conn: Connection, *, limit: int, before: int | None = None) -> list[Snapshot]:
     """Return snapshots, the newest first, those with a number below `before`."""
     return [Snapshot.model_validate(dict(row)) for row in store.list_snapshots(conn, limit=limit, before=before)]
-
-
-def _get(conn: Connection, reference: str) -> Any:
-    match parse_reference(reference):
-        case int() as number:
-            return store.get_snapshot(conn, number=number)
-        case UUID() as snapshot_id:
-            return store.get_snapshot(conn, snapshot_id=snapshot_id)
-        case _:
-            return None
 
 
 def parse_reference(reference: str) -> UUID | int | None:

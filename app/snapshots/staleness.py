@@ -4,9 +4,10 @@ from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import Connection
 
+from app.database.engine import database_time
 from app.policy.schemas import Policy
 from app.snapshots.freshness import first_leaderboard_is_late
-from app.snapshots.queries import newest_snapshot, snapshot_is_older
+from app.snapshots.queries import newest_snapshot
 from app.snapshots.vote_sets import MOST_COUNTED, count_votes, new_votes_since
 from app.webhooks.events import announce
 from app.webhooks.queries import was_announced
@@ -21,17 +22,16 @@ def announce_stale_leaderboard(conn: Connection, policy: Policy) -> bool:
     """
     snapshot = newest_snapshot(conn)
     if snapshot is None:
-        if was_announced(conn, "board.stale", since=_EPOCH) or not first_leaderboard_is_late(conn, policy):
-            return False
-        waiting = count_votes(conn, at_most=MOST_COUNTED)
-        announce(conn, "board.stale", {"snapshot": None, "published_at": None, "votes_not_in_board": waiting})
-        return True
-    if not snapshot_is_older(conn, snapshot["id"], timedelta(seconds=policy.stale_after_seconds)):
+        named: dict[str, str | None] = {"snapshot": None, "published_at": None}
+        since = _EPOCH
+        late = not was_announced(conn, "board.stale", since=since) and first_leaderboard_is_late(conn, policy)
+        waiting = count_votes(conn, at_most=MOST_COUNTED) if late else 0
+    else:
+        since = snapshot["published_at"]
+        named = {"snapshot": str(snapshot["id"]), "published_at": since.isoformat()}
+        late = database_time(conn) - since > timedelta(seconds=policy.stale_after_seconds)
+        waiting = new_votes_since(conn, snapshot["vote_set"]) if late else 0
+    if not waiting or was_announced(conn, "board.stale", since=since):
         return False
-    waiting = new_votes_since(conn, snapshot["vote_set"])
-    if not waiting or was_announced(conn, "board.stale", since=snapshot["published_at"]):
-        return False
-    published = snapshot["published_at"].isoformat()
-    data = {"snapshot": str(snapshot["id"]), "published_at": published, "votes_not_in_board": waiting}
-    announce(conn, "board.stale", data)
+    announce(conn, "board.stale", {**named, "votes_not_in_board": waiting})
     return True

@@ -1,15 +1,15 @@
 """Votes as numpy arrays. PostgreSQL joins them to a few long strings of bytes: one row each would take far longer."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any, NamedTuple
 
 import numpy as np
-import psycopg
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
+from app.database.engine import driver_of
 from app.models.contestants import AS_RECORDED, Contestants
 from app.policy.schemas import MOST_TAGS
 from app.snapshots.vote_sets import is_retracted_sql
@@ -18,10 +18,7 @@ NO_DAY = np.iinfo(np.int32).max
 """The day of a vote whose date is not known."""
 
 _JOIN_VOTES = """
-SELECT count(*), string_agg(
-    int4send(v.annotator_id) || int4send({model_a}) || int4send({model_b}) || int2send({row}.outcome)
-    {sealed} {tags} {measures} {battles} {dates}, ''
-)
+SELECT count(*), string_agg({columns}, '')
 FROM votes AS v {pairs}
 WHERE v.ctid >= CAST(%(since)s AS tid) AND v.ctid < CAST(%(until)s AS tid) {conditions}
 """
@@ -39,23 +36,36 @@ CROSS JOIN LATERAL (
 ) AS pair
 """  # noqa: S608  only this module's own words
 _ANY_RANKING = "SELECT 1 FROM votes WHERE ranking IS NOT NULL ORDER BY id LIMIT 1"  # see `_ANY_CRITERION`
-# The date of a live vote is when it was received: its client could state any other. The date of an imported vote is the
-# one in its file: when it was received says nothing about when it was cast.
-_DATES = """
-    || timestamptz_send(CASE WHEN v.import_id IS NULL THEN v.received_at ELSE coalesce(v.voted_at, 'infinity') END)
-    || uuid_send(v.id)
-"""
-_SEALED = "|| boolsend(v.sealed_battle_id IS NOT NULL)"
-_TAGS = "|| int4send(CASE WHEN cardinality(v.tags) = 0 THEN 0 ELSE {bits} END)"
-_TAG_HASH = "|| int8send(CASE WHEN cardinality(v.tags) = 0 THEN 0 ELSE hash_array_extended(v.tags, 0) END)"
-_BATTLE = """
-    || int8send(coalesce(hashtextextended(coalesce(v.metadata ->> 'question', (
-        SELECT string_agg(part, '/' ORDER BY part COLLATE "C")
-        FROM string_to_table(coalesce(v.battle_id, v.criterion_battle_id), '/') AS part
-    )), 0), 0))
-"""
+# What is read of a vote. PostgreSQL's functions whose names end in `send` return it big-endian and without gaps.
+_COLUMNS: dict[str, tuple[str, str]] = {
+    "annotator_id": ("int4send(v.annotator_id)", ">i4"),
+    "model_a_id": ("int4send({model_a})", ">i4"),
+    "model_b_id": ("int4send({model_b})", ">i4"),
+    "outcome": ("int2send({row}.outcome)", ">i2"),
+    "sealed": ("boolsend(v.sealed_battle_id IS NOT NULL)", "?"),
+    "tags": ("int4send(CASE WHEN cardinality(v.tags) = 0 THEN 0 ELSE {bits} END)", ">i4"),
+    "tag_hash": ("int8send(CASE WHEN cardinality(v.tags) = 0 THEN 0 ELSE hash_array_extended(v.tags, 0) END)", ">i8"),
+    "measures": ("{measures}", ">f8"),
+    "battle": (
+        """int8send(coalesce(hashtextextended(coalesce(v.metadata ->> 'question', (
+            SELECT string_agg(part, '/' ORDER BY part COLLATE "C")
+            FROM string_to_table(coalesce(v.battle_id, v.criterion_battle_id), '/') AS part
+        )), 0), 0))""",
+        ">i8",
+    ),
+    # The date of a live vote is when it was received: its client could state any other. The date of an imported vote is
+    # the one in its file: when it was received says nothing about when it was cast.
+    "day": (
+        "timestamptz_send(CASE WHEN v.import_id IS NULL THEN v.received_at ELSE coalesce(v.voted_at, 'infinity') END)",
+        ">i8",
+    ),
+    "id_high": ("uuid_send(v.id)", ">u8"),
+    "id_low": ("", ">u8"),  # the other half of what is sent for id_high
+}
+_ALWAYS = ("annotator_id", "model_a_id", "model_b_id", "outcome")
+_DATES = ("day", "id_high", "id_low")
 _TAG_BIT = "CASE WHEN %(tag_{bit})s = ANY (v.tags) THEN {worth} ELSE 0 END"
-_MEASURE = "|| float8send(coalesce((v.features -> CAST(%({name})s AS text) ->> {side})::float8, 'NaN'))"
+_MEASURE = "float8send(coalesce((v.features -> CAST(%({name})s AS text) ->> {side})::float8, 'NaN'))"
 _NAMED = "pg_visible_in_snapshot(v.recorded_in, CAST(%(vote_set)s AS pg_snapshot))"
 _FIRST_BLOCK = f"""
 SELECT (min(v.ctid)::text::point)[0]::bigint FROM votes AS v
@@ -72,13 +82,6 @@ GROUP BY v.criterion ORDER BY count(*) DESC, v.criterion COLLATE "C" LIMIT %(mos
 MOST_CRITERIA = 20
 """That have a leaderboard: those with the most votes."""
 
-# What the functions of PostgreSQL whose names end in `send` return: big-endian, without gaps.
-_COLUMNS = (("annotator_id", ">i4"), ("model_a_id", ">i4"), ("model_b_id", ">i4"), ("outcome", ">i2"))
-_SEALED_COLUMNS = (("sealed", "?"),)
-_TAG_COLUMNS = (("tags", ">i4"),)
-_BATTLE_COLUMNS = (("battle", ">i8"),)
-_HASH_COLUMNS = (("tag_hash", ">i8"),)
-_DATE_COLUMNS = (("timestamp", ">i8"), ("id", [("high", ">u8"), ("low", ">u8")]))
 BLOCKS = 4096
 """Of the table, read by one statement: 32 MiB, with at most about 300,000 votes."""
 _NO_BLOCK = 2**32 - 1  # a table's blocks have lower numbers
@@ -86,8 +89,7 @@ _DAY = 86_400_000_000  # microseconds, PostgreSQL's unit of time
 _INFINITY = np.iinfo(np.int64).max
 
 
-@dataclass(frozen=True)
-class VoteDates:
+class VoteDates(NamedTuple):
     """When votes were cast, and the order in which they were recorded.
 
     Attributes
@@ -100,10 +102,6 @@ class VoteDates:
     day: NDArray[np.int32]
     id_high: NDArray[np.uint64]
     id_low: NDArray[np.uint64]
-
-    def take(self, picked: NDArray[np.bool_]) -> "VoteDates":
-        """Return the dates of the votes that a mask of shape (n_votes,) picks."""
-        return VoteDates(self.day[picked], self.id_high[picked], self.id_low[picked])
 
 
 @dataclass(frozen=True)
@@ -136,17 +134,13 @@ class VoteArrays:
 
     def take(self, picked: NDArray[np.bool_]) -> "VoteArrays":
         """Return the votes that a mask of shape (n_votes,) picks."""
-        return VoteArrays(
-            self.annotator_id[picked],
-            self.model_a_id[picked],
-            self.model_b_id[picked],
-            self.outcome[picked],
-            None if self.sealed is None else self.sealed[picked],
-            None if self.tags is None else self.tags[picked],
-            None if self.dates is None else self.dates.take(picked),
-            None if self.measures is None else self.measures[picked],
-            None if self.battle is None else self.battle[picked],
-        )
+
+        def some(column: Any) -> Any:
+            if isinstance(column, VoteDates):
+                return VoteDates(column.day[picked], column.id_high[picked], column.id_low[picked])
+            return None if column is None else column[picked]
+
+        return VoteArrays(*map(some, vars(self).values()))
 
 
 def read_votes(
@@ -179,7 +173,7 @@ def read_votes(
     """
     if len(tags) > MOST_TAGS:
         raise ValueError(f"at most {MOST_TAGS} tags can be read, not {len(tags)}")
-    values = {f"tag_{bit}": tag for bit, tag in enumerate(tags)}
+    values = dict[str, str]()
     conditions = ""
     if criterion is not None:
         conditions, values["criterion"] = "AND v.criterion = %(criterion)s", criterion
@@ -190,26 +184,11 @@ def read_votes(
         values["vote_set"] = vote_set
     if any_retracted:
         conditions += f" AND NOT ({is_retracted_sql('v.id', vote_set)})"
-    bits = " + ".join(_TAG_BIT.format(bit=bit, worth=1 << bit) for bit in range(len(tags)))
-    tagged = _TAGS.format(bits=bits) if tags else ""
-    statements = _statements(
-        conn, contestants, sealed=_SEALED if sealed else "", tags=tagged, dates=_DATES if dated else "",
-        conditions=conditions, measures=_measures(features, values), battles=_BATTLE if battles else "",
-    )  # fmt: skip
-    optional = (_SEALED_COLUMNS if sealed else ()) + (_TAG_COLUMNS if tags else ()) + _measure_columns(features)
-    optional += _BATTLE_COLUMNS if battles else ()
-    read = _read_columns(conn, statements, values, _COLUMNS + optional, dated=dated)
-    return VoteArrays(
-        read["annotator_id"],
-        read["model_a_id"],
-        read["model_b_id"],
-        read["outcome"],
-        read.get("sealed"),
-        read.get("tags"),
-        VoteDates(read["day"], read["id_high"], read["id_low"]) if dated else None,
-        read.get("measures"),
-        read.get("battle"),
-    )
+    wanted = {"sealed": sealed, "tags": tags, "measures": features, "battle": battles}
+    names = [*_ALWAYS, *(name for name, asked in wanted.items() if asked), *(_DATES if dated else ())]
+    read = _read_columns(conn, contestants, names, conditions, values, tags=tags, features=features)
+    dates = VoteDates(*(read.pop(name) for name in _DATES)) if dated else None
+    return VoteArrays(**read, dates=dates)
 
 
 def read_criteria(
@@ -240,16 +219,11 @@ def read_recorded(
     if unseen_by is not None:
         # By the table's blocks, not by the index of `recorded_in`: each part would go through it from the start.
         values["vote_set"], conditions = unseen_by, f"{_OVERALL} AND NOT {_NAMED}"
-        driver = cast("psycopg.Connection", conn.connection.driver_connection)
-        with driver.cursor() as cursor:
+        with driver_of(conn).cursor() as cursor:
             found = cursor.execute(_FIRST_BLOCK, values, prepare=False).fetchone()
         since = _NO_BLOCK if found is None or found[0] is None else int(found[0])
-    statements = _statements(
-        conn, contestants, sealed=_SEALED, tags=_TAG_HASH, dates=_DATES, conditions=conditions,
-        measures=_measures(features, values), battles="",
-    )  # fmt: skip
-    plain = _COLUMNS + _SEALED_COLUMNS + _HASH_COLUMNS + _measure_columns(features)
-    return _read_columns(conn, statements, values, plain, dated=True, since=since)
+    names = [*_ALWAYS, "sealed", "tag_hash", *(("measures",) if features else ()), *_DATES]
+    return _read_columns(conn, contestants, names, conditions, values, features=features, since=since)
 
 
 def any_ranking(conn: Connection) -> bool:
@@ -257,52 +231,44 @@ def any_ranking(conn: Connection) -> bool:
     return conn.exec_driver_sql(_ANY_RANKING).first() is not None
 
 
-def _statements(conn: Connection, contestants: Contestants, *, conditions: str, **parts: str) -> list[str]:
-    """Return what joins the votes, and the other pairs of rankings where there are any."""
-    rows = [("v", "", conditions), ("pair", _OTHER_PAIRS, f"{conditions} AND v.ranking IS NOT NULL")]
-    statements = list[str]()
-    for row, pairs, condition in rows if any_ranking(conn) else rows[:1]:
-        model_a, model_b = contestants.sides_sql(row)
-        sides = {"row": row, "model_a": model_a, "model_b": model_b}
-        statements.append(_JOIN_VOTES.format(**sides, pairs=pairs, conditions=condition, **parts))
-    return statements
-
-
-def _measures(features: Sequence[str], values: dict[str, str]) -> str:
-    """Return the statement's part for these features, whose names go among its values."""
-    names = {f"feature_{place}": feature for place, feature in enumerate(features)}
-    values |= names
-    return " ".join(_MEASURE.format(name=name, side=side) for name in names for side in (0, 1))
-
-
-def _measure_columns(features: Sequence[str]) -> tuple[tuple[str, Any], ...]:
-    return (("measures", np.dtype((">f8", (2 * len(features),)))),) if features else ()
-
-
 def _read_columns(
     conn: Connection,
-    statements: Sequence[str],
-    values: dict[str, str],
-    plain: tuple[tuple[str, Any], ...],
+    contestants: Contestants,
+    names: Sequence[str],
+    conditions: str,
+    values: Mapping[str, str],
     *,
-    dated: bool,
+    tags: Sequence[str] = (),
+    features: Sequence[str] = (),
     since: int = 0,
 ) -> dict[str, NDArray[Any]]:
-    """Return the columns that the statements join, by name, of the votes in the table's blocks from `since` on."""
-    row = np.dtype([*plain, *(_DATE_COLUMNS if dated else ())])
-    pieces = [
-        _columns(parse_joined_votes(joined, row, number), plain, dated=dated)
-        for statement in statements
-        for number, joined in _read_joined(conn, statement, values, since)
-    ]
-    names = [name for name, _ in plain] + (["day", "id_high", "id_low"] if dated else [])
+    """Return columns by name, of the votes in the table's blocks from `since` on, and of the other pairs of rankings.
+
+    `tags`, `features`: what the columns of these names are about.
+    """
+    tag_of = {f"tag_{bit}": tag for bit, tag in enumerate(tags)}
+    feature_of = {f"feature_{place}": feature for place, feature in enumerate(features)}
+    about = {
+        "bits": " + ".join(_TAG_BIT.format(bit=bit, worth=1 << bit) for bit in range(len(tags))),
+        "measures": " || ".join(_MEASURE.format(name=name, side=side) for name in feature_of for side in (0, 1)),
+    }
+    joined = " || ".join(filter(None, (_COLUMNS[name][0] for name in names)))
+    row = np.dtype([(name, _COLUMNS[name][1], (2 * len(features),) * (name == "measures")) for name in names])
+    pieces = list[list[NDArray[Any]]]()
+    rows = [("v", "", conditions), ("pair", _OTHER_PAIRS, f"{conditions} AND v.ranking IS NOT NULL")]
+    for source, pairs, condition in rows if any_ranking(conn) else rows[:1]:
+        model_a, model_b = contestants.sides_sql(source)
+        columns = joined.format(row=source, model_a=model_a, model_b=model_b, **about)
+        statement = _JOIN_VOTES.format(columns=columns, pairs=pairs, conditions=condition)
+        for number, part in _read_joined(conn, statement, {**values, **tag_of, **feature_of}, since):
+            read = parse_joined_votes(part, row, number)
+            pieces.append([_native(name, read[name]) for name in names])
     return {name: np.concatenate(column) for name, column in zip(names, zip(*pieces, strict=True), strict=True)}
 
 
 def _read_joined(conn: Connection, statement: str, values: dict[str, str], first: int) -> Iterator[tuple[int, bytes]]:
     """Yield the number of votes in each part of the table, and the bytes of their columns."""
-    driver = cast("psycopg.Connection", conn.connection.driver_connection)
-    with driver.cursor(binary=True) as cursor:
+    with driver_of(conn).cursor(binary=True) as cursor:
         cursor.execute("SELECT pg_relation_size('votes') / current_setting('block_size')::int")
         (blocks,) = cursor.fetchone() or (0,)
         # The last part has no end: the table could have been rewritten since the line before.
@@ -325,11 +291,8 @@ def parse_joined_votes(joined: bytes, row: np.dtype[Any], number: int) -> NDArra
     return np.frombuffer(joined, row)
 
 
-def _columns(rows: NDArray[Any], plain: tuple[tuple[str, Any], ...], *, dated: bool) -> list[NDArray[Any]]:
-    """Return the columns in this machine's byte order, in the order of the dataclasses' fields."""
-    columns = [rows[name].astype(np.dtype(kind).base.newbyteorder("=")) for name, kind in plain]
-    if dated:
-        timestamp = rows["timestamp"].astype(np.int64)
-        day = np.where(timestamp == _INFINITY, NO_DAY, timestamp // _DAY).astype(np.int32)
-        columns += [day, rows["id"]["high"].astype(np.uint64), rows["id"]["low"].astype(np.uint64)]
-    return columns
+def _native(name: str, column: NDArray[Any]) -> NDArray[Any]:
+    """Return a column in this machine's byte order, times as days."""
+    if name == "day":
+        return np.where(column == _INFINITY, NO_DAY, column // _DAY).astype(np.int32)
+    return column.astype(column.dtype.newbyteorder("="))

@@ -2,8 +2,6 @@
 
 import secrets
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
 import numpy as np
@@ -12,102 +10,45 @@ import psycopg
 from sqlalchemy import Connection, text
 
 from app.database.copying import copy_into
-from app.snapshots.vote_sets import is_retracted_sql
-from app.votes.queries import SAME_KEY, VoteKey, VoteRow
+from app.votes.queries import VoteRow
 
-COLUMNS = (
-    "id", "record", "annotator_id", "model_a_id", "model_b_id", "outcome", "battle_id", "voted_at", "tags", "metadata",
-    "features", "criterion", "ranking",
+_OWN = (
+    "id", "annotator_id", "model_a_id", "model_b_id", "outcome", "voted_at", "metadata", "features", "criterion",
+    "ranking",
 )  # fmt: skip
+COLUMNS = (*_OWN, "record", "battle_id", "tags")
 
 _CREATE = text(
-    """
-    CREATE TEMPORARY TABLE loading (
-        id uuid, record bigint, annotator_id integer, model_a_id integer, model_b_id integer, outcome smallint,
-        battle_id text, voted_at timestamptz, tags text[], metadata jsonb, features jsonb, criterion text,
-        ranking jsonb
-    ) ON COMMIT DROP
-    """
+    f"""
+    CREATE TEMPORARY TABLE loading ON COMMIT DROP AS
+    SELECT {", ".join(_OWN)}, 0::bigint AS record, battle_id, tags FROM votes WITH NO DATA
+    """  # noqa: S608  only this module's own words
 )
-_DIRECT = (*(name for name in COLUMNS if name != "record"), "criterion_battle_id", "import_id")
+_DIRECT = (*_OWN, "battle_id", "tags", "criterion_battle_id", "import_id")
 _INSERT = text(
-    """
-    INSERT INTO votes (
-        id, annotator_id, model_a_id, model_b_id, outcome, battle_id, criterion_battle_id, voted_at, tags, metadata,
-        features, criterion, ranking, import_id
-    )
-    SELECT id, annotator_id, model_a_id, model_b_id, outcome, CASE WHEN criterion IS NULL THEN battle_id END,
-           CASE WHEN criterion IS NOT NULL THEN battle_id END, voted_at, coalesce(tags, '{}'), metadata, features,
-           criterion, ranking, :import_id
+    f"""
+    INSERT INTO votes ({", ".join(_DIRECT)})
+    SELECT {", ".join(_OWN)}, CASE WHEN criterion IS NULL THEN battle_id END, coalesce(tags, '{{}}'),
+           CASE WHEN criterion IS NOT NULL THEN battle_id END, :import_id
     FROM loading ORDER BY loading.battle_id COLLATE "C", annotator_id, criterion COLLATE "C" NULLS FIRST, record
     ON CONFLICT DO NOTHING
-    """
+    """  # noqa: S608  as above
 )
 _LEFT_OUT = text(
     """
-    SELECT l.record, l.battle_id, l.annotator_id, l.criterion, earlier.id,
-           (l.model_a_id, l.model_b_id) IN (
-               (earlier.model_a_id, earlier.model_b_id), (earlier.model_b_id, earlier.model_a_id)
-           ) AS same_models,
-           CASE WHEN l.model_a_id = earlier.model_a_id OR l.outcome > 1 THEN l.outcome ELSE 1 - l.outcome END
-               = earlier.outcome AS same_outcome,
-           earlier.retracted, l.ranking IS NOT NULL OR earlier.ranking IS NOT NULL AS ranked
-    FROM loading AS l
-    CROSS JOIN LATERAL (
-        SELECT v.id, v.model_a_id, v.model_b_id, v.outcome, v.ranking, {retracted} AS retracted
-        FROM ({same_key}) AS v
-        ORDER BY retracted, v.version DESC LIMIT 1
-    ) AS earlier
-    WHERE NOT EXISTS (SELECT FROM votes AS v WHERE v.id = l.id)
-    ORDER BY l.record
-    """.replace("{retracted}", is_retracted_sql("v.id")).replace("{same_key}", SAME_KEY.format(key="l"))
-)
-_READ_AGAIN = text(
-    """
     SELECT record, id, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, coalesce(tags, '{}'),
            metadata::text, features::text, NULL, criterion, 0, ranking::text
-    FROM loading WHERE record = ANY(:records) ORDER BY record
+    FROM loading WHERE NOT EXISTS (SELECT FROM votes WHERE votes.id = loading.id) ORDER BY record
     """
 )
-
-
-@dataclass(frozen=True)
-class LeftOut:
-    """A vote that was not added, because its annotator has voted on its battle by its criterion before.
-
-    Attributes
-    ----------
-    vote_id : the vote on record
-    same_models, same_outcome : whether the two votes agree in these, which are one pair of a ranking
-    retracted : whether the vote on record is retracted, and with it every other of the annotator on the battle
-    ranked : whether one of the two is a ranking
-    """
-
-    record: int
-    battle_id: str
-    annotator_id: int
-    criterion: str | None
-    vote_id: UUID
-    same_models: bool
-    same_outcome: bool
-    retracted: bool
-    ranked: bool
-
-    @property
-    def key(self) -> VoteKey:
-        """What the annotator answers once."""
-        return self.battle_id, self.annotator_id, self.criterion
-
-    @property
-    def contradicts(self) -> bool:
-        """Whether it differs from the vote on record."""
-        return not (self.same_models and self.same_outcome)
 
 
 def load_votes(
     conn: Connection, votes: pl.DataFrame, *, import_id: UUID, expect_new: bool
-) -> tuple[int, list[LeftOut]]:
-    """Add votes. Return how many were added, and the votes that were not.
+) -> tuple[int, list[tuple[int, VoteRow]]]:
+    """Add votes. Return how many were added, and the votes that were not, with their record numbers, in that order.
+
+    A vote is left out whose annotator has voted on its battle by its criterion before.
 
     Parameters
     ----------
@@ -129,30 +70,23 @@ def load_votes(
     added = conn.execute(_INSERT, {"import_id": import_id}).rowcount
     if added == votes.height:
         return added, []
-    return added, [LeftOut(*row) for row in conn.execute(_LEFT_OUT)]
-
-
-def read_left_out(conn: Connection, records: Sequence[int]) -> list[tuple[int, VoteRow]]:
-    """Return votes that `load_votes` left out in this transaction, with their record numbers, in that order."""
-    return [(record, VoteRow(*vote)) for record, *vote in conn.execute(_READ_AGAIN, {"records": list(records)})]
+    return added, [(record, VoteRow(*vote)) for record, *vote in conn.execute(_LEFT_OUT)]
 
 
 def _add_new(conn: Connection, votes: pl.DataFrame, import_id: UUID) -> bool:
     """Add the votes straight to the table, unless one of them repeats a battle. Return whether they were added."""
-    attempt = conn.begin_nested()
+    battle, overall = pl.col("battle_id"), pl.col("criterion").is_null()
+    whole = votes.with_columns(
+        pl.when(overall).then(battle),
+        criterion_battle_id=pl.when(~overall).then(battle),
+        import_id=pl.lit(str(import_id)),
+        tags=pl.col("tags").fill_null([]),
+    )
     try:
-        battle, overall = pl.col("battle_id"), pl.col("criterion").is_null()
-        whole = votes.with_columns(
-            pl.when(overall).then(battle),
-            criterion_battle_id=pl.when(~overall).then(battle),
-            import_id=pl.lit(str(import_id)),
-            tags=pl.col("tags").fill_null([]),
-        )
-        copy_into(conn, "votes", _written(whole).select(_DIRECT))
+        with conn.begin_nested():
+            copy_into(conn, "votes", _written(whole).select(_DIRECT))
     except psycopg.errors.UniqueViolation:
-        attempt.rollback()
         return False
-    attempt.commit()
     return True
 
 

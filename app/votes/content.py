@@ -2,14 +2,13 @@
 
 import io
 from collections.abc import Iterable, Sequence
-from typing import cast
 from uuid import UUID
 
 import polars as pl
-import psycopg
 from sqlalchemy import Connection, text
 
 from app.database.copying import copy_into
+from app.database.engine import driver_of
 from app.snapshots.vote_sets import is_retracted_sql
 
 _SAID = {
@@ -53,11 +52,6 @@ _BY_ID = text(
 )
 
 
-def any_vote_on_record(conn: Connection) -> bool:
-    """Whether there is any vote on record."""
-    return bool(conn.execute(text("SELECT EXISTS (SELECT FROM votes)")).scalar_one())
-
-
 def votes_that_say(conn: Connection, said: pl.DataFrame, *, without_imports: Iterable[UUID]) -> pl.DataFrame:
     """Return the votes on record that say one of these things, retracted ones too, without those of some imports.
 
@@ -71,8 +65,8 @@ def votes_that_say(conn: Connection, said: pl.DataFrame, *, without_imports: Ite
     conn.execute(text("ANALYZE said"))
     # PostgreSQL has no statistics of the joined expressions, and would sort all votes: four times as long as to hash.
     conn.execute(text("SET LOCAL enable_mergejoin = off"))
-    driver, rows = cast("psycopg.Connection", conn.connection.driver_connection), io.BytesIO()
-    with driver.cursor() as cursor, cursor.copy(_SAYING, {"without": list(without_imports)}) as copy:
+    rows = io.BytesIO()
+    with driver_of(conn).cursor() as cursor, cursor.copy(_SAYING, {"without": list(without_imports)}) as copy:
         rows.writelines(copy)
     at = pl.col("voted_at").cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
     frame = pl.read_csv(rows.getvalue(), has_header=False, schema=_FOUND, raise_if_empty=False)

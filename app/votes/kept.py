@@ -311,11 +311,8 @@ def _without_retracted(
         once = once[ids.select(pl.struct(_IDS).is_first_distinct()).to_series().to_numpy()]
     tags, bits = _choose_tags(tag_set, once, tag_sets, wanted)
     dates = VoteDates(*(columns[name] for name in ("day", *_IDS))) if "day" in columns else None
-    votes = VoteArrays(
-        columns["annotator_id"], columns["model_a_id"], columns["model_b_id"], columns["outcome"], columns["sealed"],
-        bits, dates, columns.get(_MEASURES),
-    )  # fmt: skip
-    return ReadVotes(votes, tags, number)
+    plain = {name: column for name, column in columns.items() if name not in ("tag_set", "day", *_IDS)}
+    return ReadVotes(VoteArrays(**plain, tags=bits, dates=dates), tags, number)
 
 
 def _choose_tags(

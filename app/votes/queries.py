@@ -4,7 +4,6 @@ Votes by tokens are added as their battles end. Replacements by a later vote are
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -22,35 +21,29 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-from app.database.arrays import array_text
+from app.database.arrays import array_text, columns_of, rows_of_arrays
 from app.database.tables import battles, votes
 from app.snapshots.vote_sets import is_retracted, is_retracted_sql
 from app.votes.rules import CRITERION_TAG
 
 VoteKey = tuple[str, int, str | None]
 """What an annotator answers once: the battle, the annotator's number, and the criterion, None for overall."""
+_KEY = ("battles", "annotators", "criteria")
 
-# %b sends the arrays in PostgreSQL's binary form, which is about half as long as text.
 _INSERT = """
 INSERT INTO votes (id, annotator_id, model_a_id, model_b_id, outcome, battle_id, criterion_battle_id, voted_at, tags,
                    metadata, features, api_key_id, criterion, version, ranking, import_id)
 SELECT v.id, v.annotator_id, v.model_a_id, v.model_b_id, v.outcome, CASE WHEN v.criterion IS NULL THEN v.battle_id END,
        CASE WHEN v.criterion IS NOT NULL THEN v.battle_id END, v.voted_at, v.tags::text[], v.metadata::jsonb,
        v.features::jsonb, v.api_key_id, v.criterion, v.version, v.ranking::jsonb, %(import_id)b::uuid
-FROM unnest(%(id)b::uuid[], %(annotator_id)b::int[], %(model_a_id)b::int[], %(model_b_id)b::int[],
-            %(outcome)b::smallint[], %(battle_id)b::text[], %(voted_at)b::timestamptz[], %(tags)b::text[],
-            %(metadata)b::text[], %(features)b::text[], %(api_key_id)b::uuid[], %(criterion)b::text[],
-            %(version)b::smallint[], %(ranking)b::text[])
-     AS v(id, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, tags, metadata, features, api_key_id,
-          criterion, version, ranking)
-ON CONFLICT DO NOTHING
+FROM {rows} ON CONFLICT DO NOTHING
 """
 _LEFT_OUT = """
 SELECT wanted.id FROM unnest(%(ids)b::uuid[]) AS wanted(id)
 WHERE NOT EXISTS (SELECT FROM votes WHERE votes.id = wanted.id)
 """
 # Two lookups: PostgreSQL would take the annotator out of an OR, and read all votes on the battle.
-SAME_KEY = """
+_SAME_KEY = """
     SELECT * FROM votes
     WHERE battle_id = {key}.battle_id AND annotator_id = {key}.annotator_id AND {key}.criterion IS NULL
     UNION ALL SELECT * FROM votes
@@ -59,12 +52,12 @@ SAME_KEY = """
 _WANTED = f"""
     unnest(%(battles)b::text[], %(annotators)b::int[], %(criteria)b::text[])
         AS wanted(battle_id, annotator_id, criterion)
-    CROSS JOIN LATERAL ({SAME_KEY.format(key="wanted")}) AS v
+    CROSS JOIN LATERAL ({_SAME_KEY.format(key="wanted")}) AS v
 """
 _FIND = """
 SELECT DISTINCT ON (v.battle, v.annotator_id, v.criterion)
-       v.battle, v.annotator_id, v.criterion, v.id, v.model_a_id, v.model_b_id, v.outcome,
-       max(v.version) OVER (PARTITION BY v.battle, v.annotator_id, v.criterion), v.retracted, v.ranking::text
+       v.battle, v.annotator_id, v.criterion, v.id, v.model_a_id, v.model_b_id, v.outcome, v.ranking::text,
+       max(v.version) OVER (PARTITION BY v.battle, v.annotator_id, v.criterion), v.retracted
 FROM (SELECT v.*, wanted.battle_id AS battle, {retracted} AS retracted FROM {wanted}) AS v
 ORDER BY v.battle, v.annotator_id, v.criterion, v.retracted, v.version DESC
 """.replace("{retracted}", is_retracted_sql("v.id")).replace("{wanted}", _WANTED)
@@ -99,17 +92,19 @@ class VoteRow(NamedTuple):
         return self.battle_id, self.annotator_id, self.criterion
 
 
-@dataclass(frozen=True)
-class RecordedVote:
-    """The vote on record for a key: the one that counts, or the last one if all are retracted."""
+class RecordedVote(NamedTuple):
+    """The vote on record for a key or a battle: the one that counts, or the last one if all are retracted."""
 
     id: UUID
     model_a_id: int
     model_b_id: int
     outcome: int
+    ranking: str | None = None
     last_version: int = 0
     retracted: bool = False
-    ranking: str | None = None
+
+
+_INSERT_ROWS = _INSERT.replace("{rows}", rows_of_arrays(VoteRow, "v"))
 
 
 def insert_votes(conn: Connection, rows: Sequence[VoteRow], *, import_id: UUID | None = None) -> set[UUID]:
@@ -118,11 +113,10 @@ def insert_votes(conn: Connection, rows: Sequence[VoteRow], *, import_id: UUID |
     Of two rows with the same four the first is added. A vote without a battle is always added.
     `import_id` names the file that all of them come from.
     """
-    fields = zip(VoteRow._fields, zip(*rows, strict=True), strict=True)
-    columns: dict[str, list[Any]] = {name: list(values) for name, values in fields}
+    columns = columns_of(VoteRow._fields, rows)
     columns["tags"] = [array_text(tags) if tags else "{}" for tags in columns["tags"]]
     # Nearly always every row is added, and the count shows it. Then no ids have to be sent back and compared.
-    if conn.exec_driver_sql(_INSERT, {**columns, "import_id": import_id}).rowcount == len(rows):
+    if conn.exec_driver_sql(_INSERT_ROWS, {**columns, "import_id": import_id}).rowcount == len(rows):
         return set()
     return set(conn.exec_driver_sql(_LEFT_OUT, {"ids": columns["id"]}).scalars())
 
@@ -132,12 +126,8 @@ def find_votes(conn: Connection, keys: Iterable[VoteKey]) -> dict[VoteKey, Recor
 
     In a READ COMMITTED transaction this includes votes of transactions that `insert_votes` has just waited for.
     """
-    rows = conn.exec_driver_sql(_FIND, _columns_of(keys))
+    rows = conn.exec_driver_sql(_FIND, columns_of(_KEY, keys))
     return {(battle, annotator, criterion): RecordedVote(*vote) for battle, annotator, criterion, *vote in rows}
-
-
-def _columns_of(keys: Iterable[VoteKey]) -> dict[str, list[Any]]:
-    return dict(zip(("battles", "annotators", "criteria"), map(list, zip(*keys, strict=True)), strict=True))
 
 
 def any_vote(conn: Connection, meant: ColumnElement[bool]) -> bool:
@@ -180,13 +170,12 @@ INSERT INTO retracted_votes (vote_id, replaced_by) SELECT * FROM unnest(%(earlie
 
 def lock_keys(conn: Connection, keys: Iterable[VoteKey]) -> None:
     """Lock keys that have a vote until the transaction ends."""
-    conn.exec_driver_sql(_LOCK, _columns_of(keys))
+    conn.exec_driver_sql(_LOCK, columns_of(_KEY, keys))
 
 
 def retract_replaced(conn: Connection, replaced: Sequence[tuple[UUID, UUID]]) -> None:
     """Retract votes, each given with the vote that replaces it."""
-    earlier, later = zip(*replaced, strict=True)
-    conn.exec_driver_sql(_RETRACT, {"earlier": list(earlier), "later": list(later)})
+    conn.exec_driver_sql(_RETRACT, columns_of(("earlier", "later"), replaced))
 
 
 def battle_of() -> Label[str]:
@@ -217,7 +206,7 @@ def ranks(model_id: int) -> ColumnElement[bool]:
 
 
 _LOCK_BATTLES = """
-SELECT b.id, b.annotator_id, left_model.name, right_model.name, b.vote_id, b.skip_reason,
+SELECT b.id, b.annotator_id, b.left_id, b.right_id, left_model.name, right_model.name, b.vote_id, b.skip_reason,
        b.expires_at <= clock_timestamp()
 FROM unnest(%(ids)b::uuid[]) AS wanted(id)
 JOIN battles AS b ON b.id = wanted.id
@@ -227,7 +216,7 @@ ORDER BY b.id FOR NO KEY UPDATE OF b
 """
 _FIND_VERDICTS = """
 SELECT DISTINCT ON (v.sealed_battle_id)
-       v.sealed_battle_id, v.id, v.outcome, v.retracted
+       v.sealed_battle_id, v.id, v.model_a_id, v.model_b_id, v.outcome, NULL, v.version, v.retracted
 FROM (
     SELECT v.*, {retracted} AS retracted FROM votes AS v WHERE v.sealed_battle_id = ANY(%(ids)b::uuid[])
 ) AS v
@@ -258,28 +247,13 @@ class LockedBattle(NamedTuple):
 
     id: UUID
     annotator_id: int
+    left_id: int
+    right_id: int
     left: str
     right: str
     vote_id: UUID | None
     skip_reason: str | None
     expired: bool
-
-
-class Verdict(NamedTuple):
-    """A vote to add on a battle that is open, and whether it reveals the models."""
-
-    battle_id: UUID
-    vote_id: UUID
-    outcome: int
-    revealed: bool
-
-
-class VerdictOnRecord(NamedTuple):
-    """The vote on a battle. Battles of earlier versions may have several: the one that counts, or else the last."""
-
-    id: UUID
-    outcome: int
-    retracted: bool
 
 
 def lock_battles(conn: Connection, ids: Collection[UUID]) -> dict[UUID, LockedBattle]:
@@ -290,19 +264,20 @@ def lock_battles(conn: Connection, ids: Collection[UUID]) -> dict[UUID, LockedBa
     return {row[0]: LockedBattle(*row) for row in conn.exec_driver_sql(_LOCK_BATTLES, {"ids": list(ids)})}
 
 
-def find_verdicts(conn: Connection, battle_ids: Collection[UUID]) -> dict[UUID, VerdictOnRecord]:
+def find_verdicts(conn: Connection, battle_ids: Collection[UUID]) -> dict[UUID, RecordedVote]:
     """Return the votes on battles, by battle. Locked battles get no other vote meanwhile."""
     if not battle_ids:
         return {}
-    return {
-        row[0]: VerdictOnRecord(*row[1:]) for row in conn.exec_driver_sql(_FIND_VERDICTS, {"ids": list(battle_ids)})
-    }
+    rows = conn.exec_driver_sql(_FIND_VERDICTS, {"ids": list(battle_ids)})
+    return {battle: RecordedVote(*vote) for battle, *vote in rows}
 
 
-def insert_verdicts(conn: Connection, verdicts: Sequence[Verdict], *, undo_seconds: int) -> None:
-    """Add votes on battles that are locked and open, and end the battles."""
-    columns = zip(("battles", "votes", "outcomes", "revealed"), zip(*verdicts, strict=True), strict=True)
-    values = {name: list(column) for name, column in columns}
+def insert_verdicts(conn: Connection, verdicts: Iterable[tuple[UUID, UUID, int, bool]], *, undo_seconds: int) -> None:
+    """Add votes on battles that are locked and open, and end the battles.
+
+    `verdicts`: the battle, the id of its vote, the outcome, and whether it reveals the models.
+    """
+    values = columns_of(("battles", "votes", "outcomes", "revealed"), verdicts)
     conn.exec_driver_sql(_CAST_VERDICTS, {**values, "undo": undo_seconds})
 
 

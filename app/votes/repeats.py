@@ -23,23 +23,18 @@ def receive_repeated(
 
     The same verdict is a duplicate. Another verdict is a conflict and changes nothing. If the policy says `replace`, it
     is added instead, and the vote on record is retracted. Where no earlier vote counts, because all were retracted, the
-    vote is added. The rows are handled in order. `import_id` names the file that all rows come from.
+    vote is added. The rows, at least one, are handled in order. `import_id` names the file that all rows come from.
     """
     keys = {row.key for row in rows}
     on_record = find_votes(conn, keys)
     receipts = {row.id: _compare(row, on_record[row.key]) for row in rows}
     open_to = {row.key for row in rows if receipts[row.id].status == "conflict"}
     if open_to:
-        replacing = replaces_conflicts(conn)
+        replacing = current_policy(conn).settings.on_conflict == "replace"
         open_to = open_to if replacing else {key for key in open_to if on_record[key].retracted}
         later = [row for row in rows if row.key in open_to]
         receipts |= _add_versions(conn, later, import_id, replacing=replacing)
     return receipts
-
-
-def replaces_conflicts(conn: Connection) -> bool:
-    """Whether the policy lets annotators change their verdicts."""
-    return current_policy(conn).settings.on_conflict == "replace"
 
 
 def _add_versions(
@@ -65,7 +60,7 @@ def _add_versions(
             if not earlier.retracted:
                 replaced.append((earlier.id, row.id))
             latest[row.key] = RecordedVote(
-                row.id, row.model_a_id, row.model_b_id, row.outcome, later.version, ranking=row.ranking
+                row.id, row.model_a_id, row.model_b_id, row.outcome, row.ranking, later.version
             )
             receipt = VoteReceipt("created", row.id, replaces=None if earlier.retracted else earlier.id)
         receipts[row.id] = receipt

@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal, TypeVar, get_args
 from uuid import UUID
 
 from pydantic import (
-    AfterValidator,
     AliasChoices,
     BaseModel,
     ConfigDict,
@@ -25,7 +24,7 @@ from app.database.timestamps import StorableTimestamp
 from app.errors import FieldError
 from app.naming.names import Label, Name
 from app.rating.settings import MAX_FEATURES
-from app.schemas import ClosedModel
+from app.schemas import ClosedModel, refuse
 from app.votes.rules import (
     IN_FUTURE,
     MAX_CLOCK_SKEW,
@@ -52,22 +51,8 @@ SaidSealedWinner = Literal[SealedWinner, "both_bad"]
 Body = TypeVar("Body", bound=BaseModel)
 
 
-def _storable(metadata: dict[str, Any]) -> dict[str, Any]:
-    if (error := metadata_error(metadata)) is not None:
-        raise ValueError(error)
-    return metadata
-
-
-def _cast_by_now(time: datetime) -> datetime:
-    if time > datetime.now(UTC) + MAX_CLOCK_SKEW:
-        raise ValueError(IN_FUTURE)
-    return time
-
-
-def _ranked(ranking: list[list[str]]) -> list[list[str]]:
-    if (error := ranking_error(ranking)) is not None:
-        raise ValueError(error)
-    return ranking
+def _time_error(time: datetime) -> str | None:
+    return IN_FUTURE if time > datetime.now(UTC) + MAX_CLOCK_SKEW else None
 
 
 class _Pair(BaseModel):
@@ -86,7 +71,7 @@ class _Pair(BaseModel):
 
 
 class _Order(BaseModel):
-    ranking: Annotated[list[list[Name]], AfterValidator(_ranked)] = Field(
+    ranking: Annotated[list[list[Name]], refuse(ranking_error)] = Field(
         description=f"The models in groups, the best first; those of one group are equal. 2 to {MOST_RANKED} models, "
         'each once. The best of several is `[["best"], ["second", "third"]]`.'
     )
@@ -105,7 +90,7 @@ class _Said(BaseModel):
         description="The question that the vote answers, such as `accuracy`; by default `overall`, the one question of "
         "the main leaderboard. Each other criterion has a leaderboard of its own, `criterion=accuracy`.",
     )
-    voted_at: Annotated[StorableTimestamp, AfterValidator(_cast_by_now)] | None = Field(
+    voted_at: Annotated[StorableTimestamp, refuse(_time_error)] | None = Field(
         None,
         validation_alias=AliasChoices("voted_at", "timestamp"),
         description="When the vote was cast, with its time zone; at most 5 minutes ahead of the service's clock. "
@@ -117,7 +102,7 @@ class _Said(BaseModel):
         max_length=MAX_TAGS,
         description="Words to group votes by; those that begin with `criterion=` have no leaderboard.",
     )
-    metadata: Annotated[dict[str, Any], AfterValidator(_storable)] = Field(
+    metadata: Annotated[dict[str, Any], refuse(metadata_error)] = Field(
         default_factory=dict,
         description=f"Anything else worth keeping: at most {MAX_METADATA_LENGTH} characters as JSON, and "
         f"{MAX_METADATA_VALUES} values at all levels.",

@@ -8,15 +8,7 @@ from sqlalchemy import Connection
 from app.auth.callers import ForeignAnnotatorError
 from app.database.ids import new_id
 from app.errors import ConflictError, GoneError, NotFoundError, StableArenaError
-from app.votes.queries import (
-    LockedBattle,
-    Verdict,
-    VerdictOnRecord,
-    end_undo,
-    find_verdicts,
-    insert_verdicts,
-    lock_battles,
-)
+from app.votes.queries import LockedBattle, RecordedVote, end_undo, find_verdicts, insert_verdicts, lock_battles
 from app.votes.schemas import SealedVoteBody, Status, VoteReceipt
 
 UNDO_SECONDS = 15
@@ -52,7 +44,7 @@ def cast_sealed_votes(
     """
     battles = lock_battles(conn, {battle_id for _, battle_id in votes})
     on_record = find_verdicts(conn, {battle.id for battle in battles.values() if battle.vote_id is not None})
-    verdicts: list[Verdict] = []
+    verdicts: list[tuple[UUID, UUID, int, bool]] = []
     revealed_now = set[UUID]()
     results: list[VoteReceipt | StableArenaError] = []
     for vote, battle_id in votes:
@@ -68,10 +60,10 @@ def cast_sealed_votes(
             if receipt.left is not None:
                 revealed_now.add(battle.id)
         else:
-            verdict = Verdict(battle.id, new_id(), vote.outcome, vote.reveals)
-            verdicts.append(verdict)
-            on_record[battle.id] = VerdictOnRecord(verdict.vote_id, vote.outcome, retracted=False)
-            results.append(_receipt("created", verdict.vote_id, vote, battle))
+            added = RecordedVote(new_id(), battle.left_id, battle.right_id, vote.outcome)
+            verdicts.append((battle.id, added.id, vote.outcome, vote.reveals))
+            on_record[battle.id] = added
+            results.append(_receipt("created", added.id, vote, battle))
     if verdicts:
         insert_verdicts(conn, verdicts, undo_seconds=UNDO_SECONDS)
     if revealed_now:
@@ -97,7 +89,7 @@ def _receipt(status: Status, vote_id: UUID, vote: SealedVoteBody, battle: Locked
     return VoteReceipt(status, vote_id, left=left, right=right)
 
 
-def _compare(vote: SealedVoteBody, battle: LockedBattle, earlier: VerdictOnRecord) -> VoteReceipt:
+def _compare(vote: SealedVoteBody, battle: LockedBattle, earlier: RecordedVote) -> VoteReceipt:
     if earlier.retracted:
         return VoteReceipt("conflict", earlier.id, RETRACTED)
     if vote.outcome == earlier.outcome:

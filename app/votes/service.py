@@ -3,7 +3,7 @@
 import json
 import math
 from collections import ChainMap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import partial
@@ -12,7 +12,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from app.annotators.kinds import record_kinds
+from app.annotators.kinds import Kind, record_kinds
 from app.api.group_commit import COMMIT_SIZE, GroupCommit
 from app.api.problems import invalid_input
 from app.auth.callers import Caller
@@ -104,19 +104,15 @@ def record_votes(conn: Connection, sent: Sequence[Sent], known: Known) -> list[V
     Needs a READ COMMITTED transaction. A name that is not in `known` is read here, and added if it is new.
     """
     models, receipts = _number_models(conn, sent, known)
-    if not models:
-        return [receipts[i] for i in range(len(sent))]
     annotators: Mapping[str, int] = known.annotators
     if unknown := {sent[i][0].annotator for i in models if sent[i][0].annotator not in annotators}:
         annotators = ChainMap(resolve_annotators(conn, unknown), known.annotators)
-    models = _with_kinds(conn, sent, models, annotators, receipts)
-    if not models:
-        return [receipts[i] for i in range(len(sent))]
+    _refuse_other_kinds(conn, sent, models, annotators, receipts)
+    models = {i: numbers for i, numbers in models.items() if i not in receipts} if receipts else models
     rows = [_row(*sent[i], numbers, annotators) for i, numbers in models.items()]
     # Writers that insert the same battles in the same order wait for each other instead of deadlocking.
-    left_out = insert_votes(
-        conn, sorted(rows, key=lambda row: (row.battle_id or "", row.annotator_id, row.criterion or ""))
-    )
+    in_order = sorted(rows, key=lambda row: (row.battle_id or "", row.annotator_id, row.criterion or ""))
+    left_out = insert_votes(conn, in_order) if rows else set()
     repeated = receive_repeated(conn, [row for row in rows if row.id in left_out]) if left_out else {}
     for i, row in zip(models, rows, strict=True):
         receipt = repeated.get(row.id) or VoteReceipt("created", row.id)
@@ -155,26 +151,27 @@ def _number_models(
     return dict(sorted(models.items())), invalid
 
 
-def _with_kinds(
-    conn: Connection, sent: Sequence[Sent], models: dict[int, Numbers], annotators: Mapping[str, int],
+def _refuse_other_kinds(
+    conn: Connection, sent: Sequence[Sent], places: Iterable[int], annotators: Mapping[str, int],
     receipts: dict[int, VoteReceipt],
-) -> dict[int, Numbers]:  # fmt: skip
-    """Note the kinds of annotators that votes say; return the models without those of votes that say another kind."""
-    said = {i: (annotators[sent[i][0].annotator], kind) for i in models if (kind := sent[i][0].annotator_kind)}
-    for i in said:
-        if sent[i][1].token_id is not None:
+) -> None:  # fmt: skip
+    """Note the kinds of annotators that votes say; add the receipts of votes that may not say it, or say another."""
+    said: dict[int, tuple[int, Kind]] = {}
+    for i in places:
+        vote, caller = sent[i]
+        if vote.annotator_kind and caller.token_id is None:
+            said[i] = annotators[vote.annotator], vote.annotator_kind
+        elif vote.annotator_kind:
             fault = FieldError("/annotator_kind", "cannot be said with a token, which a browser has")
             receipts[i] = VoteReceipt.invalid((fault,))
-    said = {i: one for i, one in said.items() if i not in receipts}
     if not said:  # nearly always
-        return {i: numbers for i, numbers in models.items() if i not in receipts} if receipts else models
+        return
     first = {number: kind for _, (number, kind) in sorted(said.items(), reverse=True)}
     others = first | record_kinds(conn, first)
     for i, (number, kind) in said.items():
         if kind != others[number]:
             fault = FieldError("/annotator_kind", f"the annotator is on record as {others[number]}")
             receipts[i] = VoteReceipt.invalid((fault,))
-    return {i: numbers for i, numbers in models.items() if i not in receipts}
 
 
 def _row(vote: Vote | RankedVote, caller: Caller, models: Numbers, annotators: Mapping[str, int]) -> VoteRow:

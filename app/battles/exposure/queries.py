@@ -23,7 +23,7 @@ from sqlalchemy import (
     union_all,
 )
 
-from app.database.tables import battles, candidate_sets, models, prompts, snapshot_models, snapshot_pair_weights
+from app.database.tables import battles, candidate_sets, models, prompts, snapshot_pair_weights
 from app.models.contestants import read_unoffered_ids
 
 MOST_TAGS = MOST_PROMPTS = 100
@@ -144,15 +144,6 @@ def count_draws(conn: Connection, chosen: Chosen) -> Sequence[RowMapping]:
     statement = select(k.snapshot_id, k.drawn_by, k.tags, candidate_sets.c.model_ids, k.battles)
     statement = statement.join_from(counted, candidate_sets, candidate_sets.c.id == k.candidate_set_id)
     return conn.execute(statement.order_by(k.snapshot_id)).mappings().all()
-
-
-def read_scores(conn: Connection, snapshot_id: UUID) -> dict[int, float]:
-    """Return the published scores of a snapshot's am-elo leaderboard by model."""
-    c = snapshot_models.c
-    statement = select(c.model_id, c.score).where(
-        c.snapshot_id == snapshot_id, c.method == "am-elo", c.tag == "", c.score.is_not(None)
-    )
-    return {row.model_id: row.score for row in conn.execute(statement)}
 
 
 _COUNTED = ("offered", "voted", "skipped", "expired")

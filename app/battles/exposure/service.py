@@ -26,7 +26,7 @@ from app.database.engine import database_time
 from app.errors import BadInputError
 from app.rating.verdict.winner import adjust_winner
 from app.snapshots.confidence import find_confidence
-from app.snapshots.queries import newest_snapshot
+from app.snapshots.queries import list_placed_models, newest_snapshot
 from app.snapshots.service import find_snapshot
 
 USUAL_PERIOD = timedelta(days=1)
@@ -127,7 +127,8 @@ def _best_of_many(conn: Connection, snapshot_id: UUID, models: Sequence[RowMappi
     known = find_confidence(conn, snapshot_id)
     if known is None:
         return {}
-    joint, published = known.joint, store.read_scores(conn, snapshot_id)
+    joint, placed = known.joint, list_placed_models(conn, snapshot_id, with_archived=True)
+    published = {row["model_id"]: row["score"] for row in placed if row["score"] is not None}
     errors = np.sqrt(np.diag(joint.covariance))
     row_of = {row["model_id"]: row for row in models}
     of: dict[str, list[int]] = defaultdict(list)

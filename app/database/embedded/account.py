@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from app.database.embedded import EmbeddedServerError
 
@@ -34,8 +35,22 @@ class Account:
         user).
         Raises OSError: there is no such program or folder, or this user has no access to it.
         """
+        other: dict[str, Any] = {"user": self.uid, "group": self.gid, "extra_groups": []} if self.switch else {}
         try:
-            return self._run(command, cwd, environment, pass_fds)
+            return subprocess.run(  # noqa: S603 - programs of the wheel and /bin/sh, never input
+                command,
+                cwd=cwd,
+                env=_clean_environment() | dict(environment or {}),
+                pass_fds=pass_fds,
+                umask=0o077,
+                start_new_session=True,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                check=False,
+                **other,
+            )
         except OSError as error:
             if self.switch and error.filename is None:  # changing the user failed, not the program
                 raise EmbeddedServerError(
@@ -43,26 +58,6 @@ class Account:
                     f"{error.strerror}; start the service as another user"
                 ) from error
             raise
-
-    def _run(
-        self, command: Sequence[str | Path], cwd: Path, environment: Mapping[str, str] | None, pass_fds: Sequence[int]
-    ) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(  # noqa: S603 - programs of the wheel and /bin/sh, never input
-            command,
-            cwd=cwd,
-            env=_clean_environment() | dict(environment or {}),
-            pass_fds=pass_fds,
-            user=self.uid if self.switch else None,
-            group=self.gid if self.switch else None,
-            extra_groups=[] if self.switch else None,
-            umask=0o077,
-            start_new_session=True,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-        )
 
     def can(self, permission: str, path: Path) -> bool:
         """Return whether this user has `permission` (r, w or x) on `path`, as the system answers."""

@@ -36,8 +36,8 @@ def find_binaries(account: Account, copies: Path) -> Path:
     programs = installed_programs()
     failure = _failure(programs, account)
     if failure and account.switch:
-        programs = _copied(copies)
-        failure = _unfit(programs) or _failure(copy_programs(copies), account)
+        programs = copies
+        failure = _unfit(copies) or _failure(programs := copy_programs(copies), account)
     if failure:
         raise EmbeddedServerError(f"PostgreSQL's programs in {programs} do not run as user {account.name}: {failure}")
     return programs
@@ -74,16 +74,14 @@ def _failure(programs: Path, account: Account) -> str:
     return _unfit(programs)
 
 
-def _copied(copies: Path) -> Path:
-    """Return the folder of the copied programs; below `copies` the folders are those of the wheel."""
-    return copies.joinpath(importlib.metadata.version(_DISTRIBUTION), *installed_programs().parts[-3:])
-
-
 def copy_programs(copies: Path) -> Path:
-    """Copy the programs below `copies`, readable for all, unless they are there; return their folder."""
+    """Copy the programs below `copies`, readable for all, unless they are there; return their folder.
+
+    Below `copies` the folders are those of the wheel.
+    """
     programs = installed_programs()
     install, package = programs.parent, programs.parents[1]
-    copied = _copied(copies)
+    copied = copies.joinpath(importlib.metadata.version(_DISTRIBUTION), *programs.parts[-3:])
     if copied.exists():
         return copied
     copies.mkdir(mode=0o755, exist_ok=True)

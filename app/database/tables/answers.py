@@ -13,18 +13,16 @@ from sqlalchemy import (
     Identity,
     Index,
     Integer,
-    Table,
     Text,
     Uuid,
     text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-from app.database.tables.columns import metadata, timestamp
+from app.database.tables.columns import table, timestamp
 
-prompts = Table(
+prompts = table(
     "prompts",
-    metadata,
     Column("id", Integer, Identity(), primary_key=True),
     Column("public_id", Uuid, nullable=False, unique=True),  # of the text: the same text again is no second prompt
     Column("text", Text, nullable=False),
@@ -34,9 +32,8 @@ prompts = Table(
     Index("ix_prompts_unrendered", "id", postgresql_where=text("html IS NULL")),
 )
 
-answers = Table(
+answers = table(
     "answers",
-    metadata,
     Column("id", BigInteger, Identity(), primary_key=True),
     Column("prompt_id", Integer, ForeignKey("prompts.id"), nullable=False),
     Column("model_id", Integer, ForeignKey("models.id"), nullable=False),
@@ -59,9 +56,8 @@ answers = Table(
 
 # A link, which is one annotator's, or the door that is open to everyone (annotator_id is null). Of several open doors
 # the newest counts.
-invitations = Table(
+invitations = table(
     "invitations",
-    metadata,
     Column("id", Uuid, primary_key=True),
     Column("annotator_id", Integer, ForeignKey("annotators.id")),
     Column("category", Text),

@@ -1,6 +1,9 @@
 """What all tables share: the names of constraints and the columns that the database fills in."""
 
-from sqlalchemy import Column, DateTime, MetaData, text
+from typing import Any
+
+from sqlalchemy import Column, DateTime, MetaData, Table, Text, text
+from sqlalchemy.schema import SchemaItem
 from sqlalchemy.types import UserDefinedType
 
 metadata = MetaData(
@@ -22,6 +25,16 @@ class Xid8(UserDefinedType[str]):
     def get_col_spec(self, **_: object) -> str:
         """Return the type's name in SQL."""
         return "xid8"
+
+
+def table(name: str, *parts: SchemaItem, **options: Any) -> Table:
+    """Return a table of the service's schema."""
+    return Table(name, metadata, *parts, **options)
+
+
+def texts(*names: str) -> list[Column[str]]:
+    """Return columns for texts that are never null."""
+    return [Column(name, Text, nullable=False) for name in names]
 
 
 def timestamp(name: str, *, nullable: bool = False) -> Column[object]:

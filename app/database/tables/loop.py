@@ -17,29 +17,25 @@ from sqlalchemy import (
     Index,
     Integer,
     LargeBinary,
-    Table,
     Text,
     Uuid,
     text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-from app.database.tables.columns import metadata, timestamp, transaction
+from app.database.tables.columns import table, texts, timestamp, transaction
 
-policies = Table(
+policies = table(
     "policies",
-    metadata,
     Column("version", Integer, Identity(), primary_key=True),
     Column("settings", JSONB, nullable=False),
-    Column("reason", Text, nullable=False),
-    Column("created_by", Text, nullable=False),
+    *texts("reason", "created_by"),
     timestamp("created_at"),
     transaction("recorded_in"),
 )
 
-leases = Table(
+leases = table(
     "leases",
-    metadata,
     Column("name", Text, primary_key=True),
     Column("holder", Text, nullable=False),
     Column("epoch", BigInteger, nullable=False),
@@ -47,13 +43,10 @@ leases = Table(
     Column("seconds", Double, nullable=False, server_default="30"),
 )
 
-refits = Table(
+refits = table(
     "refits",
-    metadata,
     Column("id", Uuid, primary_key=True),
-    Column("state", Text, nullable=False),
-    Column("trigger", Text, nullable=False),
-    Column("requested_by", Text, nullable=False),
+    *texts("state", "trigger", "requested_by"),
     Column("accept_exclusions", Boolean, nullable=False, server_default="false"),
     timestamp("requested_at"),
     timestamp("started_at", nullable=True),
@@ -71,14 +64,11 @@ refits = Table(
     Index("ix_refits_requested_at", "requested_at"),
 )
 
-decisions = Table(
+decisions = table(
     "decisions",
-    metadata,
     Column("id", Uuid, primary_key=True),
     Column("annotator_id", Integer, ForeignKey("annotators.id"), nullable=False, index=True),
-    Column("action", Text, nullable=False),
-    Column("reason", Text, nullable=False),
-    Column("decided_by", Text, nullable=False),
+    *texts("action", "reason", "decided_by"),
     timestamp("decided_at"),
     transaction("recorded_in"),
     Column("snapshot_id", Uuid, ForeignKey("snapshots.id")),
@@ -89,21 +79,18 @@ decisions = Table(
     CheckConstraint("length(reason) > 0", name="reason_given"),
 )
 
-appeals = Table(
+appeals = table(
     "appeals",
-    metadata,
     Column("id", Uuid, primary_key=True),
     Column("annotator_id", Integer, ForeignKey("annotators.id"), nullable=False, index=True),
-    Column("note", Text, nullable=False),
-    Column("submitted_by", Text, nullable=False),
+    *texts("note", "submitted_by"),
     timestamp("submitted_at"),
     CheckConstraint("length(note) > 0", name="note_given"),
 )
 
 
-snapshots = Table(
+snapshots = table(
     "snapshots",
-    metadata,
     Column("id", Uuid, primary_key=True),
     Column("number", Integer, Identity(), nullable=False, unique=True),
     Column("refit_id", Uuid, ForeignKey("refits.id"), nullable=False, unique=True),
@@ -114,18 +101,15 @@ snapshots = Table(
     Column("votes_read", BigInteger, nullable=False),
     Column("votes_used", BigInteger, nullable=False),
     Column("votes_sealed", BigInteger),
-    Column("vote_set", Text, nullable=False),
-    Column("votes_hash", Text, nullable=False),
-    Column("code_version", Text, nullable=False),
+    *texts("vote_set", "votes_hash", "code_version"),
     timestamp("crowd_pruned_at", nullable=True),
     # annotators who stay flagged or excluded by hysteresis alone
     Column("held", ARRAY(Integer), nullable=False, server_default="{}"),
     Column("judges", ARRAY(Integer), nullable=False, server_default="{}"),  # annotators who were judges then
 )
 
-snapshot_models = Table(
+snapshot_models = table(
     "snapshot_models",
-    metadata,
     Column("snapshot_id", Uuid, ForeignKey("snapshots.id"), primary_key=True),
     Column("method", Text, primary_key=True),
     Column("tag", Text, primary_key=True, server_default=""),  # "" for all votes, else those with this tag
@@ -139,15 +123,13 @@ snapshot_models = Table(
     Column("provisional", Boolean, nullable=False, server_default="false"),
 )
 
-snapshot_annotators = Table(
+snapshot_annotators = table(
     "snapshot_annotators",
-    metadata,
     Column("snapshot_id", Uuid, primary_key=True),
     Column("annotator_id", Integer, primary_key=True),
     *(Column(name, Double) for name in ("ability", "se", "shadow_ability", "shadow_se", "probability_low")),
     Column("votes", BigInteger, nullable=False),
-    Column("rule_standing", Text, nullable=False),
-    Column("standing", Text, nullable=False),
+    *texts("rule_standing", "standing"),
     Column("evidence", JSONB),
     Column("leans", JSONB),  # feature → what it is worth to the annotator beyond the crowd, Elo points, with interval
     # tie_log: log of the tie propensity; side_lean: Elo points, positive for the left
@@ -164,9 +146,8 @@ snapshot_annotators = Table(
     ),
 )
 
-snapshot_pair_weights = Table(
+snapshot_pair_weights = table(
     "snapshot_pair_weights",
-    metadata,
     Column("snapshot_id", Uuid, primary_key=True),
     Column("tag", Text, primary_key=True),  # "" for battles without a tag
     Column("model_ids", ARRAY(Integer), nullable=False),
@@ -174,9 +155,8 @@ snapshot_pair_weights = Table(
     Column("weights", LargeBinary, nullable=False),  # half-precision, little-endian, pairs (0, 1), (0, 2), … (1, 2), …
 )
 
-snapshot_matchups = Table(
+snapshot_matchups = table(
     "snapshot_matchups",
-    metadata,
     Column("snapshot_id", Uuid, primary_key=True),
     *(Column(name, Integer, primary_key=True) for name in ("model_a_id", "model_b_id")),
     *(Column(name, BigInteger, nullable=False) for name in ("wins_a", "ties", "wins_b")),
@@ -184,19 +164,16 @@ snapshot_matchups = Table(
     CheckConstraint("model_a_id < model_b_id", name="models_in_order"),
 )
 
-snapshot_charts = Table(
+snapshot_charts = table(
     "snapshot_charts",
-    metadata,
     Column("snapshot_id", Uuid, ForeignKey("snapshots.id"), primary_key=True),
     Column("name", Text, primary_key=True),
-    Column("svg", Text, nullable=False),
-    Column("description", Text, nullable=False),
+    *texts("svg", "description"),
 )
 
 # Written after the publication. No row: not measured yet.
-snapshot_fragility = Table(
+snapshot_fragility = table(
     "snapshot_fragility",
-    metadata,
     Column("snapshot_id", Uuid, ForeignKey("snapshots.id"), primary_key=True),
     Column("pairs", JSONB, nullable=False),  # of neighbours
     Column("best", JSONB, nullable=False),  # the best k, by k
@@ -204,9 +181,8 @@ snapshot_fragility = Table(
 )
 
 # How sure the order of a leaderboard is. `app.snapshots.confidence` reads the bytes.
-snapshot_confidence = Table(
+snapshot_confidence = table(
     "snapshot_confidence",
-    metadata,
     Column("snapshot_id", Uuid, ForeignKey("snapshots.id"), primary_key=True),
     Column("tag", Text, primary_key=True),  # "" for all votes
     Column("component", Integer, primary_key=True, server_default="0"),

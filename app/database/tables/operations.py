@@ -13,18 +13,16 @@ from sqlalchemy import (
     Index,
     Integer,
     LargeBinary,
-    Table,
     Text,
     Uuid,
     text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-from app.database.tables.columns import metadata, timestamp
+from app.database.tables.columns import table, texts, timestamp
 
-api_keys = Table(
+api_keys = table(
     "api_keys",
-    metadata,
     Column("id", Uuid, primary_key=True),
     Column("name", Text, nullable=False),
     Column("prefix", Text, nullable=False, unique=True),
@@ -38,9 +36,8 @@ api_keys = Table(
     CheckConstraint("requests_per_minute > 0", name="requests_per_minute_positive"),
 )
 
-ingest_tokens = Table(
+ingest_tokens = table(
     "ingest_tokens",
-    metadata,
     Column("id", Uuid, primary_key=True),
     Column("api_key_id", Uuid, ForeignKey("api_keys.id"), nullable=False),
     Column("prefix", Text, nullable=False, unique=True),
@@ -50,9 +47,8 @@ ingest_tokens = Table(
     Column("expires_at", DateTime(timezone=True), nullable=False, index=True),
 )
 
-sessions = Table(
+sessions = table(
     "sessions",
-    metadata,
     Column("id", Uuid, primary_key=True),
     Column("api_key_id", Uuid, ForeignKey("api_keys.id"), index=True),
     # of a person that a provider signed in; of a session with a key, the key has them
@@ -69,9 +65,8 @@ sessions = Table(
     ),
 )
 
-sign_in_links = Table(
+sign_in_links = table(
     "sign_in_links",
-    metadata,
     Column("id", Uuid, primary_key=True),
     Column("api_key_id", Uuid, ForeignKey("api_keys.id"), nullable=False),
     Column("secret_hash", LargeBinary, nullable=False, unique=True),
@@ -80,39 +75,31 @@ sign_in_links = Table(
 )
 
 
-audit_log = Table(
+audit_log = table(
     "audit_log",
-    metadata,
     Column("number", BigInteger, primary_key=True, autoincrement=False),
     Column("happened_at", DateTime(timezone=True), nullable=False),
-    Column("actor", Text, nullable=False),
-    Column("action", Text, nullable=False),
-    Column("subject", Text, nullable=False),
-    Column("detail", Text, nullable=False),
+    *texts("actor", "action", "subject", "detail"),
     Column("previous_hash", LargeBinary, nullable=False),
     Column("hash", LargeBinary, nullable=False),
 )
 
-webhooks = Table(
+webhooks = table(
     "webhooks",
-    metadata,
     Column("id", Uuid, primary_key=True),
     Column("url", Text, nullable=False),
     Column("events", ARRAY(Text), nullable=False),
-    Column("secret", Text, nullable=False),
-    Column("created_by", Text, nullable=False),
+    *texts("secret", "created_by"),
     timestamp("created_at"),
     timestamp("deleted_at", nullable=True),
     timestamp("paused_at", nullable=True),
 )
 
-webhook_deliveries = Table(
+webhook_deliveries = table(
     "webhook_deliveries",
-    metadata,
     Column("id", Uuid, primary_key=True),
     Column("webhook_id", Uuid, ForeignKey("webhooks.id"), nullable=False, index=True),
-    Column("event", Text, nullable=False),
-    Column("payload", Text, nullable=False),
+    *texts("event", "payload"),
     timestamp("created_at"),
     Column("attempts", Integer, nullable=False, server_default="0"),
     timestamp("next_attempt_at"),
@@ -124,12 +111,10 @@ webhook_deliveries = Table(
 )
 
 
-imports = Table(
+imports = table(
     "imports",
-    metadata,
     Column("id", Uuid, primary_key=True),
-    Column("state", Text, nullable=False),
-    Column("file_name", Text, nullable=False),
+    *texts("state", "file_name"),
     Column("sha256", LargeBinary, nullable=False, index=True),
     Column("bytes", BigInteger),
     Column("options", JSONB, nullable=False, server_default="{}"),
@@ -145,24 +130,18 @@ imports = Table(
     CheckConstraint("state IN ('receiving', 'queued', 'running', 'done', 'failed')", name="state_known"),
 )
 
-import_faults = Table(
+import_faults = table(
     "import_faults",
-    metadata,
     Column("import_id", Uuid, ForeignKey("imports.id"), primary_key=True),
     Column("record", BigInteger, primary_key=True),
-    Column("place", Text, nullable=False),
-    Column("kind", Text, nullable=False),
-    Column("detail", Text, nullable=False),
+    *texts("place", "kind", "detail"),
     CheckConstraint("kind IN ('invalid', 'conflict')", name="kind_known"),
 )
 
-exports = Table(
+exports = table(
     "exports",
-    metadata,
     Column("id", Uuid, primary_key=True),
-    Column("state", Text, nullable=False),
-    Column("what", Text, nullable=False),
-    Column("format", Text, nullable=False),
+    *texts("state", "what", "format"),
     Column("options", JSONB, nullable=False, server_default="{}"),
     Column("rows", BigInteger),
     Column("bytes", BigInteger),
@@ -174,9 +153,8 @@ exports = Table(
     CheckConstraint("what IN ('votes', 'annotators', 'leaderboard', 'answers')", name="what_known"),
 )
 
-file_chunks = Table(
+file_chunks = table(
     "file_chunks",
-    metadata,
     Column("file_id", Uuid, primary_key=True),
     Column("number", Integer, primary_key=True),
     Column("content", LargeBinary, nullable=False),

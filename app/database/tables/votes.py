@@ -20,18 +20,16 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     SmallInteger,
-    Table,
     Text,
     Uuid,
     text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-from app.database.tables.columns import metadata, timestamp, transaction
+from app.database.tables.columns import table, texts, timestamp, transaction
 
-models = Table(
+models = table(
     "models",
-    metadata,
     Column("id", Integer, Identity(), primary_key=True),
     Column("name", Text, nullable=False, unique=True),
     timestamp("created_at"),
@@ -40,9 +38,8 @@ models = Table(
     timestamp("archived_at", nullable=True),
 )
 
-annotators = Table(
+annotators = table(
     "annotators",
-    metadata,
     Column("id", Integer, Identity(), primary_key=True),
     Column("public_id", Uuid, nullable=False, unique=True),
     Column("key", Text(collation="C"), nullable=False, unique=True),
@@ -57,9 +54,8 @@ annotators = Table(
     CheckConstraint("override IN ('active', 'excluded', 'trusted')", name="override_known"),
 )
 
-model_aliases = Table(
+model_aliases = table(
     "model_aliases",
-    metadata,
     Column("id", Uuid, primary_key=True),
     Column("name", Text, nullable=False, index=True),
     Column("model_id", Integer, ForeignKey("models.id"), nullable=False, index=True),
@@ -72,9 +68,8 @@ model_aliases = Table(
 
 # The votes on model_id that were cast before a time (null: all) count for into_id; null: for model_id again. The last
 # row of a model and time holds. No row is ever changed.
-model_merges = Table(
+model_merges = table(
     "model_merges",
-    metadata,
     Column("id", Integer, Identity(), primary_key=True),
     Column("model_id", Integer, ForeignKey("models.id"), nullable=False),
     timestamp("before", nullable=True),
@@ -87,18 +82,16 @@ model_merges = Table(
 )
 
 
-candidate_sets = Table(
+candidate_sets = table(
     "candidate_sets",
-    metadata,
     Column("id", Integer, Identity(), primary_key=True),
     Column("digest", LargeBinary, nullable=False, unique=True),
     Column("model_ids", ARRAY(Integer), nullable=False),
     timestamp("created_at"),
 )
 
-battles = Table(
+battles = table(
     "battles",
-    metadata,
     Column("id", Uuid, primary_key=True),
     Column("annotator_id", Integer, nullable=False),
     Column("left_id", Integer, nullable=False),
@@ -140,18 +133,16 @@ battles = Table(
     postgresql_with={"fillfactor": 85},  # room for the row's next version on its page: it names no indexed column
 )
 
-service_secrets = Table(
+service_secrets = table(
     "service_secrets",
-    metadata,
     Column("name", Text, primary_key=True),
     Column("secret", LargeBinary, nullable=False),
     timestamp("created_at"),
 )
 
 
-votes = Table(
+votes = table(
     "votes",
-    metadata,
     Column("id", Uuid, primary_key=True),
     Column("annotator_id", Integer, nullable=False),
     Column("model_a_id", Integer, nullable=False),
@@ -204,23 +195,18 @@ votes = Table(
     Index("ix_votes_recorded_in", "recorded_in"),
 )
 
-retractions = Table(
+retractions = table(
     "retractions",
-    metadata,
     Column("id", Uuid, primary_key=True),
-    Column("target", Text, nullable=False),
-    Column("target_id", Text, nullable=False),
-    Column("reason", Text, nullable=False),
-    Column("retracted_by", Text, nullable=False),
+    *texts("target", "target_id", "reason", "retracted_by"),
     Column("votes", BigInteger, nullable=False),
     timestamp("retracted_at"),
     CheckConstraint("target IN ('vote', 'battle', 'model', 'annotator', 'import')", name="target_known"),
     CheckConstraint("length(reason) > 0", name="reason_given"),
 )
 
-retracted_votes = Table(
+retracted_votes = table(
     "retracted_votes",
-    metadata,
     Column("vote_id", Uuid, nullable=False),
     Column("retraction_id", Uuid, ForeignKey("retractions.id")),
     Column("replaced_by", Uuid),
@@ -237,21 +223,18 @@ retracted_votes = Table(
     Index("ix_retracted_votes_recorded_in", "recorded_in"),
 )
 
-withdrawn_retractions = Table(
+withdrawn_retractions = table(
     "withdrawn_retractions",
-    metadata,
     Column("retraction_id", Uuid, ForeignKey("retractions.id"), primary_key=True),
-    Column("reason", Text, nullable=False),
-    Column("withdrawn_by", Text, nullable=False),
+    *texts("reason", "withdrawn_by"),
     timestamp("withdrawn_at"),
     transaction("recorded_in"),
     CheckConstraint("length(reason) > 0", name="reason_given"),
     Index("ix_withdrawn_retractions_recorded_in", "recorded_in"),
 )
 
-idempotency_keys = Table(
+idempotency_keys = table(
     "idempotency_keys",
-    metadata,
     Column("api_key_id", Uuid, primary_key=True),
     Column("key", Text, primary_key=True),
     Column("fingerprint", LargeBinary, nullable=False),

@@ -129,7 +129,7 @@ def _style(fit_input: FitInput) -> Features | None:
 
 
 def _by_feature(fit_input: FitInput, measures: Floats) -> dict[str, tuple[Floats, Floats]]:
-    names = [name for name in fit_input.style_features if name != SIDE]
+    names = [name for name in fit_input.policy.style_features if name != SIDE]
     return {name: (measures[:, 2 * j], measures[:, 2 * j + 1]) for j, name in enumerate(names)}
 
 
@@ -138,7 +138,7 @@ def fit_style_board(fit_input: FitInput, fitted: Rating, parts: Parts) -> StyleB
 
     Where some lack one, the others are fitted without features first. None where the policy declares no features.
     """
-    names = fit_input.style_features
+    names = fit_input.policy.style_features
     if not names:
         return None
     measures = fit_input.measures
@@ -197,7 +197,7 @@ def _fit_dimension(
     place = fit_input.find_category(values)
     votes = np.bincount(place[counted], minlength=len(values) + 1).tolist()
     by_tag = dict(zip((*values, ""), votes, strict=True))
-    weighed = set(fit_input.category_weights) & set(values)
+    weighed = set(fit_input.policy.category_weights) & set(values)
     if weighed and (unknown := sorted(tag for tag in weighed if not by_tag[tag])):
         detail = f"the weight of {', '.join(unknown)} is for no vote: no counted vote has the tag"
         parts.notices.append(RatingNotice("weight-without-votes", detail))
@@ -211,7 +211,7 @@ def _fit_dimension(
     tags = {tag: found.rating(number) for number, tag in enumerate(values) if votes[number]}
     weighted = None
     if weighed:
-        share = np.array([fit_input.category_weights.get(tag, 0.0) for tag in values] + [0.0] * bool(votes[-1]))
+        share = np.array([fit_input.policy.category_weights.get(tag, 0.0) for tag in values] + [0.0] * bool(votes[-1]))
         weighted = found.mix(share / share.sum(), fitted.cells)
     return FittedCategories(
         tags, weighted, {name: DimensionResult(by_tag, found.tau, find_outliers(found, values, votes))}

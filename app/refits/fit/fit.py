@@ -3,8 +3,8 @@
 import hashlib
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -75,7 +75,7 @@ def fit_snapshot(fit_input: FitInput, *, comparisons: bool = True) -> FitOutput:
         fitted = fit_input.run_round(settings)
         stages.end("round")
         parts = Parts()
-        beside = _fit_beside(fit_input, cells, fitted, parts) if comparisons else _Beside()
+        beside = _fit_beside(fit_input, cells, fitted, parts) if comparisons else _Beside({}, {}, {}, None)
         ratings = {"": fitted} | beside.ratings
         matchups = parts.compute("matchups", lambda: tabulate_matchups(fitted))
         stages.end("other_boards")
@@ -106,14 +106,13 @@ def fit_snapshot(fit_input: FitInput, *, comparisons: bool = True) -> FitOutput:
     )
 
 
-@dataclass(frozen=True)
-class _Beside:
+class _Beside(NamedTuple):
     """What is compared with the main leaderboard; `ratings` are those by tag."""
 
-    leaderboards: dict[LeaderboardName, ModelEstimates] = field(default_factory=dict)
-    ratings: dict[str, Rating] = field(default_factory=dict)
-    dimensions: dict[str, DimensionResult] = field(default_factory=dict)
-    style: StyleBoard | None = None
+    leaderboards: dict[LeaderboardName, ModelEstimates]
+    ratings: dict[str, Rating]
+    dimensions: dict[str, DimensionResult]
+    style: StyleBoard | None
 
 
 def _fit_beside(fit_input: FitInput, cells: Cells, fitted: Rating, parts: Parts) -> _Beside:
@@ -170,10 +169,11 @@ def tabulate_pairs(fit_input: FitInput, ratings: Mapping[str, Rating], parts: Pa
     into `MOST_PAIRS`.
     """
     shown = np.flatnonzero(~np.isin(fit_input.model_ids, fit_input.unoffered))
+    sampling = fit_input.policy.sampling_settings()
     pairs, tables = max(len(shown) * (len(shown) - 1) // 2, 1), dict[str, PairWeights]()
 
     def weigh(rating: Rating) -> PairWeights:
-        return weigh_pairs(scored_models(rating, shown), fit_input.model_ids[shown], fit_input.sampling)
+        return weigh_pairs(scored_models(rating, shown), fit_input.model_ids[shown], sampling)
 
     for tag, rating in list(ratings.items())[: MOST_PAIRS // pairs]:
         table = parts.compute(f"pair weights of {_board(tag)}", partial(weigh, rating))
@@ -198,7 +198,7 @@ def measure_leaderboards(
     def measure(tag: str, component: int) -> Confidence | None:
         weights = pair_weights.get(tag)
         design = None if weights is None else _spread_weights(weights, fit_input.model_ids)
-        return measure_confidence(ratings[tag], fit_input.verdict_rule, design, component)
+        return measure_confidence(ratings[tag], fit_input.policy.verdict_rule(), design, component)
 
     for tag, rating in ratings.items():
         for component in range(rating.components.number):

@@ -8,11 +8,12 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from app.policy.schemas import Policy
 from app.rating.arrays import Floats, Indices, Mask
 from app.rating.errors import RatingNotice
 from app.rating.fitted import Start
 from app.rating.sampling.pair_weights import PairWeights
-from app.rating.settings import TASTE_TESTS, LoopSettings, SamplingSettings, VerdictRule
+from app.rating.settings import TASTE_TESTS, LoopSettings
 from app.rating.types.evidence import Evidence, Weigher
 from app.rating.uncertainty.results import AnnotatorEstimates, Diagnostics, ModelEstimates
 from app.rating.verdict.order import Confidence
@@ -39,25 +40,18 @@ class FitInput:
     annotator_ids, model_ids : int32 arrays, in order; every annotator and model on record
     overrides : standings that decisions set, shape (n_annotators,); "" where the rule holds
     judges : annotators who are judges, shape (n_annotators,); empty where none is
-    leaderboard_of : whose votes make the main leaderboard, if enough of them have votes enough, else all do
-    min_board_annotators : how many are enough
-    style_features : what the leaderboard with style control controls for; empty for none
-    measures : float64 array, shape (n_votes, 2 n), of both answers by each of these but the side; NaN where not given.
-        None without
+    measures : float64 array, shape (n_votes, 2 n), of both answers by each of the policy's style_features but the side;
+        NaN where not given. None without
     rule_standings : standings by the rule after the last published refit, shape (n_annotators,)
     settings : of the fit of the main leaderboard
-    policy_version : of the policy in force
-    max_excluded_share : the policy's limit on votes that are newly excluded
+    policy, policy_version : in force then
     vote_set : names the votes exactly, so that they can be read again
     retracted, unsealed, over_quota, same_model : how many votes on record are left out, by reason
     sealed : sealed votes among those that count, by annotator, shape (n_annotators,)
     dimensions : the tags of the categories of each
     tags : those of all dimensions
     tag_bits : int32 array, shape (n_votes,); bit i is set where the vote has the i-th tag. None without tags
-    category_weights : of tags of one dimension, on the weighted leaderboard; empty without one
     unoffered : ids of the models that battles no longer show
-    sampling : how the pairs of battles are chosen
-    verdict_rule : what the verdict on the leaderboard asks for
     criteria : the votes by each criterion but overall, none of which is among the votes here
     battles : int64 array, shape (n_votes,); see `VoteArrays.battle`. None unless judges are compared with people
     share : see `IndexedVotes.share`
@@ -72,8 +66,8 @@ class FitInput:
     overrides: NDArray[np.str_]
     rule_standings: NDArray[np.str_]
     settings: LoopSettings
+    policy: Policy
     policy_version: int
-    max_excluded_share: float
     vote_set: str
     retracted: int = 0
     unsealed: int = 0
@@ -83,15 +77,9 @@ class FitInput:
     dimensions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     tags: tuple[str, ...] = ()
     tag_bits: NDArray[np.int32] | None = None
-    category_weights: Mapping[str, float] = field(default_factory=dict)
     unoffered: Ids = field(default_factory=lambda: np.empty(0, dtype=np.int32))
-    sampling: SamplingSettings = field(default_factory=SamplingSettings)
-    verdict_rule: VerdictRule = field(default_factory=VerdictRule)
     judges: Mask = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
-    leaderboard_of: Whose = "people"
-    min_board_annotators: int = 1
     criteria: "Mapping[str, FitInput]" = field(default_factory=dict)
-    style_features: tuple[str, ...] = ()
     measures: Floats | None = None
     battles: NDArray[np.int64] | None = None
     share: Floats | None = None
@@ -203,13 +191,14 @@ class FitInput:
     @cached_property
     def whose(self) -> Whose:
         """Whose votes make the main leaderboard."""
-        if not self.mixed or self.leaderboard_of == "all":
+        wanted = self.policy.leaderboard_of
+        if not self.mixed or wanted == "all":
             return "all" if self.mixed else self._only_kind
         votes = self.votes_by_annotator
         if votes is None:
             votes = np.bincount(self.annotator, minlength=len(self.annotator_ids)).astype(np.float64)
-        enough = (votes > self.settings.min_votes) & ~self.left_out(self.leaderboard_of)
-        return self.leaderboard_of if int(enough.sum()) >= self.min_board_annotators else "all"
+        enough = (votes > self.settings.min_votes) & ~self.left_out(wanted)
+        return wanted if int(enough.sum()) >= self.policy.min_board_annotators else "all"
 
     @property
     def _only_kind(self) -> Whose:

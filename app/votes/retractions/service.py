@@ -10,7 +10,7 @@ from app.annotators.service import find_annotator
 from app.audit import service as audit
 from app.auth.callers import Caller
 from app.database.ids import as_id
-from app.errors import ConflictError, NotFoundError, ScopeMissingError
+from app.errors import ConflictError, NotFoundError, ScopeMissingError, found
 from app.models.service import find_model
 from app.naming.names import name_error
 from app.votes.queries import any_vote
@@ -32,9 +32,7 @@ class BattleTakenError(ConflictError):
 
 def find_vote(conn: Connection, vote_id: UUID) -> VoteOnRecord:
     """Return a vote, and what retracted it. Raises NotFoundError."""
-    row = store.get_vote(conn, vote_id)
-    if row is None:
-        raise NotFoundError(f"there is no vote {vote_id}")
+    row = found(store.get_vote(conn, vote_id), f"vote {vote_id}")
     void_by = row["retraction_id"]
     retraction = find_retraction(conn, void_by) if void_by else None
     return VoteOnRecord.model_validate({**row, "winner": WINNERS[row["outcome"]], "retraction": retraction})
@@ -89,9 +87,7 @@ def list_retractions(conn: Connection, *, limit: int, before: UUID | None = None
 
 def find_retraction(conn: Connection, retraction_id: UUID) -> Retraction:
     """Return a retraction. Raises NotFoundError."""
-    row = store.find_retraction(conn, retraction_id)
-    if row is None:
-        raise NotFoundError(f"there is no retraction {retraction_id}")
+    row = found(store.find_retraction(conn, retraction_id), f"retraction {retraction_id}")
     return Retraction.model_validate(dict(row))
 
 
@@ -106,10 +102,10 @@ def withdraw_retraction(conn: Connection, retraction_id: UUID, *, reason: str, w
     twice.
     """
     store.lock_retractions(conn)
-    found = find_retraction(conn, retraction_id)
-    if found.withdrawn_at is not None:
-        return found
-    if found.target == "import" and (again := store.find_imported_again(conn, UUID(found.target_id))):
+    earlier = find_retraction(conn, retraction_id)
+    if earlier.withdrawn_at is not None:
+        return earlier
+    if earlier.target == "import" and (again := store.find_imported_again(conn, UUID(earlier.target_id))):
         raise ConflictError(f"the same file was imported again, by import {again}: undo that one first")
     store.lock_battles_of(conn, retraction_id)
     store.insert_withdrawal(conn, {"retraction_id": retraction_id, "reason": reason, "withdrawn_by": withdrawn_by})
@@ -119,7 +115,7 @@ def withdraw_retraction(conn: Connection, retraction_id: UUID, *, reason: str, w
             f"vote {own} cannot count again: vote {other} is on the same battle; retract that one first", other
         )
     # Without the reason: people write names into reasons, and the audit log is never changed.
-    detail = {"target": found.target, "votes": store.count_restored(conn, retraction_id)}
+    detail = {"target": earlier.target, "votes": store.count_restored(conn, retraction_id)}
     audit.record(
         conn, actor=withdrawn_by, action="votes.retraction.withdraw", subject=str(retraction_id), detail=detail
     )
@@ -139,8 +135,7 @@ def _retract(
 
 
 def _find_vote(conn: Connection, reference: str) -> tuple[UUID, str]:
-    if (vote_id := as_id(reference)) is None:
-        raise NotFoundError("there is no such vote: votes are named by their ids")
+    vote_id = found(as_id(reference), "such vote: votes are named by their ids")
     if not any_vote(conn, store.votes_of("vote", vote_id)):
         raise NotFoundError(f"there is no vote {vote_id}")
     return vote_id, str(vote_id)
@@ -153,18 +148,17 @@ def _find_battle(conn: Connection, reference: str) -> tuple[str, str]:
 
 
 def _find_model(conn: Connection, reference: str) -> tuple[int, str]:
-    found = find_model(conn, reference)
-    return found.model_id, found.name
+    model = find_model(conn, reference)
+    return model.model_id, model.name
 
 
 def _find_annotator(conn: Connection, reference: str) -> tuple[int, str]:
-    found = find_annotator(conn, reference)
-    return found.annotator_id, str(found.id)
+    annotator = find_annotator(conn, reference)
+    return annotator.annotator_id, str(annotator.id)
 
 
 def _find_import(conn: Connection, reference: str) -> tuple[UUID, str]:
-    if (import_id := as_id(reference)) is None:
-        raise NotFoundError("there is no such import: imports are named by their ids")
+    import_id = found(as_id(reference), "such import: imports are named by their ids")
     if not store.stop_import(conn, import_id, detail="its votes were retracted before it ended"):
         raise NotFoundError(f"there is no import {import_id}")
     return import_id, str(import_id)
