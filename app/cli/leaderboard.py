@@ -1,7 +1,6 @@
 """The commands `stable-arena leaderboard` and `diff`, and how `refit` prints a published leaderboard."""
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast, get_args
 
@@ -19,10 +18,11 @@ from app.leaderboard.diff.schemas import SnapshotDiff
 from app.leaderboard.diff.service import compare_snapshots
 from app.leaderboard.formats import make_catalog
 from app.leaderboard.schemas import Leaderboard
-from app.leaderboard.service import choose_leaderboard, read_leaderboard
+from app.leaderboard.service import read_leaderboard
 from app.rating.errors import counted
 from app.rating.settings import MOST_RANKS
 from app.snapshots.schemas import LeaderboardMethod
+from app.snapshots.service import find_snapshot
 from app.snapshots.units import describe_counted
 
 Format = Literal["table", "json", "csv", "parquet"]
@@ -70,14 +70,13 @@ def leaderboard(
         return
     form: _Asked = choose_format(output_format, output, get_args(Format))
     others = _methods(compare)
-    choose = partial(choose_leaderboard, method=method, tag=tag, compare=others, snapshot=snapshot)
     if form == "arena-catalog":
         with reading() as conn:
-            catalog = make_catalog(conn, choose(conn))
+            catalog = make_catalog(conn, find_snapshot(conn, snapshot), method, tag)
         print_result("json", catalog, output=output)
     else:
         with reading() as conn:
-            published = read_leaderboard(conn, choose(conn))
+            published = read_leaderboard(conn, snapshot, method, tag, others)
         write_leaderboard(published, form, output)
 
 
@@ -168,8 +167,7 @@ def _differences(found: SnapshotDiff) -> Table:
 def _print_confidence(k: int, tag: str | None, snapshot: str | None, form: Printed, output: Path | None) -> None:
     """Print whether the votes are enough to know the best k models, or write it to a file."""
     with reading() as conn:
-        version = choose_leaderboard(conn, tag=tag, snapshot=snapshot)
-        found = describe_confidence(conn, version.snapshot, k=k, tag=version.tag)
+        found = describe_confidence(conn, find_snapshot(conn, snapshot), k=k, tag=tag or None)
     print_result(form, found, _confidence(found), output=output)
 
 

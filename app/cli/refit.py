@@ -11,7 +11,7 @@ from app.cli.logs import log_to_stderr
 from app.cli.options import Printed, PrintedOption, check_reason
 from app.cli.outputs import print_made
 from app.cli.session import open_session
-from app.leaderboard.service import choose_leaderboard, read_leaderboard
+from app.leaderboard.service import read_leaderboard
 from app.rating.arrays import finite
 from app.rating.cluster import fitting_on_cluster
 from app.rating.errors import counted
@@ -61,7 +61,7 @@ def refit(
             reason=None if reason is None else check_reason(reason),
         )
         with session.database.read() as conn:
-            published = read_leaderboard(conn, choose_leaderboard(conn, snapshot=str(done.snapshot_id)))
+            published = read_leaderboard(conn, str(done.snapshot_id))
     write_leaderboard(published, output_format)
 
 

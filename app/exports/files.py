@@ -11,9 +11,8 @@ from app.database.engine import Database
 from app.database.interruption import Interruption
 from app.exports import queries as store
 from app.exports.schemas import ExportFilters, Format, What
-from app.exports.service import choose_exported
+from app.exports.service import read_exported
 from app.leaderboard.row_files import ROW_FILES, frame_xlsx
-from app.leaderboard.service import read_published
 from app.models.contestants import read_contestants
 from app.models.service import find_model
 from app.snapshots.service import find_snapshot
@@ -120,7 +119,7 @@ def _write_parquet(raw: Path, path: Path, interruption: Interruption) -> None:
 
 
 def _write_leaderboard(conn: Connection, form: Format, filters: ExportFilters, path: Path) -> int:
-    published = read_published(conn, choose_exported(conn, filters))
+    published = read_exported(conn, filters)
     rows, columns = published.rows(), published.columns()
     if form == "jsonl":
         path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))

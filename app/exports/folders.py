@@ -14,9 +14,8 @@ import app
 from app.database.engine import Database
 from app.exports.files import Exported, write_export
 from app.exports.schemas import ExportFilters
-from app.exports.service import choose_exported
+from app.exports.service import read_exported
 from app.leaderboard.schemas import PublishedLeaderboard
-from app.leaderboard.service import read_published
 from app.snapshots.vote_sets import read_vote_set
 
 EVALUATION_SCHEMA = "0.3.0"
@@ -95,7 +94,7 @@ def write_evaluations(database: Database, filters: ExportFilters, folder: Path) 
     NoSuchLeaderboardError.
     """
     with database.read() as conn:
-        published, vote_set = read_published(conn, choose_exported(conn, filters)), read_vote_set(conn)
+        published, vote_set = read_exported(conn, filters), read_vote_set(conn)
     rows = [row for row in published.rows() if row["score"] is not None]
     now = int(time.time())
     for row in rows:

@@ -8,7 +8,8 @@ from app.database.ids import new_id
 from app.errors import BadInputError, FieldError, found
 from app.exports import queries as store
 from app.exports.schemas import Export, ExportFilters, Format, What
-from app.leaderboard.service import LeaderboardVersion, check_leaderboard, choose_leaderboard
+from app.leaderboard.schemas import PublishedLeaderboard
+from app.leaderboard.service import check_leaderboard, read_published
 from app.models.service import find_model
 from app.snapshots.service import find_snapshot
 
@@ -28,9 +29,9 @@ def request_export(conn: Connection, what: What, form: Format, filters: ExportFi
     """
     check_filters(what, filters)
     if filters.method is not None or filters.tag is not None:
-        version = choose_exported(conn, filters)
-        check_leaderboard(conn, version.snapshot, version.method, tag=version.tag)
-    if filters.snapshot is not None:
+        snapshot = find_snapshot(conn, filters.snapshot)
+        check_leaderboard(conn, snapshot, filters.method or "am-elo", tag=filters.tag or None)
+    elif filters.snapshot is not None:
         find_snapshot(conn, filters.snapshot)
     if filters.model is not None:
         find_model(conn, filters.model)
@@ -40,9 +41,10 @@ def request_export(conn: Connection, what: What, form: Format, filters: ExportFi
     return export_id
 
 
-def choose_exported(conn: Connection, filters: ExportFilters) -> LeaderboardVersion:
-    """Return the leaderboard that the filters mean. Raises NotFoundError, NoSnapshotError or NoSuchLeaderboardError."""
-    return choose_leaderboard(conn, method=filters.method or "am-elo", tag=filters.tag, snapshot=filters.snapshot)
+def read_exported(conn: Connection, filters: ExportFilters) -> PublishedLeaderboard:
+    """Return the leaderboard that an export is of. Raises NotFoundError, NoSnapshotError or NoSuchLeaderboardError."""
+    snapshot = find_snapshot(conn, filters.snapshot)
+    return read_published(conn, snapshot, filters.method or "am-elo", filters.tag)
 
 
 def check_filters(what: What, filters: ExportFilters) -> None:

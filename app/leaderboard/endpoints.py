@@ -2,7 +2,7 @@ from typing import Annotated, Any, cast, get_args
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Response
-from pydantic import AfterValidator, TypeAdapter
+from pydantic import AfterValidator, BaseModel, TypeAdapter
 from sqlalchemy import Connection
 
 from app.api.dependencies import OptionalReader, ReadView, held, require
@@ -16,13 +16,12 @@ from app.leaderboard import matchups
 from app.leaderboard.categories import CategoryTable, tabulate_categories
 from app.leaderboard.confidence import LeaderboardConfidence, describe_confidence
 from app.leaderboard.criteria import CriteriaAgreement, compare_criteria
-from app.leaderboard.excerpt import MOST_MODELS, Excerpt, read_fields
-from app.leaderboard.formats import make_catalog, render
+from app.leaderboard.formats import MOST_MODELS, make_catalog, read_fields, render
 from app.leaderboard.matchups import MatchupPage
 from app.leaderboard.model_page import ModelDetail, describe_model
 from app.leaderboard.newest import NewestState
-from app.leaderboard.schemas import TAG, ArenaCatalog, Leaderboard, LeaderboardFormat
-from app.leaderboard.service import LeaderboardVersion, SnapshotState
+from app.leaderboard.schemas import TAG, ArenaCatalog, Leaderboard, LeaderboardFormat, PublishedLeaderboard
+from app.leaderboard.service import SnapshotState, read_published
 from app.models.service import find_contestant
 from app.rating.settings import MOST_RANKS
 from app.snapshots.schemas import Freshness, LeaderboardMethod, Snapshot
@@ -114,22 +113,19 @@ def get_leaderboard(
     _refuse_two_choices(snapshot, as_of)
     compare = compare or ("am-elo" if method == "style" else None)
     others = cast("tuple[LeaderboardMethod, ...]", tuple(compare.split(","))) if compare else ()
-    excerpt = Excerpt(limit, read_fields(fields))
     state = states.choose(conn, newest, snapshot, as_of)
-    version = LeaderboardVersion(state, method, tag or None, others, excerpt)
-    content = render(conn, version, format)
+    published = read_published(conn, state.snapshot, method, tag, others)
+    content = render(published, format, limit, read_fields(fields))
     if format != "json":
-        return _respond(content, format, _file_name(version))
+        return _respond(content, format, _file_name(published))
     freshness = _freshness(state, newest or state)
-    return _respond(freshness.mark.encode() + content[1:], format, _file_name(version), freshness)
+    return _respond(freshness.mark.encode() + content[1:], "json", "", freshness)
 
 
 @router.get("/leaderboard/arena-catalog", response_model=ArenaCatalog)
 def get_arena_catalog(
     _reader: OptionalReader,
     conn: ReadView,
-    newest: Newest,
-    states: States,
     snapshot: _Snapshot = None,
     as_of: _AsOf = None,
     method: Annotated[LeaderboardMethod, Query(description="Which of the snapshot's leaderboards.")] = "am-elo",
@@ -143,9 +139,7 @@ def get_arena_catalog(
     `not-found` for an unknown snapshot; `no-such-board` where the snapshot has no leaderboard of the method or tag;
     `invalid` for an unknown method or time, or for both `snapshot` and `as_of`.
     """
-    _refuse_two_choices(snapshot, as_of)
-    version = LeaderboardVersion(states.choose(conn, newest, snapshot, as_of), method, tag or None)
-    return _respond(make_catalog(conn, version).model_dump_json().encode(), "json", _file_name(version))
+    return _respond(make_catalog(conn, _choose(conn, snapshot, as_of), method, tag))
 
 
 @router.get("/leaderboard/confidence", response_model=LeaderboardConfidence)
@@ -168,9 +162,7 @@ def get_confidence(
     `no-confidence` where it does not say how sure its order is; `invalid` for a k that is not below the number of
     models, an unknown time, or for both `snapshot` and `as_of`.
     """
-    chosen = _choose(conn, snapshot, as_of)
-    found = describe_confidence(conn, chosen, k=k, tag=tag or None)
-    return _respond(found.model_dump_json().encode(), "json", f"confidence-{chosen.number}")
+    return _respond(describe_confidence(conn, _choose(conn, snapshot, as_of), k=k, tag=tag or None))
 
 
 @router.get("/leaderboard/criteria", response_model=CriteriaAgreement)
@@ -182,9 +174,7 @@ def get_criteria(_reader: OptionalReader, conn: ReadView, snapshot: _Snapshot = 
     Public, unless the service is set to require scope `read`. Problems: `no-snapshot` before the first publication;
     `not-found` for an unknown snapshot; `invalid` for an unknown time, or for both `snapshot` and `as_of`.
     """
-    chosen = _choose(conn, snapshot, as_of)
-    content = compare_criteria(conn, chosen).model_dump_json().encode()
-    return _respond(content, "json", f"criteria-{chosen.number}")
+    return _respond(compare_criteria(conn, _choose(conn, snapshot, as_of)))
 
 
 @router.get("/leaderboard/categories", response_model=CategoryTable)
@@ -198,8 +188,7 @@ def get_categories(
     Public, unless the service is set to require scope `read`. Problems: `no-snapshot` before the first publication;
     `not-found` for an unknown snapshot; `invalid` for an unknown time, or for both `snapshot` and `as_of`.
     """
-    chosen = _choose(conn, snapshot, as_of)
-    return _respond(tabulate_categories(conn, chosen).model_dump_json().encode(), "json", f"categories-{chosen.number}")
+    return _respond(tabulate_categories(conn, _choose(conn, snapshot, as_of)))
 
 
 @router.get("/matchups", response_model=MatchupPage, responses=_AS_FILES)
@@ -235,10 +224,9 @@ def list_matchups(
             conn, chosen, model_id=model_id, after=position and position[1:], limit=limit + 1
         )
         page = paginate(found, limit, lambda last: (chosen.id, *last[1]))
-        shown = MatchupPage(snapshot=chosen, items=[one for one, _ in page.items], next_cursor=page.next_cursor)
-        content = shown.model_dump_json().encode()
-    else:
-        content = matchups.write_matchups(conn, chosen, format, model_id=model_id)
+        items = [one for one, _ in page.items]
+        return _respond(MatchupPage(snapshot=chosen, items=items, next_cursor=page.next_cursor))
+    content = matchups.write_matchups(conn, chosen, format, model_id=model_id)
     return _respond(content, format, f"matchups-{chosen.number}")
 
 
@@ -261,10 +249,10 @@ def get_model(
     return describe_model(conn, find_contestant(conn, name), method)
 
 
-def _file_name(version: LeaderboardVersion) -> str:
+def _file_name(published: PublishedLeaderboard) -> str:
     """Return a file name for a download, with the characters of the tag that are safe in a header."""
-    tag = "".join(c if c.isascii() and c.isalnum() else "-" for c in version.tag or "")[:50]
-    return f"leaderboard-{version.snapshot.number}-{version.method}{tag and '-'}{tag}"
+    tag = "".join(c if c.isascii() and c.isalnum() else "-" for c in published.tag or "")[:50]
+    return f"leaderboard-{published.snapshot.number}-{published.method}{tag and '-'}{tag}"
 
 
 def _refuse_two_choices(snapshot: str | None, as_of: Timestamp | None) -> None:
@@ -291,8 +279,12 @@ def _freshness(state: SnapshotState, newest: SnapshotState) -> Fragment:
     )
 
 
-def _respond(content: bytes, form: LeaderboardFormat, name: str, *fragments: Fragment) -> Response:
+def _respond(
+    content: bytes | BaseModel, form: LeaderboardFormat = "json", name: str = "", *fragments: Fragment
+) -> Response:
     """Return the content; `name` is that of a Parquet file."""
+    if isinstance(content, BaseModel):
+        content = content.model_dump_json().encode()
     headers = {"Cache-Control": "no-cache"}
     if form == "parquet":
         headers["Content-Disposition"] = f'attachment; filename="{name}.parquet"'

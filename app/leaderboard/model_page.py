@@ -11,7 +11,7 @@ from sqlalchemy import Connection, RowMapping
 
 from app.leaderboard import queries as store
 from app.leaderboard.matchups import Matchup, seen_by
-from app.leaderboard.service import NeighbourGap, Neighbours, read_neighbours
+from app.leaderboard.service import NeighbourGap, read_neighbours
 from app.models.schemas import Alias, FoundModel, Model, Version
 from app.models.service import get_model, list_aliases, list_merged, list_versions
 from app.schemas import FrozenModel
@@ -138,7 +138,8 @@ def describe_model(conn: Connection, model: FoundModel, method: LeaderboardMetho
     newest = newest_snapshot(conn)
     places = [] if newest is None else store.list_places(conn, number, newest["id"])
     opponents = [] if newest is None else _opponents(conn, newest, number)
-    neighbours = Neighbours({}, {}) if newest is None else read_neighbours(conn, newest["diagnostics"])
+    neighbours = ({}, {}) if newest is None else read_neighbours(conn, newest["diagnostics"])
+    above, below = neighbours or ({}, {})
     best, worst = _extremes(opponents)
     return ModelDetail(
         **model.model_dump(),
@@ -148,9 +149,9 @@ def describe_model(conn: Connection, model: FoundModel, method: LeaderboardMetho
         newest=next((one for one in history[:1] if newest is not None and one.snapshot_id == newest["id"]), None),
         standings=[Standing.model_validate({**row, "tag": row["tag"] or None}) for row in places],
         tie_share=_tie_share(places, method),
-        above=_named(conn, neighbours.above.get(number)),
-        below=_named(conn, neighbours.below.get(number)),
-        neighbours_computed=neighbours.computed,
+        above=_named(conn, above.get(number)),
+        below=_named(conn, below.get(number)),
+        neighbours_computed=neighbours is not None,
         history=history,
         chart=[Point(**row) for row in store.list_points(conn, number, method, most=CHART_LENGTH)],
         head_to_head=opponents,

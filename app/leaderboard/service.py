@@ -7,7 +7,6 @@ from pydantic import Field
 from sqlalchemy import Connection, RowMapping
 
 from app.leaderboard import queries as store
-from app.leaderboard.excerpt import WHOLE, Excerpt
 from app.leaderboard.schemas import Leaderboard, LeaderboardRow, Place, PublishedLeaderboard, Whose
 from app.naming.aliases import read_names
 from app.policy.service import stored_policy
@@ -39,27 +38,19 @@ class NeighbourGap(FrozenModel):
     tied: bool = Field(description="Whether a handful of votes decides the order.")
 
 
-@dataclass(frozen=True)
-class Neighbours:
-    """Each model's gap to the one above it and to the one below it, by the model's number.
-
-    `computed` is false until the worker has found the gaps, after the publication.
-    """
-
-    above: Mapping[int, NeighbourGap]
-    below: Mapping[int, NeighbourGap]
-    computed: bool = True
+Neighbours = tuple[dict[int, NeighbourGap], dict[int, NeighbourGap]]
+"""Each model's gap to the one above it and to the one below it, by the model's number."""
 
 
-def read_neighbours(conn: Connection, diagnostics: Mapping[str, Any]) -> Neighbours:
-    """Return the gaps between neighbours on the am-elo leaderboard of all votes.
+def read_neighbours(conn: Connection, diagnostics: Mapping[str, Any]) -> Neighbours | None:
+    """Return the gaps between neighbours on the am-elo leaderboard of all votes; None before the worker found them.
 
     Snapshots of early versions have none, or fewer figures. The diagnostics name models as they were called then; a
     renamed model has its old name as an alias.
     """
     pairs = diagnostics.get("fragility", [])
     if pairs is None:
-        return Neighbours({}, {}, computed=False)
+        return None
     names = read_names(conn, sorted({pair[side] for pair in pairs for side in ("above", "below")}))
     above, below = {}, {}
     for pair in pairs:
@@ -70,7 +61,7 @@ def read_neighbours(conn: Connection, diagnostics: Mapping[str, Any]) -> Neighbo
         figures = {name: pair.get(name) for name in NeighbourGap.model_fields if name != "neighbour"}
         above[lower] = NeighbourGap(neighbour=upper, **figures)
         below[upper] = NeighbourGap(neighbour=lower, **figures)
-    return Neighbours(above, below)
+    return above, below
 
 
 @dataclass(frozen=True)
@@ -103,34 +94,6 @@ class SnapshotState:
         due_at = self.freshness.next_refit_due_at
         fresh = freshness_of(other.snapshot.published_at, age, waiting, due_at, self.stale_after_seconds)
         return fresh.model_copy(update={"stale": True}) if self.freshness.stale else fresh
-
-
-@dataclass(frozen=True)
-class LeaderboardVersion:
-    """Which leaderboard an answer shows, without its rows: enough to compare two answers.
-
-    Attributes
-    ----------
-    tag : the scores use only votes with this tag; None means all votes
-    compare : other methods, whose ranks and scores are shown beside
-    excerpt : which models and fields are shown
-    """
-
-    state: SnapshotState
-    method: LeaderboardMethod = "am-elo"
-    tag: str | None = None
-    compare: tuple[LeaderboardMethod, ...] = ()
-    excerpt: Excerpt = WHOLE
-
-    @property
-    def snapshot(self) -> SnapshotHead:
-        """The snapshot that the leaderboard is from."""
-        return self.state.snapshot
-
-    @property
-    def freshness(self) -> Freshness:
-        """How fresh the snapshot is."""
-        return self.state.freshness
 
 
 def find_state(
@@ -168,37 +131,42 @@ def _describe(conn: Connection, row: RowMapping, count_new_votes: CountNewVotes)
     return SnapshotState(head, row["models_hash"], fresh, policy.stale_after_seconds)
 
 
-def choose_leaderboard(
+def read_leaderboard(
     conn: Connection,
-    *,
+    snapshot: str | None = None,
     method: LeaderboardMethod = "am-elo",
     tag: str | None = None,
     compare: Sequence[LeaderboardMethod] = (),
-    snapshot: str | None = None,
-    as_of: datetime | None = None,
-) -> LeaderboardVersion:
-    """Return which leaderboard is meant: of a snapshot, of the newest at a time, or of the newest.
+) -> Leaderboard:
+    """Return a leaderboard of a snapshot, by default of the newest, and how fresh it is; see `read_published`.
 
-    An empty tag means all votes. This does not check that the snapshot has the leaderboard; reading it does. Raises
-    NotFoundError or NoSnapshotError.
+    Raises NotFoundError, NoSnapshotError or NoSuchLeaderboardError.
     """
-    return LeaderboardVersion(find_state(conn, snapshot, as_of), method, tag or None, tuple(compare))
+    state = find_state(conn, snapshot)
+    published = read_published(conn, state.snapshot, method, tag, compare)
+    return Leaderboard.model_validate({**dict(published), **dict(state.freshness)})
 
 
-def read_leaderboard(conn: Connection, version: LeaderboardVersion) -> Leaderboard:
-    """Return a leaderboard with its rows, best first within each component. Raises NoSuchLeaderboardError."""
-    return Leaderboard.model_validate({**dict(read_published(conn, version)), **dict(version.freshness)})
+def read_published(
+    conn: Connection,
+    snapshot: SnapshotHead,
+    method: LeaderboardMethod = "am-elo",
+    tag: str | None = None,
+    compare: Sequence[LeaderboardMethod] = (),
+) -> PublishedLeaderboard:
+    """Return a leaderboard as published, best first within each component.
 
-
-def read_published(conn: Connection, version: LeaderboardVersion) -> PublishedLeaderboard:
-    """Return a leaderboard as published, without its freshness. Raises NoSuchLeaderboardError."""
-    snapshot, method, tag = version.snapshot, version.method, version.tag or ""
-    check_leaderboard(conn, snapshot, method, *version.compare, tag=version.tag)
+    An empty tag means all votes. With `compare`, the models' ranks and scores by other methods stand beside. Raises
+    NoSuchLeaderboardError.
+    """
+    tag = tag or ""
+    check_leaderboard(conn, snapshot, method, *compare, tag=tag or None)
     diagnostics = find_snapshot(conn, str(snapshot.id)).diagnostics
-    neighbours = read_neighbours(conn, diagnostics) if method == "am-elo" and not tag else Neighbours({}, {})
+    neighbours = read_neighbours(conn, diagnostics) if method == "am-elo" and not tag else None
+    above = neighbours[0] if neighbours else {}
     others = {
         other: {row["model_id"]: Place(**row) for row in list_placed_models(conn, snapshot.id, other, tag)}
-        for other in version.compare
+        for other in compare
     }
     placed = list_placed_models(conn, snapshot.id, method, tag, with_archived=True)
     rows = [row for row in placed if not row["archived"]]
@@ -206,7 +174,7 @@ def read_published(conn: Connection, version: LeaderboardVersion) -> PublishedLe
     models = [
         LeaderboardRow(
             **row,
-            **_tie(neighbours.above.get(row["model_id"]), names),
+            **_tie(above.get(row["model_id"]), names),
             compared={other: places.get(row["model_id"], Place()) for other, places in others.items()},
         )
         for row in rows
@@ -214,7 +182,7 @@ def read_published(conn: Connection, version: LeaderboardVersion) -> PublishedLe
     return PublishedLeaderboard(
         snapshot=snapshot,
         method=method,
-        tag=version.tag,
+        tag=tag or None,
         of=_whose(method, diagnostics),
         models=models,
         archived=len(placed) - len(rows),

@@ -10,7 +10,7 @@ import yaml
 
 from app.database.engine import Database
 from app.database.schema import upgrade
-from app.leaderboard.service import choose_leaderboard, read_leaderboard
+from app.leaderboard.service import read_leaderboard
 from tests.fixtures.environment import Configure
 
 RunCli = Callable[..., Any]
@@ -31,7 +31,7 @@ def second_database_url(empty_database_url: str) -> str:
 
 def board_of(url: str) -> list[dict[str, Any]]:
     with Database(url) as database, database.read() as conn:
-        return read_leaderboard(conn, choose_leaderboard(conn)).rows()
+        return read_leaderboard(conn).rows()
 
 
 @pytest.mark.parametrize(

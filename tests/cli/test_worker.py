@@ -13,7 +13,7 @@ import pytest
 
 from app.database.engine import Database
 from app.leaderboard.schemas import Leaderboard
-from app.leaderboard.service import choose_leaderboard, read_leaderboard
+from app.leaderboard.service import read_leaderboard
 from app.refits.service import find_refit, list_refits, request_refit
 from tests.fixtures.environment import Configure
 from tests.fixtures.waiting import wait_until
@@ -47,7 +47,7 @@ def states(database: Database) -> list[str]:
 
 def served(database: Database) -> Leaderboard:
     with database.read() as conn:
-        return read_leaderboard(conn, choose_leaderboard(conn))
+        return read_leaderboard(conn)
 
 
 def scores(board: Leaderboard) -> list[tuple[str, float | None, float | None]]:

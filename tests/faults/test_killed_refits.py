@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import text
 
 from app.database.engine import Database
-from app.leaderboard.service import choose_leaderboard, read_leaderboard
+from app.leaderboard.service import read_leaderboard
 from app.refits.reproduce import reproduce
 from app.refits.runner import RefitRunner
 from app.refits.service import find_refit
@@ -51,7 +51,7 @@ def everything_published(database: Database) -> dict[str, list[Any]]:
 
 def served(database: Database) -> Any:
     with database.read() as conn:
-        board = read_leaderboard(conn, choose_leaderboard(conn))
+        board = read_leaderboard(conn)
     return board.snapshot.id, board.models
 
 

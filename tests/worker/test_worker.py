@@ -13,11 +13,10 @@ from app.database.ids import new_id
 from app.database.notices import Notices, notify
 from app.errors import UnavailableError
 from app.exports.service import find_export
-from app.leaderboard.service import choose_leaderboard
 from app.refits.fit.interface import FitOutput
 from app.refits.service import find_refit, list_refits, request_refit
 from app.settings import Settings
-from app.snapshots.service import NoSnapshotError
+from app.snapshots.service import NoSnapshotError, find_snapshot
 from app.worker import Worker
 from tests.fixtures.refits import Around
 from tests.fixtures.waiting import wait_until
@@ -40,7 +39,7 @@ def test_it_publishes_by_itself(database: Database, stored_crowd: None, worker: 
     def published() -> bool:
         with database.read() as conn:
             try:
-                return choose_leaderboard(conn).snapshot.number == 1
+                return find_snapshot(conn).number == 1
             except NoSnapshotError:
                 return False
 

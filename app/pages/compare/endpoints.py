@@ -1,7 +1,5 @@
 """Two models side by side."""
 
-from typing import Any
-
 from fastapi import Request, Response
 from sqlalchemy import Connection
 
@@ -14,7 +12,6 @@ from app.models.service import find_contestant
 from app.pages.formatting import METHODS
 from app.pages.rendering import public_router, render, render_nothing_published
 from app.snapshots.queries import list_placed_models
-from app.snapshots.schemas import LeaderboardMethod
 from app.snapshots.service import NoSnapshotError, find_snapshot
 from app.wording import percent
 
@@ -34,7 +31,7 @@ def get_comparison(request: Request, conn: ReadView, a: str | None = None, b: st
     first = a or next((name for name in known if name != b), "")
     asked = first, b or next((name for name in known if name != first), "")
     found, wrong = _find(conn, asked)
-    shown = view_comparison(compare_models(conn, snapshot, *found)) if not any(wrong) else None
+    shown = None if any(wrong) else compare_models(conn, snapshot, *found)
     return render(
         request,
         "compare/page.html",
@@ -44,6 +41,8 @@ def get_comparison(request: Request, conn: ReadView, a: str | None = None, b: st
         wrong=wrong,
         snapshot=snapshot,
         shown=shown,
+        said=shown and judge(shown),
+        methods=METHODS,
     )
 
 
@@ -64,22 +63,7 @@ def _find(conn: Connection, names: tuple[str, str]) -> tuple[list[FoundModel], l
     return found, wrong
 
 
-MOST_COMMON = 100
 _EVEN = 0.5
-
-
-def view_comparison(comparison: ModelComparison) -> dict[str, Any]:
-    """Return what the template shows."""
-    verdict, reason = judge(comparison)
-    both = [method for method in METHODS if method in comparison.a and method in comparison.b]
-    return {
-        "verdict": verdict,
-        "reason": reason,
-        "matchup": comparison.matchup,
-        "methods": [_line(comparison, method) for method in both],
-        "common": comparison.common[:MOST_COMMON],
-        "more_common": max(len(comparison.common) - MOST_COMMON, 0),
-    }
 
 
 def judge(comparison: ModelComparison) -> tuple[str, str]:
@@ -108,10 +92,3 @@ def _judge_by_bounds(matchup: Matchup) -> tuple[str, str]:
         return "The votes do not decide it.", why
     bound = f"A typical annotator prefers it in at least {percent(seen.lower)} of battles."
     return f"{seen.model_a} is likely better.", f"{bound} {why}"
-
-
-def _line(comparison: ModelComparison, method: LeaderboardMethod) -> dict[str, Any]:
-    """Return both models by one method, and the points between them."""
-    a, b = comparison.a[method], comparison.b[method]
-    same = a.component == b.component and a.score is not None and b.score is not None
-    return {"method": method, "a": a, "b": b, "difference": (a.score or 0.0) - (b.score or 0.0) if same else None}

@@ -11,9 +11,9 @@ from app.api.dependencies import HeldSettings, ReadView, held, place_of
 from app.api.fragments import Fragment
 from app.api.kept_answers import newest_state
 from app.leaderboard.categories import tabulate_categories
-from app.leaderboard.excerpt import MOST_MODELS
+from app.leaderboard.formats import MOST_MODELS
 from app.leaderboard.newest import NewestState
-from app.leaderboard.service import LeaderboardVersion, SnapshotState
+from app.leaderboard.service import SnapshotState
 from app.pages.leaderboard.leaderboards import ShownLeaderboard, show_leaderboard
 from app.pages.leaderboard.selection import ROWS, Board, Selection
 from app.pages.rendering import public_router, render, render_nothing_published, templates
@@ -143,5 +143,4 @@ def _find(
     Raises NoSnapshotError, NotFoundError or NoSuchLeaderboardError.
     """
     state = states.choose(conn, newest, board.snapshot or None)
-    version = LeaderboardVersion(state, board.method, board.tag or None)
-    return state, show_leaderboard(conn, version, board.group)
+    return state, show_leaderboard(conn, state.snapshot, board)

@@ -1,7 +1,7 @@
 """Leaderboards ready to be shown, by group."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, get_args
 
 from sqlalchemy import Connection
@@ -11,13 +11,14 @@ from app.leaderboard.diff.schemas import RowChange
 from app.leaderboard.diff.service import compare_leaderboards
 from app.leaderboard.groups import Group, Groups, choose_group, list_groups
 from app.leaderboard.schemas import LeaderboardRow, PublishedLeaderboard, Whose
-from app.leaderboard.service import LeaderboardVersion, read_published
+from app.leaderboard.service import read_published
 from app.leaderboard.verdict import LeaderVerdict, describe_verdict
 from app.pages.formatting import METHODS, method_name
 from app.pages.leaderboard.rows import Axis, Row
+from app.pages.leaderboard.selection import Board
 from app.rating.settings import SIDE
 from app.snapshots.queries import list_placed_models, list_snapshots
-from app.snapshots.schemas import LeaderboardMethod
+from app.snapshots.schemas import LeaderboardMethod, SnapshotHead
 from app.snapshots.units import describe_counted
 from app.wording import change, listed, plural, points
 
@@ -85,26 +86,26 @@ class ShownLeaderboard:
         return "".join(f"{name}: " for name in names if name)
 
 
-def show_leaderboard(conn: Connection, version: LeaderboardVersion, group_key: str = "") -> ShownLeaderboard:
-    """Read a leaderboard, and choose one of its groups.
+def show_leaderboard(conn: Connection, snapshot: SnapshotHead, board: Board) -> ShownLeaderboard:
+    """Read a leaderboard of a snapshot, and choose one of its groups.
 
     Raises NoSuchLeaderboardError.
     Raises NotFoundError: it has no such group.
     """
-    method, tag = version.method, version.tag or ""
-    kept = list_groups(conn, version.snapshot.id)
+    method, tag = board.method, board.tag
+    kept = list_groups(conn, snapshot.id)
     other = _compared_with(method) if (_compared_with(method), tag) in kept else None
-    published = read_published(conn, replace(version, compare=(other,) if other else ()))
+    published = read_published(conn, snapshot, method, tag, (other,) if other else ())
     groups = [one for one in kept[method, tag] if one.models] or kept[method, tag]  # or all are archived
-    group = choose_group(groups, group_key)
-    before, changes = _changes(conn, version, published.models)
+    group = choose_group(groups, board.group)
+    before, changes = _changes(conn, published)
     models = {one.number: [row for row in published.models if row.component + 1 == one.number] for one in groups}
     axes = {number: Axis.of(rows) for number, rows in models.items()}
     rows = [_row(model, one, axes[one.number], changes, other) for one in groups for model in models[one.number]]
     shown = models[group.number]
     votes = sum(model.votes for model in shown) // 2
     if len(groups) == 1 and method in ("am-elo", "m-elo", "elo") and not tag:
-        votes = version.snapshot.votes_used
+        votes = snapshot.votes_used
     more = sum(one.votes_after - one.votes_before for one in map(changes.get, (row.model for row in shown)) if one) // 2
     return ShownLeaderboard(
         published=published,
@@ -114,7 +115,7 @@ def show_leaderboard(conn: Connection, version: LeaderboardVersion, group_key: s
         votes=votes,
         more_votes=more,
         verdict=describe_verdict(shown, votes),
-        outlook=find_outlook(conn, version.snapshot, version.tag, group.number - 1)
+        outlook=find_outlook(conn, snapshot, published.tag, group.number - 1)
         if method == "am-elo" and not published.about_category
         else None,
         about=f"{_ABOUT[method]} {_describe_more(published, shown, other)}",
@@ -149,18 +150,16 @@ def _row(
     return Row(model, group, changes.get(model.model), place, axis.draw(model) if axis else None)
 
 
-def _changes(
-    conn: Connection, version: LeaderboardVersion, models: Sequence[LeaderboardRow]
-) -> tuple[int | None, dict[str, RowChange]]:
+def _changes(conn: Connection, published: PublishedLeaderboard) -> tuple[int | None, dict[str, RowChange]]:
     """Return each model's change since the snapshot before, and that snapshot's number; None if it has no such one."""
-    earlier = list_snapshots(conn, limit=1, before=version.snapshot.number)
+    earlier = list_snapshots(conn, limit=1, before=published.snapshot.number)
     if not earlier:
         return None, {}
-    rows = list_placed_models(conn, earlier[0]["id"], version.method, version.tag or "")
+    rows = list_placed_models(conn, earlier[0]["id"], published.method, published.tag or "")
     if not rows:
         return None, {}
     old = {row["model"]: LeaderboardRow.model_validate(dict(row)) for row in rows}
-    changes = compare_leaderboards(old, {model.model: model for model in models})
+    changes = compare_leaderboards(old, {model.model: model for model in published.models})
     return earlier[0]["number"], {change.model: change for change in changes}
 
 

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 from pydantic import Field
 
-from app.leaderboard.excerpt import MOST_MODELS
+from app.leaderboard.formats import MOST_MODELS
 from app.leaderboard.groups import Group
 from app.pages.leaderboard.rows import Row
 from app.schemas import FrozenModel

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from threading import Lock
 from typing import Annotated, Any
@@ -86,44 +85,15 @@ def post_preview(
     return console.page("policy/preview.html", **preview_policy(previews, settings))
 
 
-WIDTH, HEIGHT = 560.0, 240.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64.0, 12.0, 26.0, 30.0
+_WIDTH, _HEIGHT = 560.0, 240.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64.0, 12.0, 26.0, 30.0  # margins: page.html has the lines that stand at them
 
 
-@dataclass(frozen=True)
-class Bar:
-    """The annotators of one standing in one bin."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-    standing: str
+Shapes = dict[str, Any]
+"""Bars in a box of 560 × 240: each its place, size and standing; the marks of the two axes; the threshold."""
 
 
-@dataclass(frozen=True)
-class Bars:
-    """Shapes in a box of `WIDTH` × `HEIGHT`.
-
-    Attributes
-    ----------
-    across, up : where the marks of the two axes are, and their numbers
-    line : where the threshold stands
-    """
-
-    bars: list[Bar]
-    across: list[tuple[float, float]]
-    up: list[tuple[float, float]]
-    line: float
-    left: float = _LEFT
-    right: float = WIDTH - _RIGHT
-    top: float = _TOP
-    bottom: float = HEIGHT - _BOTTOM
-    width: float = WIDTH
-    height: float = HEIGHT
-
-
-def draw_abilities(bins: Sequence[Bin], min_ability: float) -> Bars:
+def draw_abilities(bins: Sequence[Bin], min_ability: float) -> Shapes:
     """Draw annotators by ability, with ε."""
     low = min([-1.0, min_ability, *(one.low for one in bins)])
     high = max([2.0, min_ability, *(one.high for one in bins)])
@@ -131,7 +101,7 @@ def draw_abilities(bins: Sequence[Bin], min_ability: float) -> Bars:
     return _draw(bins, low, high, ticks, min_ability, float)
 
 
-def draw_votes(bins: Sequence[Bin], min_votes: int) -> Bars:
+def draw_votes(bins: Sequence[Bin], min_votes: int) -> Shapes:
     """Draw annotators by their number of votes, each bin twice as wide as the one before."""
     high = max([2.0 * max(min_votes, 1), 128.0, *(one.high for one in bins)])
     ticks = [10.0**power for power in range(math.ceil(math.log10(high)))]
@@ -140,29 +110,29 @@ def draw_votes(bins: Sequence[Bin], min_votes: int) -> Bars:
 
 def _draw(
     bins: Sequence[Bin], low: float, high: float, ticks: list[float], threshold: float, scale: Callable[[Any], float]
-) -> Bars:
+) -> Shapes:
     start, end = scale(low), scale(high)
 
     def across(value: Any) -> float:
-        return round(_LEFT + (scale(value) - start) / (end - start) * (WIDTH - _LEFT - _RIGHT), 1)
+        return round(_LEFT + (scale(value) - start) / (end - start) * (_WIDTH - _LEFT - _RIGHT), 1)
 
     stacks = [
         sorted(stack, key=lambda one: STANDINGS.index(one.standing))
         for _, stack in groupby(sorted(bins, key=lambda one: one.low), key=lambda one: one.low)
     ]
     marks = nice_ticks(0.0, max([4, *(sum(one.annotators for one in stack) for stack in stacks)]))
-    unit = (HEIGHT - _TOP - _BOTTOM) / marks[-1]
+    unit = (_HEIGHT - _TOP - _BOTTOM) / marks[-1]
     drawn = []
     for stack in stacks:
-        y = HEIGHT - _BOTTOM
+        y = _HEIGHT - _BOTTOM
         for one in stack:
             x, height = across(one.low), one.annotators * unit
             y -= height
             width = max(across(one.high) - x - 1.0, 1.0)
-            drawn.append(Bar(x, round(y, 1), round(width, 1), round(height, 1), one.standing))
-    return Bars(
-        drawn,
-        [(across(tick), tick) for tick in ticks],
-        [(round(HEIGHT - _BOTTOM - mark * unit, 1), mark) for mark in marks],
-        across(threshold),
-    )
+            drawn.append((x, round(y, 1), round(width, 1), round(height, 1), one.standing))
+    return {
+        "bars": drawn,
+        "across": [(across(tick), tick) for tick in ticks],
+        "up": [(round(_HEIGHT - _BOTTOM - mark * unit, 1), mark) for mark in marks],
+        "line": across(threshold),
+    }
