@@ -23,7 +23,7 @@ from app.api.shelf import Shelf
 from app.errors import UnavailableError
 from app.guard.admission import admissions_of
 from app.guard.compression import GZIP_LEVEL, LEAST_BYTES, Encoding, choose_encoding, compress_zstd
-from app.guard.lanes import Lane
+from app.guard.lanes import Lane, Outcome
 from app.guard.limits import caller_network
 from app.state import state_of
 
@@ -205,22 +205,24 @@ class KeptAnswers:
         kept = await self._renew(before, asked)
         if kept is not None and kept.is_ready_for(request):
             return kept
-        async with lane.turn(request.scope, key) as turn:
-            if (now := self._kept.get(key)) is not before:  # it was made while this request waited
-                kept = await self._renew(now, asked)
-            if kept is None:
+
+        async def work() -> tuple[Kept | Response, Outcome]:
+            now = self._kept.get(key)  # another one if it was made while this request waited
+            found = kept if now is before else await self._renew(now, asked)
+            if found is None:
                 began = time.monotonic()
                 response = await make(request)
                 if not hasattr(response, "body"):
-                    return response
-                kept = await asyncio.to_thread(Kept.of, response, request.scope["state"].get(_STATE), began)
-            elif kept.is_ready_for(request):
-                turn.is_free = True
-                return kept
-            await asyncio.to_thread(kept.prepare, request)
-            if kept.status == _OK and kept.state is not None:
-                turn.is_kept = self._kept.put(key, kept, kept.size, caller_network(request.scope))
-            return kept
+                    return response, "made"
+                found = await asyncio.to_thread(Kept.of, response, request.scope["state"].get(_STATE), began)
+            elif found.is_ready_for(request):
+                return found, "free"
+            await asyncio.to_thread(found.prepare, request)
+            may_stay = found.status == _OK and found.state is not None
+            is_kept = may_stay and self._kept.put(key, found, found.size, caller_network(request.scope))
+            return found, "kept" if is_kept else "made"
+
+        return await lane.take(request.scope, key, work)
 
 
 def _read_state(request: Request, conn: ReadView) -> Any:

@@ -3,15 +3,17 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Hashable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass, field
+from typing import Literal, TypeVar
 
 from cachetools import LRUCache
 from starlette.types import Scope
 
 from app.errors import UnavailableError
 from app.guard.limits import Bucket, caller_network
+
+Made = TypeVar("Made")
 
 _MOST_WAITING = 64
 _MOST_OF_A_NETWORK = 4
@@ -29,18 +31,8 @@ class TooManyReadersError(UnavailableError):
     title = "Too many readers wait for an answer"
 
 
-@dataclass
-class Turn:
-    """One turn of a lane.
-
-    Attributes
-    ----------
-    is_free : nothing was made in it
-    is_kept : the answer was made and kept: all others who wait for it are next
-    """
-
-    is_free: bool = False
-    is_kept: bool = False
+Outcome = Literal["free", "made", "kept"]
+"""What became of a turn: nothing was made in it; an answer was made; it is kept too, so who waits for it is next."""
 
 
 @dataclass
@@ -82,21 +74,22 @@ class Lane:
         self._held = False
         self._timer: asyncio.TimerHandle | None = None
 
-    @asynccontextmanager
-    async def turn(self, scope: Scope, answer: Hashable) -> AsyncIterator[Turn]:
-        """Wait for a turn and hold it. Few answers may be waited for at once, and fewer by one network.
+    async def take(self, scope: Scope, answer: Hashable, work: Callable[[], Awaitable[tuple[Made, Outcome]]]) -> Made:
+        """Wait for a turn and work in it. Few answers may be waited for at once, and fewer by one network.
 
         Raises TooManyReadersError.
         """
         place = _Place(caller_network(scope), answer)
+        outcome: Outcome = "made"
         await self._wait(place)
-        began, turn = time.perf_counter(), Turn()
+        began = time.perf_counter()
         try:
-            yield turn
+            made, outcome = await work()
+            return made
         finally:
-            if turn.is_kept:
+            if outcome == "kept":
                 self._bring_forward(answer)
-            if self._rests and not turn.is_free:
+            if self._rests and outcome != "free":
                 self.rests_after(place.network, time.perf_counter() - began)
             self._pass_on()
 

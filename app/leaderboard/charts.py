@@ -15,7 +15,7 @@ from sqlalchemy.dialects.postgresql import insert
 from app.database.engine import Database
 from app.database.interruption import InterruptedWorkError, Interruption
 from app.database.tables import snapshot_charts, snapshots
-from app.leaderboard.chart_specs import STANDINGS, Spec, abilities_chart, calibration_chart, votes_chart
+from app.leaderboard.chart_specs import STANDINGS, Rows, Spec, abilities_chart, calibration_chart, votes_chart
 from app.rating.errors import counted
 from app.refits.fit.parts import Parts, log_left_out
 from app.snapshots.queries import add_notices
@@ -23,8 +23,6 @@ from app.snapshots.queries import add_notices
 log = structlog.get_logger()
 
 PART = "charts"
-
-Rows = Sequence[Mapping[str, Any]] | Sequence[RowMapping]
 
 # Ten bins for each unit of ability; the first and the last bin hold everything beyond them.
 _ABILITIES = text(
@@ -66,6 +64,7 @@ _CALIBRATION = text(
     ORDER BY 1
     """
 )
+_BINS = {"abilities": _ABILITIES, "votes": _VOTES, "calibration": _CALIBRATION}
 
 
 class Chart(NamedTuple):
@@ -85,19 +84,14 @@ def find_undrawn(conn: Connection) -> RowMapping | None:
     return conn.execute(select(newest).where(~drawn.exists(), ~newest.c.tried)).mappings().one_or_none()
 
 
-def count_abilities(conn: Connection, snapshot_id: UUID) -> Sequence[RowMapping]:
-    """Count annotators by ability and standing: `low`, `high`, `standing`, `annotators`; pending ones are left out."""
-    return conn.execute(_ABILITIES, {"snapshot": snapshot_id}).mappings().all()
+def read_bins(conn: Connection, name: str, snapshot_id: UUID) -> list[dict[str, Any]]:
+    """Return the bins of a chart.
 
-
-def count_vote_totals(conn: Connection, snapshot_id: UUID) -> Sequence[RowMapping]:
-    """Count annotators by their number of votes and standing: `low`, `high`, `standing`, `annotators`."""
-    return conn.execute(_VOTES, {"snapshot": snapshot_id}).mappings().all()
-
-
-def sum_favourites(conn: Connection, snapshot_id: UUID) -> Sequence[RowMapping]:
-    """Compare predicted and observed win rates of favourites: `predicted`, `observed`, `votes` of each bin."""
-    return conn.execute(_CALIBRATION, {"snapshot": snapshot_id}).mappings().all()
+    Of abilities and votes `low`, `high`, `standing`, its `place` in a stack of bars, and `annotators`; the abilities of
+    pending ones are left out. Of calibration `predicted`, `observed` and `votes`.
+    """
+    rows = [dict(row) for row in conn.execute(_BINS[name], {"snapshot": snapshot_id}).mappings()]
+    return [{**row, "place": STANDINGS.index(row["standing"])} if "standing" in row else row for row in rows]
 
 
 def insert_charts(conn: Connection, snapshot_id: UUID, charts: Sequence[Chart]) -> None:
@@ -149,9 +143,7 @@ def _draw(database: Database, interruption: Interruption, snapshot: RowMapping) 
 
 def plan_charts(conn: Connection, snapshot_id: UUID, settings: Mapping[str, Any]) -> list[tuple[str, Spec, str]]:
     """Return the name, the specification and the description of each chart of a snapshot."""
-    abilities = _placed(count_abilities(conn, snapshot_id))
-    votes = _placed(count_vote_totals(conn, snapshot_id))
-    favourites = [dict(row) for row in sum_favourites(conn, snapshot_id)]
+    abilities, votes, favourites = (read_bins(conn, name, snapshot_id) for name in _BINS)
     min_ability, min_votes = settings.get("min_ability", 0.0), settings.get("min_votes", 0)
     return [
         ("abilities", abilities_chart(abilities, min_ability), _describe_abilities(abilities)),
@@ -167,11 +159,6 @@ def draw(spec: Spec) -> str:
 
     svg: str = vl_convert.vegalite_to_svg(json.dumps(spec))
     return svg
-
-
-def _placed(rows: Rows) -> list[dict[str, Any]]:
-    """Add the place of its standing in a stack of bars."""
-    return [{**row, "place": STANDINGS.index(row["standing"])} for row in rows]
 
 
 def _describe_abilities(bins: Rows) -> str:

@@ -64,9 +64,8 @@ def _places(conn: Connection, snapshot: SnapshotHead, model: FoundModel) -> dict
 
 def _unmet(a: FoundModel, b: FoundModel, place: Standing | None, other: Standing | None) -> Matchup:
     """Return a pair without votes. Large leaderboards store no prediction for it: the scores give it, no interval."""
-    scores = [None if one is None else one.score for one in (place, other)]
-    predicted = None if scores[0] is None or scores[1] is None else win_probability(scores[0], scores[1])
-    return Matchup(
-        model_a=a.name, model_b=b.name, votes=0, wins_a=0, ties=0, wins_b=0,
-        observed=None, predicted=predicted, lower=None, upper=None,
-    )  # fmt: skip
+    predicted = None
+    if place is not None and other is not None and place.score is not None and other.score is not None:
+        predicted = win_probability(place.score, other.score)
+    known = {"predicted": predicted, "lower": None, "upper": None}
+    return Matchup.of({"model_a": a.name, "model_b": b.name, "wins_a": 0, "ties": 0, "wins_b": 0, **known})

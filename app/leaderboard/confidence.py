@@ -101,14 +101,6 @@ class NoConfidenceError(NotFoundError):
     title = "It is not known how sure the order of this leaderboard is"
 
 
-@dataclass(frozen=True)
-class _Leaderboard:
-    """A leaderboard's models, best first, and how sure their order is."""
-
-    places: Sequence[RowMapping]
-    known: Confidence
-
-
 def describe_confidence(
     conn: Connection, snapshot: SnapshotHead, *, k: int = 1, tag: str | None = None
 ) -> LeaderboardConfidence:
@@ -119,14 +111,13 @@ def describe_confidence(
     Raises NoConfidenceError: an old snapshot, a leaderboard without intervals, or too few or too many models.
     """
     check_leaderboard(conn, snapshot, "am-elo", tag=tag)
-    leaderboard = _read_leaderboard(conn, snapshot, tag or "")
-    n = len(leaderboard.places)
-    if not 1 <= k <= min(MOST_RANKS, n - 1):
-        most = min(MOST_RANKS, n - 1)
+    places, known = _read_leaderboard(conn, snapshot, tag or "")
+    most = min(MOST_RANKS, len(places) - 1)
+    if not 1 <= k <= most:
         raise BadInputError(f"k must be from 1 to {most}", (FieldError("/k", f"must be from 1 to {most}"),))
-    known, verdict = leaderboard.known, leaderboard.known.decide(k)
+    verdict = known.decide(k)
     more = None if verdict.verdict != "not-yet" else _more_votes(known.forecasts[k - 1])
-    leaders = [row["model"] for row in leaderboard.places[:k]]
+    leaders = [row["model"] for row in places[:k]]
     return LeaderboardConfidence(
         snapshot=snapshot,
         tag=tag,
@@ -142,11 +133,11 @@ def describe_confidence(
         provisional=known.unscored.provisional,
         models=[
             ModelConfidence(**row, p_best=within[0], p_top_k=within[k - 1])
-            for row, within in zip(leaderboard.places, known.within.tolist(), strict=True)
+            for row, within in zip(places, known.within.tolist(), strict=True)
             if not row["archived"]
         ],
         undecided_pairs=int(verdict.open.sum()),
-        undecided=_undecided(leaderboard, verdict),
+        undecided=_undecided(places, known, verdict),
     )
 
 
@@ -161,35 +152,36 @@ class Outlook:
 def find_outlook(conn: Connection, snapshot: SnapshotHead, tag: str | None, component: int) -> Outlook | None:
     """Say in words whether the best model of a group is decided; None where the snapshot does not have it."""
     try:
-        leaderboard = _read_leaderboard(conn, snapshot, tag or "", component)
+        places, known = _read_leaderboard(conn, snapshot, tag or "", component)
     except NoConfidenceError:
         return None
-    known = leaderboard.known
     verdict, more = known.decide(1), _more_votes(known.forecasts[0])
     short = {
         "decided": f"Decided with {100 * known.rule.confidence:g} % confidence.",
         "equal": f"Within {known.rule.margin:g} Elo points: not worth more votes.",
         "not-yet": "A model without a score may lead." if verdict.unscored_may_lead else _settled(more) + ".",
     }
-    sentence = describe_verdict(verdict, known, [leaderboard.places[0]["model"]], more)
+    sentence = describe_verdict(verdict, known, [places[0]["model"]], more)
     return Outlook(short[verdict.verdict], sentence)
 
 
-def _read_leaderboard(conn: Connection, snapshot: SnapshotHead, tag: str, component: int = 0) -> _Leaderboard:
+def _read_leaderboard(
+    conn: Connection, snapshot: SnapshotHead, tag: str, component: int = 0
+) -> tuple[list[RowMapping], Confidence]:
+    """Return a leaderboard's models, best first, and how sure their order is. Raises NoConfidenceError."""
     known = find_confidence(conn, snapshot.id, tag, component)
     if known is None:
         raise NoConfidenceError(
             f"snapshot {snapshot.number} does not say how sure its order is: old snapshots drop it, early versions of "
             f"the service did not compute it, and it needs intervals and 2 to {MOST_MODELS} ranked models with a score"
         )
-    model_ids = known.joint.models.tolist()
     places = {row["model_id"]: row for row in list_placed_models(conn, snapshot.id, tag=tag, with_archived=True)}
-    return _Leaderboard([places[model_id] for model_id in model_ids], known)
+    return [places[model_id] for model_id in known.joint.models.tolist()], known
 
 
-def _undecided(leaderboard: _Leaderboard, verdict: LeadersVerdict) -> list[UndecidedPair]:
+def _undecided(places: Sequence[RowMapping], known: Confidence, verdict: LeadersVerdict) -> list[UndecidedPair]:
     """Return the pairs that are not certain, the closest first, each with its own forecast."""
-    known, k, n = leaderboard.known, verdict.k, len(leaderboard.places)
+    k, n = verdict.k, len(places)
     i, j = np.nonzero(verdict.open)
     order = np.argsort((verdict.gap / np.maximum(verdict.half, np.finfo(float).tiny))[i, j], kind="stable")[:_LISTED]
     i, j = i[order], j[order]
@@ -203,8 +195,8 @@ def _undecided(leaderboard: _Leaderboard, verdict: LeadersVerdict) -> list[Undec
     )  # fmt: skip
     return [
         UndecidedPair(
-            above=leaderboard.places[above]["model"],
-            below=leaderboard.places[below + k]["model"],
+            above=places[above]["model"],
+            below=places[below + k]["model"],
             gap=verdict.gap[above, below],
             half_width=verdict.half[above, below],
             equal=verdict.equal[above, below],
@@ -216,14 +208,8 @@ def _undecided(leaderboard: _Leaderboard, verdict: LeadersVerdict) -> list[Undec
 
 def _more_votes(points: Floats) -> MoreVotes:
     """Return a forecast in two significant digits, as it is no surer than that."""
-    low, median, high = (_rounded(votes) for votes in points.tolist())
-    return MoreVotes(low=low, median=median, high=high)
-
-
-def _rounded(votes: float) -> int | None:
-    if not math.isfinite(votes):
-        return None
-    return round(float(f"{max(votes, 1.0):.2g}"))
+    votes = [round(float(f"{max(x, 1.0):.2g}")) if math.isfinite(x) else None for x in points.tolist()]
+    return MoreVotes(low=votes[0], median=votes[1], high=votes[2])
 
 
 def describe_verdict(verdict: LeadersVerdict, known: Confidence, leaders: Sequence[str], more: MoreVotes | None) -> str:

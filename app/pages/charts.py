@@ -13,13 +13,8 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 92.0, 12.0, 14.0, 30.0
 _MOST_TICKS = 5
 
 
-@dataclass(frozen=True)
-class BandPoint:
-    """A value at one place, and its interval; None where there is none."""
-
-    value: float | None
-    lower: float | None = None
-    upper: float | None = None
+BandPoint = tuple[float | None, float | None, float | None]
+"""A value at one place, and the ends of its interval; None where there is none."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +46,7 @@ def draw_band(points: Sequence[BandPoint], levels: Sequence[float] = ()) -> Band
 
     A point without a value leaves a gap.
     """
-    known = [x for one in points for x in (one.value, one.lower, one.upper) if one.value is not None and x is not None]
+    known = [x for one in points for x in one if one[0] is not None and x is not None]
     if not known:
         return None
     ticks = nice_ticks(min([*known, *levels]), max([*known, *levels]))
@@ -65,16 +60,16 @@ def draw_band(points: Sequence[BandPoint], levels: Sequence[float] = ()) -> Band
         return round(HEIGHT - _BOTTOM - (value - low) / (high - low) * (HEIGHT - _TOP - _BOTTOM), 1)
 
     runs = list(_runs(points))
-    lines = [" ".join(f"{across(i)},{up(points[i].value or 0.0)}" for i in run) for run in runs if len(run) > 1]
+    lines = [" ".join(f"{across(i)},{up(points[i][0] or 0.0)}" for i in run) for run in runs if len(run) > 1]
     alone = [run[0] for run in runs if len(run) == 1] + [runs[-1][-1]]
     bands = []
     for run in runs:
-        ends = [(across(i), points[i].lower, points[i].upper) for i in run]
+        ends = [(across(i), *points[i][1:]) for i in run]
         shape = [(x, up(upper)) for x, lower, upper in ends if upper is not None and lower is not None]
         shape += [(x, up(lower)) for x, lower, upper in reversed(ends) if upper is not None and lower is not None]
         if len(shape) > 2:  # noqa: PLR2004  two points have no area
             bands.append(" ".join(f"{x},{y}" for x, y in shape))
-    dots = [(across(i), up(points[i].value or 0.0)) for i in dict.fromkeys(alone)]
+    dots = [(across(i), up(points[i][0] or 0.0)) for i in dict.fromkeys(alone)]
     return BandChart([(up(tick), tick) for tick in ticks], lines, bands, dots, [up(level) for level in levels])
 
 
@@ -89,6 +84,6 @@ def nice_ticks(low: float, high: float) -> list[float]:
 
 def _runs(points: Sequence[BandPoint]) -> Iterator[list[int]]:
     """Return the places of neighbours that have a value."""
-    for known, run in groupby(range(len(points)), key=lambda i: points[i].value is not None):
+    for known, run in groupby(range(len(points)), key=lambda i: points[i][0] is not None):
         if known:
             yield list(run)

@@ -66,10 +66,12 @@ class Queue:
         self._ended = asyncio.Event()
 
     async def ask(self, network: str, answer: str, *, made: Callable[[], bool] = lambda: False) -> None:
-        async with self._lane.turn({"client": (network, 1)}, answer) as turn:
+        async def work() -> tuple[None, lanes.Outcome]:
             self.turns.append(answer)
             await self._ended.wait()
-            turn.is_kept = made()
+            return None, "kept" if made() else "made"
+
+        await self._lane.take({"client": (network, 1)}, answer, work)
 
     async def end(self, *readers: asyncio.Task[None]) -> None:
         self._ended.set()

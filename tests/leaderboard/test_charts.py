@@ -11,7 +11,7 @@ from sqlalchemy import insert, text
 from app.database.engine import Database
 from app.database.tables import snapshot_annotators
 from app.leaderboard import charts as service
-from app.leaderboard.charts import Chart, count_abilities, count_vote_totals, draw_newest, read_charts, sum_favourites
+from app.leaderboard.charts import Chart, draw_newest, read_bins, read_charts
 from app.settings import Settings
 from app.worker import Worker
 
@@ -54,8 +54,9 @@ def bins_of(rows: Any, *names: str) -> set[tuple[Any, ...]]:
 
 def test_annotators_and_favourites_are_summed(database: Database, snapshot: UUID) -> None:
     with database.read() as conn:
-        abilities, votes = count_abilities(conn, snapshot), count_vote_totals(conn, snapshot)
-        favourites = sum_favourites(conn, snapshot)
+        abilities, votes, favourites = (
+            read_bins(conn, name, snapshot) for name in ("abilities", "votes", "calibration")
+        )
     assert bins_of(abilities, "low", "standing", "annotators") == {
         (0.9, "counts", 3), (1.0, "counts", 1), (-1.0, "flagged", 1), (0.1, "excluded", 1),
     }  # fmt: skip

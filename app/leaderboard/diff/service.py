@@ -60,22 +60,16 @@ def read_models(
 def compare_leaderboards(old: Mapping[str, LeaderboardRow], new: Mapping[str, LeaderboardRow]) -> Iterator[RowChange]:
     """Yield each model's change, in the order of the later leaderboard; models that left come last."""
     comparable = find_comparable(*({name: row.component for name, row in rows.items()} for rows in (old, new)))
-    for model, row in new.items():
-        past = old.get(model)
-        if past is None:
-            yield RowChange(model=model, kind="entered", **_after(row))
-            continue
+    for model in [*new, *(model for model in old if model not in new)]:
+        past, row = old.get(model), new.get(model)
         yield RowChange(
             model=model,
-            kind="stayed",
-            comparable=model in comparable,
-            **(_compare(past, row) if model in comparable else {}),
-            **_before(past),
-            **_after(row),
+            kind="entered" if past is None else "left" if row is None else "stayed",
+            comparable=None if past is None or row is None else model in comparable,
+            **(_compare(past, row) if past and row and model in comparable else {}),
+            **_figures(past, "before"),
+            **_figures(row, "after"),
         )
-    for model, past in old.items():
-        if model not in new:
-            yield RowChange(model=model, kind="left", **_before(past))
 
 
 def find_comparable(old: Mapping[str, int], new: Mapping[str, int]) -> set[str]:
@@ -92,12 +86,8 @@ def find_comparable(old: Mapping[str, int], new: Mapping[str, int]) -> set[str]:
     return {name for name, (b, a) in both.items() if together[b, a] == before[b] == after[a]}
 
 
-def _before(row: LeaderboardRow) -> dict[str, Any]:
-    return {f"{name}_before": getattr(row, name) for name in _SHOWN}
-
-
-def _after(row: LeaderboardRow) -> dict[str, Any]:
-    return {f"{name}_after": getattr(row, name) for name in _SHOWN}
+def _figures(row: LeaderboardRow | None, when: str) -> dict[str, Any]:
+    return {f"{name}_{when}": getattr(row, name) for name in _SHOWN} if row is not None else {}
 
 
 def _compare(past: LeaderboardRow, row: LeaderboardRow) -> dict[str, Any]:

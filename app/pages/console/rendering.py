@@ -2,7 +2,7 @@
 
 import base64
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Request, Response
@@ -45,20 +45,9 @@ _FIELD = Markup('<input type="hidden" name="{}" value="{}">')
 _SEE_OTHER = 303
 
 
-@dataclass(frozen=True)
-class Flash:
-    """A notice on the page after a form, shown once.
-
-    Attributes
-    ----------
-    text : one or two sentences
-    kind : how it looks
-    undo : where a form that takes it back is sent; None where nothing can be taken back
-    """
-
-    text: str
-    kind: Tone = "good"
-    undo: str | None = None
+Flash = dict[str, str | None]
+"""A notice on the page after a form, shown once: its `text`, its `kind`, and where a form goes that takes it back, or
+None, as `undo`."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +91,7 @@ class Console:
     def go(self, address: str, text: str, kind: Tone = "good", undo: str | None = None) -> Response:
         """Send the browser on to another page after a form, which shows a notice once."""
         response, secure = redirect(address), self.visitor.over_tls
-        notice = _write_flash(Flash(text[:_MOST_CHARACTERS], kind, undo), self.visitor.secret)
+        notice = _write_flash({"text": text[:_MOST_CHARACTERS], "kind": kind, "undo": undo}, self.visitor.secret)
         response.set_cookie(
             _COOKIE, notice, _COOKIE_SECONDS, path="/console", secure=secure, httponly=True, samesite="lax"
         )
@@ -147,7 +136,7 @@ def _sections_of(caller: Caller) -> list[tuple[str, str]]:
 
 def _write_flash(flash: Flash, session_secret: str) -> str:
     """Return the notice as the value of a cookie, which only this session can read."""
-    text = base64.urlsafe_b64encode(json.dumps(asdict(flash)).encode()).decode().rstrip("=")
+    text = base64.urlsafe_b64encode(json.dumps(flash).encode()).decode().rstrip("=")
     return f"{text}.{make_token(session_secret, about=text)}"
 
 
@@ -156,4 +145,5 @@ def _read_flash(value: str | None, session_secret: str) -> Flash | None:
     text, _, token = (value or "").partition(".")
     if not text or not is_token_of(session_secret, token, about=text):
         return None
-    return Flash(**json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))))
+    flash: Flash = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+    return flash

@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 
 from app.api.dependencies import ReadView
 from app.leaderboard.charts import read_charts
+from app.leaderboard.comparison import win_probability
 from app.pages.rendering import public_router, render, render_nothing_published
 from app.policy.schemas import Policy
 from app.policy.service import find_policy
@@ -74,7 +75,7 @@ def view_method(conn: Connection, snapshot: Snapshot) -> dict[str, Any]:
         "flag_rule": describe_flag_rule(policy, diagnostics.get("rules") or {}),
         "interval": _INTERVALS.get(diagnostics.get("interval") or policy.interval),
         "spread": diagnostics.get("ability_spread"),
-        "gains": [(gap, 1.0 / (1.0 + 10.0 ** (-gap / 400.0))) for gap in (10, 50, 100, 200, 400)],
+        "gains": [(gap, win_probability(gap, 0.0)) for gap in (10, 50, 100, 200, 400)],
         "charts": read_charts(conn, snapshot.id),
     }
 

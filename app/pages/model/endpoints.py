@@ -10,7 +10,7 @@ from app.api.dependencies import ReadView
 from app.leaderboard.groups import Group, Groups, list_groups
 from app.leaderboard.model_page import HeadToHead, ModelDetail, Neighbour, Standing, describe_model
 from app.models.service import find_contestant, find_model
-from app.pages.charts import BandPoint, draw_band
+from app.pages.charts import draw_band
 from app.pages.formatting import METHODS, model_address, moment
 from app.pages.rendering import public_router, render
 from app.snapshots.queries import newest_snapshot
@@ -56,7 +56,7 @@ def view_model(model: ModelDetail, method: LeaderboardMethod, groups: Groups) ->
             (places[at] for at, one in enumerate(standings) if one.method == method and one.tag is None), None
         ),
         "places": places,
-        "chart": draw_band([BandPoint(one.score, one.lower, one.upper) for one in model.chart]),
+        "chart": draw_band([(one.score, one.lower, one.upper) for one in model.chart]),
         "chart_label": describe_chart(model, method),
         "stability": list(describe_stability(model)),
         "opponents": sorted(model.head_to_head, key=_strength),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.annotators.schemas import Action, Annotator, Decision, PastEvidence
-from app.pages.charts import BandPoint, draw_band
+from app.pages.charts import draw_band
 from app.pages.formatting import moment
 from app.review.evidence.reasons import RuleUsed, format_probability
 from app.review.evidence.schemas import Drift, Pace
@@ -97,9 +97,9 @@ def describe_history(history: Sequence[PastEvidence], threshold: float | None) -
 
 def _draw_history(history: Sequence[PastEvidence], threshold: float | None) -> Any:
     shown = [
-        BandPoint(one.ability, one.ability_lower, one.ability_upper)
+        (one.ability, one.ability_lower, one.ability_upper)
         if one.ability is not None
-        else BandPoint(one.shadow_ability, one.shadow_lower, one.shadow_upper)
+        else (one.shadow_ability, one.shadow_lower, one.shadow_upper)
         for one in history
     ]
     return draw_band(shown, [] if threshold is None else [threshold])

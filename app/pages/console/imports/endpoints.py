@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, NamedTuple, get_args
+from typing import NamedTuple, get_args
 from uuid import UUID
 
 from fastapi import Response
@@ -18,7 +18,7 @@ from app.guard.bodies import SMALL, takes_body
 from app.imports.formats.options import ZeroRank
 from app.imports.formats.schemas import SCHEMAS
 from app.imports.preview import preview_file
-from app.imports.schemas import Import, ImportCounts, State
+from app.imports.schemas import State
 from app.imports.service import ImportOptions, error_lines, find_import, find_unknown_words, list_imports
 from app.imports.upload import MAX_FILE_NAME_LENGTH, Upload, kind_of_name
 from app.naming.names import name_error
@@ -89,7 +89,14 @@ def get_import(import_id: UUID, console: Sender, conn: ReadView, *, known: bool 
     kept = ("schema", "annotator_column", "columns", "zero_rank", "new_rows_only", "allow_repeats")
     again = {name: found.options[name] for name in kept if found.options.get(name)}
     return console.page(
-        "imports/import.html", shown=show_import(found), known=known, words=words, again=again, meanings=MEANINGS
+        "imports/import.html",
+        one=found,
+        states=STATES,
+        labels=COUNTS,
+        known=known,
+        words=words,
+        again=again,
+        meanings=MEANINGS,
     )
 
 
@@ -191,19 +198,20 @@ def _show(console: Console, conn: Connection, problem: str | None = None) -> Res
     return console.page(
         "imports/page.html",
         status=200 if problem is None else 422,
-        imports=[show_import(one) for one in list_imports(conn, limit=_SHOWN)],
+        imports=list_imports(conn, limit=_SHOWN),
+        states=STATES,
         schemas=sorted(schema.name for schema in SCHEMAS),
         problem=problem,
     )
 
 
-_STATES: dict[State, tuple[str, Tone]] = {
+STATES: dict[State, tuple[str, Tone]] = {
     "queued": ("waiting", "accent"),
     "running": ("loading", "accent"),
     "done": ("done", "good"),
     "failed": ("failed", "bad"),
 }
-_COUNTS = {
+COUNTS = {
     "rows": "records",
     "created": "votes recorded",
     "replaced": "replaced an earlier vote",
@@ -212,19 +220,3 @@ _COUNTS = {
     "rejected": "not valid",
     "skipped": "without a vote",
 }
-
-
-def show_import(record: Import) -> dict[str, Any]:
-    """Return the import as its page shows it: in words, with a share of the records once they are counted."""
-    state, tone = _STATES[record.state]
-    tried = bool(record.options.get("dry_run"))
-    if tried and record.state == "done":
-        state = "checked, not stored"
-    share = record.rows_done / record.rows_total if record.rows_total else None
-    counts, ended = _counts(record.counts), record.finished_at is not None
-    return {"record": record, "state": state, "tone": tone, "share": share, "counts": counts, "ended": ended}
-
-
-def _counts(counts: ImportCounts) -> list[tuple[str, int]]:
-    found = counts.model_dump()
-    return [(words, found[name]) for name, words in _COUNTS.items() if found[name]]

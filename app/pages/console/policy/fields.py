@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import ValidationError
@@ -47,7 +47,6 @@ class PolicyField:
     Attributes
     ----------
     text : its value as the form shows it; of several, they are in `chosen`
-    bounds : the smallest and the largest number
     optional : whether empty means none
     """
 
@@ -57,7 +56,6 @@ class PolicyField:
     text: str
     chosen: Sequence[str] = ()
     choices: Sequence[str] = ()
-    bounds: tuple[float | None, float | None] = (None, None)
     optional: bool = False
     error: str | None = None
 
@@ -72,8 +70,8 @@ def describe_fields(
 ) -> list[tuple[str, list[PolicyField]]]:
     """Return the groups of the form, with these values and what is wrong with them."""
     properties = Policy.model_json_schema()["properties"]
-    fields = {name: _field(name, schema, values.get(name)) for name, schema in properties.items()}
-    fields = {name: replace(field, error=(errors or {}).get(name)) for name, field in fields.items()}
+    found = errors or {}
+    fields = {name: _field(name, schema, values.get(name), found.get(name)) for name, schema in properties.items()}
     grouped = {name for _, names in GROUPS for name in names}
     groups = [(title, [fields[name] for name in names if name in fields]) for title, names in GROUPS]
     return [*groups, (OTHERS, [field for name, field in fields.items() if name not in grouped])]
@@ -125,7 +123,7 @@ def show(value: Any) -> str:
     return f"{value:,.10g}" if isinstance(value, int | float) else str(value)
 
 
-def _field(name: str, schema: Mapping[str, Any], value: Any) -> PolicyField:
+def _field(name: str, schema: Mapping[str, Any], value: Any, error: str | None) -> PolicyField:
     parts = [part for part in schema.get("anyOf", [schema]) if part.get("type") != "null"]
     part = parts[0]
     field: dict[str, Any] = {"text": _text(value), "optional": {"type": "null"} in schema.get("anyOf", ())}
@@ -144,8 +142,7 @@ def _field(name: str, schema: Mapping[str, Any], value: Any) -> PolicyField:
             field |= {"kind": "choice", "choices": choices}
         case {"type": kind}:
             field |= {"kind": kind}  # a number, or an integer
-    bounds = (part.get("minimum", part.get("exclusiveMinimum")), part.get("maximum", part.get("exclusiveMaximum")))
-    return PolicyField(name=name, description=schema["description"], bounds=bounds, **field)
+    return PolicyField(name=name, description=schema["description"], error=error, **field)
 
 
 def _value(field: PolicyField, text: str) -> Any:

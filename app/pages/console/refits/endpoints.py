@@ -1,6 +1,6 @@
 """Refits: ask for one, watch it, cancel it, and accept what it would exclude."""
 
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 from fastapi import Form, Response
@@ -9,7 +9,7 @@ from app.api.dependencies import ReadView, Transaction
 from app.api.texts import Reason
 from app.pages.console.rendering import Admin, Reader, Tone, console_router, redirect
 from app.policy.service import current_policy
-from app.refits.schemas import Refit, RefitState
+from app.refits.schemas import RefitState
 from app.refits.service import cancel_refit, find_refit, list_refits, request_refit
 
 router = console_router("refits")
@@ -20,9 +20,9 @@ _SHOWN = 50
 @router.get("")
 def get_refits(console: Reader, conn: ReadView) -> Response:
     """List the latest refits."""
-    found = [show_refit(refit) for refit in list_refits(conn, limit=_SHOWN)]
-    settings = current_policy(conn).settings
-    return console.page("refits/page.html", refits=found, interval=settings.refit_interval_seconds)
+    interval = current_policy(conn).settings.refit_interval_seconds
+    refits = list_refits(conn, limit=_SHOWN)
+    return console.page("refits/page.html", refits=refits, states=_STATES, triggers=TRIGGERS, interval=interval)
 
 
 @router.post("")
@@ -42,10 +42,9 @@ def post_accept(console: Admin, conn: Transaction, reason: Annotated[Reason, For
 @router.get("/{refit_id}")
 def get_refit(refit_id: UUID, console: Reader, conn: ReadView) -> Response:
     """Show a refit; until it has ended, the browser asks for it again every second."""
-    latest = list_refits(conn, limit=1)
-    refit = show_refit(find_refit(conn, refit_id))
-    is_latest = not latest or latest[0].id == refit_id
-    return console.page("refits/refit.html", refit=refit, is_latest=is_latest)
+    refit = find_refit(conn, refit_id)
+    is_latest = list_refits(conn, limit=1)[0].id == refit_id
+    return console.page("refits/refit.html", one=refit, is_latest=is_latest, states=_STATES, triggers=TRIGGERS)
 
 
 @router.post("/{refit_id}/cancel")
@@ -74,21 +73,3 @@ TRIGGERS = {
     "request": "by request",
     "command": "from the command line",
 }
-
-
-def show_refit(refit: Refit) -> dict[str, Any]:
-    """Return the refit as its page shows it, with the seconds of each stage, the longest first."""
-    state, tone, words = _STATES[refit.state]
-    if refit.cancel_requested_at is not None and not refit.ended:
-        words = "It is being cancelled. This takes a few seconds."
-    stages = sorted(refit.seconds.items(), key=lambda stage: -stage[1])
-    begun, ended = refit.started_at, refit.finished_at
-    return {
-        "refit": refit,
-        "state": state,
-        "tone": tone,
-        "words": words,
-        "cause": TRIGGERS.get(refit.trigger, refit.trigger),
-        "stages": stages,
-        "seconds": None if begun is None or ended is None else (ended - begun).total_seconds(),
-    }

@@ -1,6 +1,5 @@
 """The review queue: groups and single annotators with an open flag, and below them the watch list."""
 
-import math
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -17,8 +16,8 @@ from app.review.evidence.reasons import BEHAVIOURS, format_odds
 from app.review.groups import service as groups
 from app.review.groups.schemas import MOST_AT_ONCE, Group, Taken, Test
 from app.review.queries import one_of
-from app.review.schemas import QueueFilter, QueueState, Review
-from app.wording import percent, plural
+from app.review.schemas import QueueFilter, QueueState
+from app.wording import plural
 
 router = console_router("reviews")
 
@@ -66,8 +65,8 @@ def get_reviews(console: Reader, conn: ReadView, query: Annotated[QueueQuery, Qu
     return console.page(
         "reviews/page.html",
         groups=_groups(groups.list_groups(conn), selection, state) if first and not watch else [],
-        rows=[view_review(one, state) for one in page.items],
-        below=[view_review(one, state) for one in below],
+        rows=page.items,
+        below=below,
         state=state,
         watch=watch,
         selection=selection,
@@ -175,34 +174,3 @@ def describe_group(group: Group) -> str:
     """Say in a sentence what the members of a group do."""
     behaviour = BEHAVIOURS[group.test].format(about=group.model).removeprefix("an annotator who ")
     return f"Each {behaviour}, by the newest refit."
-
-
-LOW, HIGH = -1.0, 2.0
-"""Ends of the axis on which the queue draws abilities; what lies beyond is drawn at the end."""
-_SHOWN_WORDS = 1
-
-
-def view_review(review: Review, state: QueueState) -> dict[str, Any]:
-    """Return what the queue shows of an annotator. The meter grows with the root of the strength."""
-    reason, judged = review.evidence, review.evidence.judged
-    places = (judged.value, judged.lower, judged.upper) if judged else (None, None, None)
-    ability, lower, upper = (_place(value) for value in places)
-    return {
-        "review": review,
-        "meter": round(100.0 * math.sqrt(min(reason.strength / state.strongest, 1.0)), 1) if state.strongest else 0.0,
-        "strength": format_odds(reason.strength) if reason.strength > 0 else "no strong reason",
-        "words": [reason.not_flagged] if reason.not_flagged else reason.words[:_SHOWN_WORDS],
-        "more": 0 if reason.not_flagged else max(len(reason.words) - _SHOWN_WORDS, 0),
-        "share": percent(review.votes / state.votes_read, 2 if review.votes < 0.1 * state.votes_read else 0),
-        "ability": ability,
-        "lower": lower,
-        "upper": upper,
-        "threshold": _place(state.threshold),
-    }
-
-
-def _place(value: float | None) -> float | None:
-    """Return a place on the axis, 0 to 100; None where it is unknown."""
-    if value is None:
-        return None
-    return round(100.0 * (min(max(value, LOW), HIGH) - LOW) / (HIGH - LOW), 2)
