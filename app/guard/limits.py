@@ -29,7 +29,7 @@ VISITORS_PER_MINUTE = 100
 """Of an address that may come in through the open door: a class that votes behind one address is let in."""
 OPEN_PER_MINUTE, OPEN_BURST = 600, 100
 """Requests of an address for each thing that is open to all: at least these, and so many of them at once."""
-_FILES = 10
+FILES = 10
 """A page has up to eight files, and a class may come at once: requests for them may be so many times as many."""
 
 _MINUTE = 60.0
@@ -144,10 +144,6 @@ class RateLimits:
             per_minute = times * max(self._per_address, OPEN_PER_MINUTE)
             who = ("open", place, caller_network(scope))
             self._take(scope, "address", who, per_minute, burst=times * OPEN_BURST)
-
-    def count_file(self, scope: Scope) -> None:
-        """Count a request for a file. Raises RateLimitedError."""
-        self.count_open(scope, _FILES)
 
     def count_sign_in(self, scope: Scope) -> None:
         """Count an attempt to sign in towards the limit of the address. Raises RateLimitedError."""

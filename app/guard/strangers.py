@@ -1,6 +1,7 @@
 """Requests without a key count towards the limits of their address; refusals come late where it has many of them."""
 
 from collections.abc import Callable
+from functools import partial
 
 from fastapi import Depends, Request
 from starlette.types import Scope
@@ -8,7 +9,7 @@ from starlette.types import Scope
 from app.guard.admission import Admission
 from app.guard.back_off import BackOff
 from app.guard.errors import RateLimitedError
-from app.guard.limits import RateLimits
+from app.guard.limits import FILES, RateLimits
 from app.state import state_of
 
 
@@ -28,7 +29,7 @@ async def count_open(request: Request) -> None:
 
 async def count_file(request: Request) -> None:
     """Count a request for a file, of which a page has several. Raises RateLimitedError."""
-    await _count(request.scope, RateLimits.count_file)
+    await _count(request.scope, partial(RateLimits.count_open, times=FILES))
 
 
 async def _count(scope: Scope, count: Callable[[RateLimits, Scope], None]) -> None:

@@ -16,9 +16,9 @@ from app.database.engine import Database
 from app.database.interruption import InterruptedWorkError, Interruption
 from app.database.tables import snapshot_charts, snapshots
 from app.leaderboard.chart_specs import STANDINGS, Rows, Spec, abilities_chart, calibration_chart, votes_chart
-from app.rating.errors import counted
 from app.refits.fit.parts import Parts, log_left_out
 from app.snapshots.queries import add_notices
+from app.wording import plural
 
 log = structlog.get_logger()
 
@@ -133,23 +133,18 @@ def draw_newest(database: Database, interruption: Interruption | None = None) ->
 
 def _draw(database: Database, interruption: Interruption, snapshot: RowMapping) -> list[Chart]:
     with database.read() as conn, interruption.queries(conn):
-        plans = plan_charts(conn, snapshot["id"], snapshot["settings"])
+        abilities, votes, favourites = (read_bins(conn, name, snapshot["id"]) for name in _BINS)
+    min_ability, min_votes = snapshot["settings"].get("min_ability", 0.0), snapshot["settings"].get("min_votes", 0)
+    plans = (
+        ("abilities", abilities_chart(abilities, min_ability), _describe_abilities(abilities)),
+        ("votes", votes_chart(votes, min_votes), _describe_votes(votes, min_votes)),
+        ("calibration", calibration_chart(favourites), _describe_favourites(favourites)),
+    )
     charts = []
     for name, spec, description in plans:
         interruption.wait(0)
         charts.append(Chart(name, draw(spec), description))
     return charts
-
-
-def plan_charts(conn: Connection, snapshot_id: UUID, settings: Mapping[str, Any]) -> list[tuple[str, Spec, str]]:
-    """Return the name, the specification and the description of each chart of a snapshot."""
-    abilities, votes, favourites = (read_bins(conn, name, snapshot_id) for name in _BINS)
-    min_ability, min_votes = settings.get("min_ability", 0.0), settings.get("min_votes", 0)
-    return [
-        ("abilities", abilities_chart(abilities, min_ability), _describe_abilities(abilities)),
-        ("votes", votes_chart(votes, min_votes), _describe_votes(votes, min_votes)),
-        ("calibration", calibration_chart(favourites), _describe_favourites(favourites)),
-    ]
 
 
 def draw(spec: Spec) -> str:
@@ -164,7 +159,7 @@ def draw(spec: Spec) -> str:
 def _describe_abilities(bins: Rows) -> str:
     number = {standing: sum(row["annotators"] for row in bins if row["standing"] == standing) for standing in STANDINGS}
     return (
-        f"Abilities of {counted(sum(number.values()), 'annotator')}: {number['counts']:,} counted, "
+        f"Abilities of {plural(sum(number.values()), 'annotator')}: {number['counts']:,} counted, "
         f"{number['flagged']:,} flagged, {number['excluded']:,} excluded."
     )
 
@@ -172,7 +167,7 @@ def _describe_abilities(bins: Rows) -> str:
 def _describe_votes(bins: Rows, min_votes: int) -> str:
     total = sum(row["annotators"] for row in bins)
     pending = sum(row["annotators"] for row in bins if row["standing"] == "pending")
-    return f"Votes of {counted(total, 'annotator')}: {pending:,} pending, with δ = {min_votes:,} votes or fewer."
+    return f"Votes of {plural(total, 'annotator')}: {pending:,} pending, with δ = {min_votes:,} votes or fewer."
 
 
 def _describe_favourites(bins: Rows) -> str:

@@ -12,7 +12,6 @@ from app.errors import BadInputError, FieldError, NotFoundError
 from app.leaderboard.schemas import TAG
 from app.leaderboard.service import check_leaderboard
 from app.rating.arrays import Floats
-from app.rating.errors import counted
 from app.rating.settings import MOST_MODELS, MOST_RANKS
 from app.rating.verdict.forecasts import forecast_pairs
 from app.rating.verdict.order import Confidence, LeadersVerdict, Verdict, equality_cost, order_cost
@@ -20,6 +19,7 @@ from app.schemas import FrozenModel
 from app.snapshots.confidence import find_confidence
 from app.snapshots.queries import list_placed_models
 from app.snapshots.schemas import SnapshotHead
+from app.wording import listed, plural
 
 _LISTED = 100
 _NAMED = 5  # leaders that a sentence names
@@ -212,10 +212,10 @@ def _more_votes(points: Floats) -> MoreVotes:
     return MoreVotes(low=votes[0], median=votes[1], high=votes[2])
 
 
-def describe_verdict(verdict: LeadersVerdict, known: Confidence, leaders: Sequence[str], more: MoreVotes | None) -> str:
+def describe_verdict(verdict: LeadersVerdict, known: Confidence, leaders: list[str], more: MoreVotes | None) -> str:
     """Return the verdict as one or two sentences."""
     which = "which model is the best" if verdict.k == 1 else f"which are the best {verdict.k} models"
-    open_pairs = counted(int(verdict.open.sum()), "pair")
+    open_pairs = plural(int(verdict.open.sum()), "pair")
     match verdict.verdict:
         case "decided":
             return _decided(leaders, f"with {100 * known.rule.confidence:g} % confidence")
@@ -225,18 +225,18 @@ def describe_verdict(verdict: LeadersVerdict, known: Confidence, leaders: Sequen
                 f"but all of them are within {known.rule.margin:g} Elo points."
             )
         case "not-yet" if verdict.unscored_may_lead:
-            unscored = counted(known.unscored.number, "model")
+            unscored = plural(known.unscored.number, "model")
             return f"It is not decided {which}: {unscored} without a score may belong there."
         case _:
             return f"It is not decided {which}: {open_pairs} of models may be in either order. {_ahead(more)}"
 
 
-def _decided(leaders: Sequence[str], confidence: str) -> str:
+def _decided(leaders: list[str], confidence: str) -> str:
     if len(leaders) == 1:
         return f"{leaders[0]} is the best model, {confidence}."
     if len(leaders) > _NAMED:
         return f"The best {len(leaders)} models are decided, {confidence}."
-    return f"The best {len(leaders)} models are {', '.join(leaders[:-1])} and {leaders[-1]}, {confidence}."
+    return f"The best {len(leaders)} models are {listed(leaders, len(leaders))}, {confidence}."
 
 
 def _ahead(more: MoreVotes | None) -> str:

@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from app.leaderboard.diff.schemas import AnnotatorChanges, Causes, RowChange
-from app.rating.errors import counted
-from app.wording import change, points
+from app.wording import change, listed, plural, points
 
 MOST_NAMED = 5
 
@@ -54,9 +53,8 @@ def _describe_components(models: Sequence[RowChange]) -> Iterator[str]:
         if len(names) == 1:
             yield f"{names[0]} is now compared with other models: its rank and points do not compare with those before."
             continue
-        named, rest = names[:MOST_NAMED], len(names) - MOST_NAMED
-        listed = f"{', '.join(named)} and {rest:,} more" if rest > 0 else f"{', '.join(named[:-1])} and {named[-1]}"
-        yield f"{listed} are now compared with other models: their ranks and points do not compare with those before."
+        they = listed(names, MOST_NAMED)
+        yield f"{they} are now compared with other models: their ranks and points do not compare with those before."
 
 
 def _describe_move(one: RowChange, place: str) -> str:
@@ -92,13 +90,13 @@ def _describe_annotators(annotators: AnnotatorChanges | None) -> Iterator[str]:
         yield "At least one snapshot no longer has its annotators' rows: changes of their standing are unknown."
         return
     if annotators.newly_excluded:
-        votes = counted(annotators.newly_excluded_votes, "vote")
-        yield f"{counted(annotators.newly_excluded, 'annotator')} newly excluded, with {votes}."
+        votes = plural(annotators.newly_excluded_votes, "vote")
+        yield f"{plural(annotators.newly_excluded, 'annotator')} newly excluded, with {votes}."
     if annotators.entered:
         verb = "counts" if annotators.entered == 1 else "count"
-        yield f"{counted(annotators.entered, 'annotator')} {verb} now and did not before."
+        yield f"{plural(annotators.entered, 'annotator')} {verb} now and did not before."
     if annotators.newly_flagged or annotators.cleared:
-        yield f"{counted(annotators.newly_flagged, 'annotator')} newly flagged, {annotators.cleared:,} cleared."
+        yield f"{plural(annotators.newly_flagged, 'annotator')} newly flagged, {annotators.cleared:,} cleared."
 
 
 def _shown(value: Any) -> Any:

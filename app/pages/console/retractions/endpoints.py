@@ -10,9 +10,9 @@ from app.api.texts import Reason
 from app.errors import ConflictError, NotFoundError
 from app.naming.names import MAX_NAME_LENGTH
 from app.pages.console.rendering import Reader, Reviewer, console_router
-from app.rating.errors import counted
 from app.votes.retractions.queries import Target
 from app.votes.retractions.service import list_retractions, retract_votes, withdraw_retraction
+from app.wording import plural
 
 router = console_router("retractions")
 
@@ -46,7 +46,7 @@ def post_retraction(
         done = retract_votes(conn, target, which.strip(), reason=reason, retracted_by=console.actor)
     except NotFoundError as error:
         return console.go(_ADDRESS, f"Nothing was retracted: {error.detail}.", "bad")
-    text = f"{counted(done.votes, 'vote')} will not count from the next refit on. The list has the way back."
+    text = f"{plural(done.votes, 'vote')} will not count from the next refit on. The list has the way back."
     return console.go(_ADDRESS, text)
 
 
@@ -60,4 +60,4 @@ def post_withdrawal(
             done = withdraw_retraction(conn, retraction_id, reason=reason, withdrawn_by=console.actor)
     except ConflictError as error:
         return console.go(_ADDRESS, f"It was not taken back: {error.detail}.", "bad")
-    return console.go(_ADDRESS, f"Taken back: {counted(done.votes, 'vote')} may count again.")
+    return console.go(_ADDRESS, f"Taken back: {plural(done.votes, 'vote')} may count again.")
