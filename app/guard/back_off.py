@@ -18,6 +18,7 @@ SECONDS = 5.0
 """An answer waits so long on average, half as long at least: requests that came together do not come together again."""
 MOST_WAITING = 256
 """More answers than these do not wait: each holds a connection and up to 256 KiB of a body."""
+_MOST_ADDRESSES = 10_000  # that are remembered; the one that was silent longest is forgotten
 WAITED = "waited"
 """In a request's state: for how many seconds its answer was kept back."""
 
@@ -32,7 +33,6 @@ class BackOff:
     Parameters
     ----------
     per_minute : answers that an address, of IPv6 the network of a subscriber, gets at once; None for any number
-    size : addresses that are remembered; the one that was silent longest is forgotten
     seconds : an answer waits so long on average
     most_waiting : more answers than these do not wait
 
@@ -45,12 +45,11 @@ class BackOff:
         self,
         per_minute: int | None,
         *,
-        size: int = 10_000,
         seconds: float = SECONDS,
         most_waiting: int = MOST_WAITING,
     ) -> None:
         self._per_minute = per_minute
-        self._buckets: LRUCache[Any, Bucket] = LRUCache(size)
+        self._buckets: LRUCache[Any, Bucket] = LRUCache(_MOST_ADDRESSES)
         self.seconds = seconds
         self._most_waiting = most_waiting
         self.waiting = 0

@@ -95,11 +95,6 @@ class RateLimits:
         self._in_progress: Counter[str] = Counter()
         self._buckets: LRUCache[Any, Bucket] = LRUCache(size)
 
-    @property
-    def remembered(self) -> int:
-        """Number of callers that are remembered."""
-        return len(self._buckets)
-
     def enter(self, scope: Scope) -> None:
         """Count a request without a valid key among those that its address has in progress, until it is answered.
 

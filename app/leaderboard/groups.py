@@ -29,7 +29,6 @@ class Group:
     tag: str | None
     models: int
     ranked: int
-    votes: int
 
     @property
     def key(self) -> str:
@@ -55,7 +54,7 @@ def list_groups(conn: Connection, snapshot_id: UUID) -> Groups:
     groups: Groups = {}
     for row in rows:
         tag = None if row["tag"] else names.get(tuple(row["members"]))
-        group = Group(row["component"] + 1, tag, row["models"], row["ranked"], row["votes"])
+        group = Group(row["component"] + 1, tag, row["models"], row["ranked"])
         groups.setdefault((row["method"], row["tag"]), []).append(group)
     return groups
 

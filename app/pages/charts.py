@@ -36,7 +36,6 @@ class BandChart:
     levels: list[float]
     left: float = _LEFT
     right: float = WIDTH - _RIGHT
-    bottom: float = HEIGHT - _BOTTOM
     width: float = WIDTH
     height: float = HEIGHT
 

@@ -1,14 +1,14 @@
 """A model's page."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.api.dependencies import ReadView
-from app.leaderboard.groups import Group, Groups, list_groups
-from app.leaderboard.model_page import HeadToHead, ModelDetail, Neighbour, Standing, describe_model
+from app.leaderboard.groups import Groups, list_groups
+from app.leaderboard.model_page import HeadToHead, ModelDetail, Neighbour, describe_model
 from app.models.service import find_contestant, find_model
 from app.pages.charts import draw_band
 from app.pages.formatting import METHODS, model_address, moment
@@ -43,32 +43,28 @@ def get_model(
 
 
 def view_model(model: ModelDetail, method: LeaderboardMethod, groups: Groups) -> dict[str, Any]:
-    """Return what the template shows of a model.
+    """Return what the template shows of a model. Places are standings with their groups, and whether there is no other.
 
     `groups`: of every leaderboard of the newest snapshot.
     """
-    standings = sorted(model.standings, key=lambda one: (one.tag or "", list(METHODS).index(one.method)))
-    places = [_place(one, groups[one.method, one.tag or ""]) for one in standings]
+    by_name = {one.opponent: one for one in model.head_to_head}
+    places = []
+    for one in sorted(model.standings, key=lambda one: (one.tag or "", list(METHODS).index(one.method))):
+        kept = groups[one.method, one.tag or ""]
+        own = next(group for group in kept if group.number == one.component + 1)
+        places.append((one, own, len(kept) == 1))
     return {
         "model": model,
         "method": method,
-        "here": next(
-            (places[at] for at, one in enumerate(standings) if one.method == method and one.tag is None), None
-        ),
+        "here": next((place for place in places if place[0].method == method and place[0].tag is None), None),
         "places": places,
         "chart": draw_band([(one.score, one.lower, one.upper) for one in model.chart]),
         "chart_label": describe_chart(model, method),
         "stability": list(describe_stability(model)),
         "opponents": sorted(model.head_to_head, key=_strength),
-        "best": _picked(model, model.best_opponents),
-        "worst": _picked(model, model.worst_opponents),
+        "best": [by_name[name] for name in model.best_opponents],
+        "worst": [by_name[name] for name in model.worst_opponents],
     }
-
-
-def _place(standing: Standing, groups: Sequence[Group]) -> dict[str, Any]:
-    """Return a standing among the models that it compares with; `alone` where the leaderboard has no other group."""
-    own = next(one for one in groups if one.number == standing.component + 1)
-    return {"standing": standing, "group": own, "alone": len(groups) == 1}
 
 
 def describe_chart(model: ModelDetail, method: LeaderboardMethod) -> str:
@@ -113,8 +109,3 @@ def _describe_gap(neighbour: Neighbour, side: str) -> str:
 def _strength(one: HeadToHead) -> tuple[bool, float, str]:
     """Order opponents from the strongest, by the prediction; those without one come last."""
     return one.predicted is None, one.predicted or 0.0, one.opponent
-
-
-def _picked(model: ModelDetail, names: list[str]) -> list[HeadToHead]:
-    by_name = {one.opponent: one for one in model.head_to_head}
-    return [by_name[name] for name in names]
