@@ -101,7 +101,17 @@ def show_leaderboard(conn: Connection, snapshot: SnapshotHead, board: Board) -> 
     before, changes = _changes(conn, published)
     models = {one.number: [row for row in published.models if row.component + 1 == one.number] for one in groups}
     axes = {number: Axis.of(rows) for number, rows in models.items()}
-    rows = [_row(model, one, axes[one.number], changes, other) for one in groups for model in models[one.number]]
+    rows = tuple(
+        Row(
+            model,
+            one,
+            changes.get(model.model),
+            model.compared.get(other) if other else None,
+            axis.draw(model) if (axis := axes[one.number]) else None,
+        )
+        for one in groups
+        for model in models[one.number]
+    )
     shown = models[group.number]
     votes = sum(model.votes for model in shown) // 2
     if len(groups) == 1 and method in ("am-elo", "m-elo", "elo") and not tag:
@@ -109,7 +119,7 @@ def show_leaderboard(conn: Connection, snapshot: SnapshotHead, board: Board) -> 
     more = sum(one.votes_after - one.votes_before for one in map(changes.get, (row.model for row in shown)) if one) // 2
     return ShownLeaderboard(
         published=published,
-        rows=tuple(rows),
+        rows=rows,
         groups=groups,
         group=group,
         votes=votes,
@@ -137,17 +147,6 @@ def _tags(kept: Groups) -> dict[str, int]:
         for (method, tag), groups in kept.items()
         if method == "am-elo" and tag and tag not in names
     }
-
-
-def _row(
-    model: LeaderboardRow,
-    group: Group,
-    axis: Axis | None,
-    changes: Mapping[str, RowChange],
-    other: LeaderboardMethod | None,
-) -> Row:
-    place = model.compared.get(other) if other else None
-    return Row(model, group, changes.get(model.model), place, axis.draw(model) if axis else None)
 
 
 def _changes(conn: Connection, published: PublishedLeaderboard) -> tuple[int | None, dict[str, RowChange]]:

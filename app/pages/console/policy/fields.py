@@ -153,26 +153,15 @@ def _value(field: PolicyField, text: str) -> Any:
         return [name for part in text.split(",") if (name := part.strip())]
     if not text and field.optional:
         return None
-    if field.kind == "table":
-        return _table(text)
-    return _number(text) if field.kind in ("number", "integer") or field.optional else text
-
-
-def _table(text: str) -> Any:
-    """Return what a text says in JSON, or the text, which `find_errors` then names."""
     try:
-        return json.loads(text or "{}")
+        if field.kind == "table":
+            return json.loads(text or "{}")
+        if field.kind in ("number", "integer") or field.optional:
+            number = float(text)
+            return int(number) if number.is_integer() else number
     except ValueError:
-        return text
-
-
-def _number(text: str) -> float | str:
-    """Return the number that a text is, or the text, which `find_errors` then names."""
-    try:
-        number = float(text)
-    except ValueError:
-        return text
-    return int(number) if number.is_integer() else number
+        pass  # `find_errors` names it
+    return text
 
 
 def _text(value: Any) -> str:
