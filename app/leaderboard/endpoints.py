@@ -5,9 +5,9 @@ from fastapi import APIRouter, Query, Response
 from pydantic import AfterValidator, BaseModel, TypeAdapter
 from sqlalchemy import Connection
 
-from app.api.dependencies import OptionalReader, ReadView, held, require
+from app.api.dependencies import OptionalReader, ReadView, require
 from app.api.fragments import Fragment, FragmentedResponse
-from app.api.kept_answers import PublicRoute, newest_state, revalidated
+from app.api.kept_answers import PublicRoute, revalidated
 from app.api.pagination import Cursor, Number, PageSize, paginate, read_cursor
 from app.api.problems import problem_responses
 from app.database.timestamps import Timestamp
@@ -19,7 +19,7 @@ from app.leaderboard.criteria import CriteriaAgreement, compare_criteria
 from app.leaderboard.formats import MOST_MODELS, make_catalog, read_fields, render
 from app.leaderboard.matchups import MatchupPage
 from app.leaderboard.model_page import ModelDetail, describe_model
-from app.leaderboard.newest import NewestState
+from app.leaderboard.newest import Newest, States
 from app.leaderboard.schemas import TAG, ArenaCatalog, Leaderboard, LeaderboardFormat, PublishedLeaderboard
 from app.leaderboard.service import SnapshotState, read_published
 from app.models.service import find_contestant
@@ -66,8 +66,6 @@ def _known_fields(value: str) -> str:
 
 
 _Snapshot = Annotated[str | None, Query(description="Id or number of a snapshot; the newest by default.")]
-Newest = Annotated[SnapshotState | None, newest_state]
-States = Annotated[NewestState, held(NewestState)]
 _AsOf = Annotated[Timestamp | None, Query(description="The newest snapshot at this time.")]
 
 

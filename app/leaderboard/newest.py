@@ -2,10 +2,12 @@
 
 import asyncio
 from datetime import datetime
+from typing import Annotated
 
 from sqlalchemy import Connection
 
-from app.api.kept_answers import KeptAnswers
+from app.api.dependencies import held
+from app.api.kept_answers import KeptAnswers, newest_state
 from app.database.engine import Database
 from app.database.errors import DatabaseBusyError
 from app.leaderboard.service import SnapshotState, find_newest_state, find_state
@@ -72,6 +74,11 @@ class NewestState:
     def _look(self) -> SnapshotState | None:
         with self._database.read() as conn:
             return self.read(conn)
+
+
+Newest = Annotated[SnapshotState | None, newest_state]
+"""The newest snapshot's state, read in the transaction of the request."""
+States = Annotated[NewestState, held(NewestState)]
 
 
 def provide_newest_state(state: ProcessState) -> None:

@@ -9,10 +9,9 @@ from sqlalchemy import Connection
 
 from app.api.dependencies import HeldSettings, ReadView, held, place_of
 from app.api.fragments import Fragment
-from app.api.kept_answers import newest_state
 from app.leaderboard.categories import tabulate_categories
 from app.leaderboard.formats import MOST_MODELS
-from app.leaderboard.newest import NewestState
+from app.leaderboard.newest import Newest, NewestState, States
 from app.leaderboard.service import SnapshotState
 from app.pages.leaderboard.leaderboards import ShownLeaderboard, show_leaderboard
 from app.pages.leaderboard.selection import ROWS, Board, Selection
@@ -27,10 +26,7 @@ router = public_router()
 _MOST_EMBEDDED = 500
 _ON_CARD = 5
 
-
 Chosen = Annotated[Selection, Query()]
-Newest = Annotated[SnapshotState | None, newest_state]
-States = Annotated[NewestState, held(NewestState)]
 
 
 @router.get("/")
