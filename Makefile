@@ -9,13 +9,17 @@ export PYTHONDONTWRITEBYTECODE =
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
 
-setup: .venv/ready ## create .venv, and compile the kernels
+setup: .venv/ready app/rating/__pycache__/compiled ## create .venv, and compile the kernels
 
 .venv/ready: requirements-dev.txt pyproject.toml lab/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make PYTHON=python3.12 …"; exit 1; }
 	$(PYTHON) -m venv --clear .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements-dev.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable . --editable ./lab
+	@touch $@
+
+# Once, not in every process that comes to a kernel first: several processes would each compile for themselves.
+app/rating/__pycache__/compiled: .venv/ready $(shell grep -rl --include='*.py' 'app.rating.compiled import' app lab/stable_arena_lab)
 	$(BIN)/stable-arena compile
 	@touch $@
 

@@ -37,16 +37,16 @@ def task() -> FitInput:
 
 @pytest.mark.parametrize("exclude", [False, True])
 def test_an_impact_is_the_refit_after_the_decision(task: FitInput, exclude: bool) -> None:
-    """Of every sixth annotator in the fit, and of one outside it; where the policy excludes, others' standings too."""
+    """Of every twelfth annotator in the fit, and of one outside it; where the policy excludes, others' standings too."""
     task = replace(task, settings=replace(task.settings, exclude=exclude))
     votes = task.cells().votes_by_annotator()
     inside = np.flatnonzero(votes > task.settings.min_votes)
-    for k in [*inside[::6].tolist(), int(np.argmin(votes))]:
+    before = fit_snapshot(task, comparisons=False).models
+    for k in [*inside[::12].tolist(), int(np.argmin(votes))]:
         change = leave_out(task, np.array([k]))
         decided = task.overrides.astype("<U8")
         decided[k] = "excluded"
         after = fit_snapshot(replace(task, overrides=decided), comparisons=False).models
-        before = fit_snapshot(task, comparisons=False).models
         np.testing.assert_array_equal(change.before, before.score)
         if change.inside:
             np.testing.assert_array_equal(change.after, after.score)

@@ -9,6 +9,7 @@ from playwright.sync_api import Page as BrowserPage
 from playwright.sync_api import expect
 
 from app.database.engine import Database
+from app.imports.process import ImportProcess
 from app.imports.runner import ImportRunner
 from tests.fixtures.browser import PageProblems, assert_accessible, assert_fits_phone
 from tests.fixtures.console import SignIn, Visitor
@@ -26,6 +27,12 @@ def run_imports(database: Database) -> Callable[[], None]:
             pass
 
     return run
+
+
+@pytest.fixture(autouse=True)
+def _files_read_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A child takes longer to start than a test takes; tests/imports/test_preview.py has the children."""
+    monkeypatch.setattr(ImportProcess, "call", lambda _, work: work())
 
 
 def send(visitor: Visitor, name: str, content: str, to: str = "", **fields: str | list[str]) -> Any:

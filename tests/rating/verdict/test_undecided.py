@@ -77,10 +77,11 @@ def tiny_world(seed: int) -> Cells:
     return aggregate(votes.annotator, votes.model_a, votes.model_b, votes.outcome, **votes.sizes)
 
 
+@pytest.mark.parametrize("worlds", [10, pytest.param(100, marks=pytest.mark.campaign)])
 @pytest.mark.parametrize("settings", [ALL, PLAIN], ids=["default", "plain"])
-def test_every_tiny_world_ends_well(settings: LoopSettings) -> None:
+def test_every_tiny_world_ends_well(settings: LoopSettings, worlds: int) -> None:
     ended = 0
-    for seed in range(25):
+    for seed in range(worlds):
         try:
             rating = run_round(tiny_world(seed), settings)
         except (NoCommonRankingError, NoFiniteMaximumError):
@@ -93,4 +94,4 @@ def test_every_tiny_world_ends_well(settings: LoopSettings) -> None:
         assert np.isnan(rating.models.score[~known]).all()
         assert not np.isinf(rating.annotators.ability).any()
         ended += 1
-    assert ended >= (5 if settings is PLAIN else 20)
+    assert ended >= worlds * (0.2 if settings is PLAIN else 0.8)
