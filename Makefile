@@ -29,7 +29,7 @@ demo: setup ## the service on an embedded PostgreSQL with a simulated crowd; FOR
 example: setup ## a small arena in the browser, with the service on an embedded PostgreSQL
 	@$(BIN)/python -m examples.arena $(ARGS)
 
-test: setup ## the tests, some six minutes on two cores; ARGS="-k leaderboard" picks some
+test: setup ## the tests, some five minutes on two cores; ARGS="-k leaderboard" picks some
 	$(BIN)/pytest -n 3 --dist worksteal $(ARGS)
 
 campaigns: setup ## faults under traffic, kills, whole services, simulations, and each property on many examples

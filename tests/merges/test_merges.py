@@ -234,7 +234,7 @@ def twin_of_contestant(rules: dict[int, dict[datetime, int]], model: int, cast_a
     return twin_of_contestant(rules, rules[model][min(covering)], cast_at) if covering else model
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])  # it only reads
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])  # it only reads
 @given(
     drawn=st.dictionaries(
         st.integers(1, 4),

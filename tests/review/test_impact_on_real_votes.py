@@ -37,7 +37,7 @@ def task() -> FitInput:
 
 @pytest.mark.parametrize("exclude", [False, True])
 def test_an_impact_is_the_refit_after_the_decision(task: FitInput, exclude: bool) -> None:
-    """Of every twelfth annotator in the fit, and of one outside it; where the policy excludes, others' standings too."""
+    """Of every twelfth annotator in the fit, and of one outside; where the policy excludes, others' standings too."""
     task = replace(task, settings=replace(task.settings, exclude=exclude))
     votes = task.cells().votes_by_annotator()
     inside = np.flatnonzero(votes > task.settings.min_votes)

@@ -142,7 +142,7 @@ class NaiveRecord:
         return ("duplicate" if earlier[0] == verdict else "conflict"), earlier[1]
 
 
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(batches=st.lists(st.lists(VOTES, max_size=8), min_size=1, max_size=3))
 def test_every_vote_gets_what_a_naive_record_says(connection: Connection, batches: list[list[Vote]]) -> None:
     savepoint = connection.begin_nested()

@@ -166,7 +166,7 @@ FATES = {
 }
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(fates=st.lists(st.sampled_from(sorted(FATES)), min_size=1, max_size=12))
 def test_each_place_of_a_batch_has_its_own_fate(ask: Ask, fates: list[str]) -> None:
     ask("POST", "/votes", json=VOTE)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import BadInputError
@@ -46,7 +46,6 @@ def test_a_list_of_objects(write: Write, indent: int | None, name: str) -> None:
 
 
 @given(st.lists(st.dictionaries(st.text(max_size=3), st.text(max_size=3) | st.lists(st.booleans()), max_size=3)))
-@settings(max_examples=40)
 def test_a_list_is_read_as_json_reads_it(objects: list[dict[str, object]]) -> None:
     import tempfile  # noqa: PLC0415  beside its only use
 

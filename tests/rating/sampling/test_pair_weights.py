@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.rating.sampling.pair_weights import pair_positions, uniform_weights
@@ -119,7 +119,6 @@ def test_degenerate_arenas() -> None:
     assert np.all(weigh_pairs(lonely, np.arange(SIZE), SamplingSettings()).weight > 0)
 
 
-@settings(max_examples=60)
 @given(st.integers(0, 10_000), st.integers(2, 9), st.sampled_from(list(POLICIES)))
 def test_every_pair_can_be_drawn_whatever_the_votes(seed: int, size: int, policy: PairPolicy) -> None:
     """Also with models without votes or a score, and with covariances of any size, 0 among them."""

@@ -32,7 +32,7 @@ def rate(cells: Cells, method: Method = "m-elo", **changes: object) -> ModelEsti
     return run_round(cells, LoopSettings(method=method, min_votes=0, **changes)).models  # type: ignore[arg-type]  # as given
 
 
-@pytest.mark.parametrize("judges", [1, 3, *(pytest.param(n, marks=pytest.mark.campaign) for n in (2, 5, 10))])
+@pytest.mark.parametrize("judges", [1, *(pytest.param(n, marks=pytest.mark.campaign) for n in (2, 3, 5, 10))])
 def test_intervals_of_a_newcomer_hold_whoever_judged_it(judges: int) -> None:
     truth = 1000 + ELO_PER_NATURAL * (TRUTH - TRUTH[:MODELS].mean())  # the newcomer hardly weighs in the centre
     inside = []

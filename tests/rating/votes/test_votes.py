@@ -2,7 +2,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.rating import arrays
@@ -36,7 +36,6 @@ def assert_same(left: Cells, right: Cells) -> None:
 
 
 @given(st.lists(vote, max_size=40), st.randoms())
-@settings(max_examples=50)
 def test_cells_do_not_depend_on_order_or_side(votes: list[Any], random: Any) -> None:
     rows = as_rows(votes)
     shuffled = [(k, b, a, 1 - w) if random.random() < 0.5 else (k, a, b, w) for k, a, b, w in rows]
@@ -127,7 +126,6 @@ def test_index_spaces_too_large_for_64_bits_are_refused() -> None:
 
 
 @given(st.lists(vote, max_size=40), st.booleans(), st.booleans())
-@settings(max_examples=40)
 def test_pooled_cells_do_not_depend_on_the_table(given_votes: list[Any], weighted: bool, many_models: bool) -> None:
     rows = as_rows(given_votes)
     weight = [1.0 + (i % 3) for i in range(len(rows))] if weighted else None
