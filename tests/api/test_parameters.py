@@ -12,13 +12,13 @@ from app.snapshots.schemas import LeaderboardMethod
 def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The paths for which an answer had to be made."""
     paths: list[str] = []
-    turn = Lane.turn
+    take = Lane.take
 
-    def note(self: Lane, scope: Any, answer: Any) -> Any:
+    def note(self: Lane, scope: Any, answer: Any, work: Any) -> Any:
         paths.append(scope["path"])
-        return turn(self, scope, answer)
+        return take(self, scope, answer, work)
 
-    monkeypatch.setattr(Lane, "turn", note)
+    monkeypatch.setattr(Lane, "take", note)
     return paths
 
 
