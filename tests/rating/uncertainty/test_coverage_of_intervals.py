@@ -13,6 +13,7 @@ from scipy.special import expit, logit
 from app.rating.sampling.policies import POLICIES
 from app.rating.settings import LoopSettings, PairPolicy, SamplingSettings
 from app.rating.uncertainty.bounds import predict_matchups
+from app.rating.uncertainty.centre import weigh_models
 from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.rating import estimate
 from app.rating.votes.cells import Cells, aggregate
@@ -91,7 +92,7 @@ def coverage(
         fitted = estimate(arena.cells, SETTINGS)
         board, scored = fitted.models, np.flatnonzero(fitted.identified)
         pairs = predict_matchups(fitted, *scored[np.stack(np.triu_indices(len(scored), 1))])
-        truth = ELO_PER_NATURAL * (arena.truth - arena.truth[board.identified].mean()) + SETTINGS.base
+        truth = ELO_PER_NATURAL * (arena.truth - weigh_models(fitted) @ arena.truth) + SETTINGS.base
         inside = (board.lower <= truth) & (truth <= board.upper)
         order = np.argsort(truth)
         chance = expit(arena.truth[pairs.model_a] - arena.truth[pairs.model_b])
