@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import expit
@@ -81,6 +81,7 @@ def textbook(
 
 
 @given(st.integers(0, 10**6), st.floats(0.1, 1.5))
+@example(9507, 1.25)  # the errors, of the last step's scores, are known to 4e-6
 @settings(max_examples=3)
 def test_scores_errors_and_evidence_agree_with_a_general_optimiser(seed: int, tau: float) -> None:
     votes = simulate_votes(seed, n_models=MODELS, roles={"honest": 8}, votes_each=20)
@@ -94,7 +95,7 @@ def test_scores_errors_and_evidence_agree_with_a_general_optimiser(seed: int, ta
     np.testing.assert_allclose(found.R - found.R.mean(), R - R.mean(), atol=1e-4)
     across, share = np.eye(MODELS) - 1 / MODELS, np.array([0.7, -0.2, 0.5])
     mix = across @ np.kron(np.append(0.0, share), np.eye(MODELS))
-    np.testing.assert_allclose(across @ found.covariance(share) @ across, mix @ inverse @ mix.T, atol=1e-6)
+    np.testing.assert_allclose(across @ found.covariance(share) @ across, mix @ inverse @ mix.T, rtol=1e-4, atol=1e-6)
     assert other.evidence - found.evidence == pytest.approx(
         textbook(votes, category, ability, 2 * tau)[2] - evidence, abs=1e-4
     )
