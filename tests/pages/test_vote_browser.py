@@ -52,12 +52,18 @@ def show_the_models(page: Page) -> None:
     expect(status(page)).to_contain_text("Left was ")
 
 
+_OUT_OF_REACH = """element => [...element.shadowRoot.querySelectorAll(".text *")].filter(part =>
+  /auto|scroll/.test(getComputedStyle(part).overflowX) && part.scrollWidth > part.clientWidth
+  && part.tabIndex < 0).length"""
+
+
 def cast_votes(page: Page, number: int) -> None:
     """Vote with the keys; the left one is better every time, until the models are known."""
     for count in range(number):
         with page.expect_response(lambda response: response.url.endswith("/votes") and response.status == 201):
             page.keyboard.press("1" if count % 2 else "2")
         expect(page.locator("[role=group] button").first).to_have_attribute("aria-disabled", "false")
+        assert page.locator("stable-arena-battle").evaluate(_OUT_OF_REACH) == 0, "the keyboard scrolls what is wide"
 
 
 def press(page: Page, role: Any, name: str, within: str = "main") -> None:
@@ -237,13 +243,15 @@ def test_after_the_network_was_lost_one_can_try_again(
     page_problems.expect("status of 403")
     page.goto("/method")
     battles = "**/api/v1/battles"
-    page.route(battles, lambda route: route.fulfill(status=403, json={"detail": "not now"}))
+    details = ["not now"]
+    page.route(battles, lambda route: route.fulfill(status=403, json={"detail": details[-1]}))
     page.goto(invite())
     expect(status(page)).to_contain_text("There is no battle to show: not now")
     again, left = page.get_by_role("button", name="Try again"), page.get_by_role("button", name="Left is better")
     again.focus()
+    details.append("not yet")
     page.keyboard.press("Enter")
-    expect(status(page)).to_contain_text("There is no battle to show")
+    expect(status(page)).to_contain_text("There is no battle to show: not yet")
     page.unroute(battles)
     page.keyboard.press("Enter")
     expect(left).to_be_focused()
