@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from app.rating.arrays import Floats
 from app.rating.errors import NotConvergedError, RatingError
@@ -79,11 +79,16 @@ WORLDS = (
 )
 """Crowds of every size, with few votes each, coins, unlike abilities, battles between neighbours, leans and tastes."""
 PARETO = 1.2
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(41)  # of a standard normal law
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """A simulated crowd: true scores in points of the average honest annotator, ascending, and the votes."""
+    """A simulated crowd: true scores, Elo points, and the votes.
+
+    A difference of true scores is the mean, over the honest annotators, of the log-odds of their votes. Tastes and leans
+    are noise in these: they make the log-odds smaller.
+    """
 
     score: Floats
     cells: Cells
@@ -146,7 +151,19 @@ def draw(world: World, seed: int) -> Drawn:
     tie, u = 4.0 * p * (1.0 - p) * world.tie_share, generator.random(len(p))
     outcome = np.where(u < p - tie / 2.0, 1.0, np.where(u < p + tie / 2.0, 0.5, 0.0))
     cells = aggregate(annotator, model_a, model_b, outcome, n_annotators=world.annotators, n_models=world.models)
-    return Drawn(score, cells)
+    return Drawn(_find_truth(world, score), cells)
+
+
+def _find_truth(world: World, score: Floats) -> Floats:
+    share = WEIGHTS / WEIGHTS.sum()
+    ability = np.exp(world.ability_sd * NODES - world.ability_sd**2 / 2.0)
+    noise = np.sqrt(2.0 * (ability * world.taste_sd) ** 2 + world.lean_sd**2)
+    if not noise.any():
+        return score
+    difference = (score[:, None] - score)[..., None, None] * ability[:, None] + noise[:, None] * NODES
+    log_odds = logit(expit(difference / ELO_PER_NATURAL) @ share) @ share
+    truth: Floats = ELO_PER_NATURAL * log_odds.mean(axis=1)
+    return truth
 
 
 def cover(world: World, seeds: Sequence[int], *, processes: int = 1, progress: Progress | None = None) -> list[Covered]:

@@ -34,10 +34,10 @@ def test_intervals_hold_the_truth(world: World) -> None:
     assert found.every is not None
     assert found.ends is not None
     assert found.scale is not None
-    few, noise = world.votes_each < 20, bool(world.lean_sd or world.taste_sd)
-    least = 0.90 if world.coins or noise or world.models < 10 else 0.92  # five models: 60 crowds say it to .02
+    few = world.votes_each < 20
+    least = 0.90 if world.coins or world.models < 10 else 0.92  # five models: 60 crowds say it to .02
     assert least < found.every < 0.985
-    assert found.ends > (0.85 if noise else 0.87)
-    off = 0.08 if noise or (few and world.coins) else 0.06 if few else 0.03 if world.coins else 0.04
-    # unmodelled leans and tastes flatten; few votes do not tell coins
+    assert found.ends > 0.87
+    off = 0.08 if few and world.coins else 0.06 if few else 0.03 if world.coins else 0.04
+    # few votes do not tell coins
     assert abs(found.scale - 1.0) < off

@@ -1,7 +1,8 @@
 """Do 95 % intervals hold the truth 95 % of the time? Nothing is rescaled by what only the simulation knows.
 
-The truth is in points of the population's mean annotator: score differences are the log-odds with which annotators of
-the mean ability prefer one model to another, over their tastes.
+The truth is in points of the population's mean annotator: a difference of scores is the mean, over the abilities, of the
+log-odds with which annotators of an ability prefer one model to another, over their tastes. (Tastes flatten the log-odds
+of the able most. So those of the mean ability lie 1 % above the mean, and 2,000 annotators would tell the difference.)
 """
 
 from typing import Any, NamedTuple
@@ -72,10 +73,12 @@ def simulate(
 
 
 def of_the_mean(score: np.ndarray, taste: float) -> np.ndarray:
-    """Scores of the votes of all annotators of the mean ability."""
+    """Scores whose differences are the mean log-odds of the annotators."""
     seen = (score[:, None] - score)[..., None] + NODES * taste * np.sqrt(2) / ELO_PER_NATURAL
-    mean_ability = np.exp(ABILITY_SD**2 / 2)
-    truth: np.ndarray = logit(expit(mean_ability * seen) @ (WEIGHTS / WEIGHTS.sum())).mean(axis=1)
+    share = WEIGHTS / WEIGHTS.sum()
+    abilities = np.exp(ABILITY_SD * NODES)
+    log_odds = np.stack([logit(expit(ability * seen) @ share) for ability in abilities], axis=-1) @ share
+    truth: np.ndarray = log_odds.mean(axis=1)
     return truth - truth.mean()
 
 
