@@ -43,12 +43,12 @@ def number_votes(conn: Connection, votes: pl.DataFrame) -> tuple[pl.DataFrame, l
     annotators = resolve_annotators(conn, votes["annotator"].unique().to_list())
     number = pl.col("annotator").replace_strict(annotators, return_dtype=pl.Int32)
     votes = votes.with_columns(annotator_id=number)
-    if of_other_kind := _say_kinds(conn, votes):
+    if of_other_kind := _list_other_kinds(conn, votes):
         votes = votes.filter(~pl.col("row").is_in([row for row, _ in of_other_kind]))
     return votes, [*faults, *of_other_kind]
 
 
-def _say_kinds(conn: Connection, votes: pl.DataFrame) -> list[RecordFault]:
+def _list_other_kinds(conn: Connection, votes: pl.DataFrame) -> list[RecordFault]:
     """Note the kinds of annotators that votes say; return the records that say another kind than before."""
     said = votes.select("row", "annotator_id", "annotator_kind").drop_nulls()
     if said.is_empty():

@@ -10,11 +10,11 @@ from sqlalchemy import Connection, RowMapping
 from app.errors import NotFoundError
 from app.leaderboard import queries as store
 
-Groups = dict[tuple[str, str], list["Group"]]
+ModelGroups = dict[tuple[str, str], list["ModelGroup"]]
 
 
 @dataclass(frozen=True)
-class Group:
+class ModelGroup:
     """A connected component of a leaderboard.
 
     Attributes
@@ -41,7 +41,7 @@ class Group:
         return self.tag or f"group {self.number}"
 
 
-def list_groups(conn: Connection, snapshot_id: UUID) -> Groups:
+def list_groups(conn: Connection, snapshot_id: UUID) -> ModelGroups:
     """Return the groups of each of a snapshot's leaderboards, by method and tag; "" means all votes.
 
     A tag with the same models and as many votes as one of several groups names that group, by every method.
@@ -51,10 +51,10 @@ def list_groups(conn: Connection, snapshot_id: UUID) -> Groups:
     tags = {_content(row): row["tag"] for row in rows if row["tag"] and parts[row["method"], row["tag"]] == 1}
     whole = [row for row in rows if (row["method"], row["tag"]) == ("am-elo", "")]
     names = {tuple(row["members"]): tags.get(_content(row)) for row in whole} if len(whole) > 1 else {}
-    groups: Groups = {}
+    groups: ModelGroups = {}
     for row in rows:
         tag = None if row["tag"] else names.get(tuple(row["members"]))
-        group = Group(row["component"] + 1, tag, row["models"], row["ranked"])
+        group = ModelGroup(row["component"] + 1, tag, row["models"], row["ranked"])
         groups.setdefault((row["method"], row["tag"]), []).append(group)
     return groups
 
@@ -63,7 +63,7 @@ def _content(row: RowMapping) -> tuple[tuple[int, ...], int]:
     return tuple(row["members"]), row["votes"]
 
 
-def choose_group(groups: Sequence[Group], key: str) -> Group:
+def choose_group(groups: Sequence[ModelGroup], key: str) -> ModelGroup:
     """Return the group of this name or number; of an empty one the first. Raises NotFoundError."""
     if not key:
         return groups[0]

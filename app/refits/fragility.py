@@ -17,7 +17,7 @@ from app.database.leases import LeasedJob
 from app.database.tables import snapshot_fragility, snapshots
 from app.rating.arrays import Mask
 from app.rating.errors import RatingNotice
-from app.rating.judges.comparison import Comparison
+from app.rating.judges.comparison import JudgeComparison
 from app.rating.verdict.fragility import Fewest, Fragility, find_fragility
 from app.refits.fit.comparisons import compare_judges
 from app.refits.fit.interface import FitInput
@@ -103,7 +103,7 @@ def _measure(
 
 def measure_both(
     fit_input: FitInput, counted: Mask, ranked: Mask
-) -> tuple[Fragility | None, Comparison | None, Sequence[RatingNotice]]:
+) -> tuple[Fragility | None, JudgeComparison | None, Sequence[RatingNotice]]:
     """Return what `measure_fragility` and `compare_judges` do, and notices: they need the same votes."""
     parts = Parts()
     found = parts.compute("fragility", lambda: measure_fragility(fit_input, counted, ranked))

@@ -31,13 +31,13 @@ def _origins(value: tuple[str, ...]) -> tuple[str, ...]:
     return value
 
 
-class Group(BaseModel):
+class SettingsGroup(BaseModel):
     """Settings that belong together. An unknown one is refused, also inside a group that is given as JSON."""
 
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
 
-class ServerSettings(Group):
+class ServerSettings(SettingsGroup):
     """Where the HTTP server listens and what it accepts."""
 
     host: str = Field("127.0.0.1", description="Address to listen on.")
@@ -109,7 +109,7 @@ class ServerSettings(Group):
         return _origins(value)
 
 
-class SessionSettings(Group):
+class SessionSettings(SettingsGroup):
     """How long visitors of the console stay signed in."""
 
     idle_minutes: int = Field(
@@ -118,7 +118,7 @@ class SessionSettings(Group):
     longest_hours: int = Field(12, ge=1, le=30 * 24, description="A session ends after so long in any case.")
 
 
-class PageSettings(Group):
+class PageSettings(SettingsGroup):
     """What other people's pages may do with ours, and what they are told of it."""
 
     embed_ancestors: Annotated[tuple[str, ...], NoDecode] = Field(
@@ -152,7 +152,7 @@ class PageSettings(Group):
         return value and _origins((value,))[0]
 
 
-class OidcSettings(Group):
+class OidcSettings(SettingsGroup):
     """Signing in to the console through an OpenID Connect provider (extra `oidc`)."""
 
     issuer: str | None = Field(None, description="Address of an OpenID Connect provider.")
@@ -182,7 +182,7 @@ class OidcSettings(Group):
         return self
 
 
-class DatabaseSettings(Group):
+class DatabaseSettings(SettingsGroup):
     """The connections that a process holds, and how long it waits for one."""
 
     pool_size: int = Field(10, ge=1, le=200, description="Connections kept open per process.")
@@ -192,7 +192,7 @@ class DatabaseSettings(Group):
     )
 
 
-class IngestSettings(Group):
+class IngestSettings(SettingsGroup):
     """Limits of the queue for single votes and of batches, and what happens to unknown models."""
 
     queue_size: int = Field(10_000, ge=1, description="Single votes that may wait.")
@@ -212,13 +212,13 @@ class IngestSettings(Group):
     )
 
 
-class BattleSettings(Group):
+class BattleSettings(SettingsGroup):
     """Sealed battles and their tokens."""
 
     token_seconds: int = Field(3600, ge=1, le=604_800, description="Time that a battle waits for its vote.")
 
 
-class ImportSettings(Group):
+class ImportSettings(SettingsGroup):
     """Limits of uploaded files of votes."""
 
     max_bytes: int = Field(1024**3, ge=1024, description="Larger uploads are refused.")
@@ -229,13 +229,13 @@ class ImportSettings(Group):
     )
 
 
-class ExportSettings(Group):
+class ExportSettings(SettingsGroup):
     """How long finished exports stay."""
 
     keep_days: int = Field(7, ge=1, le=3650, description="Days that the files of finished exports can be downloaded.")
 
 
-class WorkerSettings(Group):
+class WorkerSettings(SettingsGroup):
     """The worker that runs refits, imports and exports."""
 
     run_in_server: bool = Field(
@@ -255,7 +255,7 @@ class WorkerSettings(Group):
     )
 
 
-class FitSettings(Group):
+class FitSettings(SettingsGroup):
     """Where fits are computed."""
 
     scheduler: str | None = Field(
@@ -272,7 +272,7 @@ class FitSettings(Group):
         return value
 
 
-class RetentionSettings(Group):
+class RetentionSettings(SettingsGroup):
     """How long snapshots keep their annotators and matchups. The models' scores are kept for ever."""
 
     whole_days: int = Field(7, ge=1, le=36500, description="Days for which every snapshot keeps its annotators.")
@@ -284,7 +284,7 @@ class RetentionSettings(Group):
     )
 
 
-class WebhookSettings(Group):
+class WebhookSettings(SettingsGroup):
     """Where webhooks may go."""
 
     allow_private_addresses: bool = Field(

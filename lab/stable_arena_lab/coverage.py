@@ -86,8 +86,8 @@ NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(41)  # of a standard normal 
 class Drawn:
     """A simulated crowd: true scores, Elo points, and the votes.
 
-    A difference of true scores is the mean, over the honest annotators, of the log-odds of their votes. Tastes and leans
-    are noise in these: they make the log-odds smaller.
+    A difference of true scores is the mean, over the honest annotators, of the log-odds of their votes. Tastes and
+    leans are noise in these: they make the log-odds smaller.
     """
 
     score: Floats

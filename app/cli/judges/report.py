@@ -20,7 +20,7 @@ from app.rating.settings import SIDE, LoopSettings
 
 @dataclass(frozen=True)
 class JudgesReport:
-    """What `judges --format json` prints, in this order: a `Comparison`, with families and costs."""
+    """What `judges --format json` prints, in this order: a `JudgeComparison`, with families and costs."""
 
     settings: dict[str, Any]
     people: Row

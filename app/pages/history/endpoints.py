@@ -9,7 +9,7 @@ from app.api.dependencies import ReadView
 from app.leaderboard.diff.schemas import RowChange, SnapshotDiff
 from app.leaderboard.diff.sentences import describe_causes, describe_moves
 from app.leaderboard.diff.service import compare_snapshots, list_moves
-from app.leaderboard.groups import Group, choose_group, list_groups
+from app.leaderboard.groups import ModelGroup, choose_group, list_groups
 from app.pages.rendering import public_router, render, render_nothing_published
 from app.snapshots.queries import list_times
 from app.snapshots.schemas import LeaderboardMethod
@@ -58,7 +58,7 @@ def get_difference(
     return render(request, "history/difference.html", groups=groups, **values)
 
 
-def view_difference(difference: SnapshotDiff, group: Group) -> dict[str, Any]:
+def view_difference(difference: SnapshotDiff, group: ModelGroup) -> dict[str, Any]:
     """Return what the template shows of the difference between two snapshots in one group of the later one."""
     followed = {one.component_before: one.component_after for one in difference.models if one.kind == "stayed"}
 

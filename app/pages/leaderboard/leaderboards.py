@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from app.leaderboard.confidence import Outlook, find_outlook
 from app.leaderboard.diff.schemas import RowChange
 from app.leaderboard.diff.service import compare_leaderboards
-from app.leaderboard.groups import Group, Groups, choose_group, list_groups
+from app.leaderboard.groups import ModelGroup, ModelGroups, choose_group, list_groups
 from app.leaderboard.schemas import LeaderboardRow, PublishedLeaderboard, Whose
 from app.leaderboard.service import read_published
 from app.leaderboard.verdict import LeaderVerdict, describe_verdict
@@ -58,8 +58,8 @@ class ShownLeaderboard:
 
     published: PublishedLeaderboard
     rows: tuple[Row, ...]
-    groups: Sequence[Group]
-    group: Group
+    groups: Sequence[ModelGroup]
+    group: ModelGroup
     votes: int
     more_votes: int
     verdict: LeaderVerdict
@@ -139,7 +139,7 @@ def show_leaderboard(conn: Connection, snapshot: SnapshotHead, board: Board) -> 
     )
 
 
-def _tags(kept: Groups) -> dict[str, int]:
+def _tags(kept: ModelGroups) -> dict[str, int]:
     """Return the tags that name no group, and how many models the leaderboard of each has."""
     names = {group.tag for group in kept.get(("am-elo", ""), [])}
     return {

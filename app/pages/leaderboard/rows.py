@@ -8,7 +8,7 @@ from statistics import median, quantiles
 from typing import Any
 
 from app.leaderboard.diff.schemas import RowChange
-from app.leaderboard.groups import Group
+from app.leaderboard.groups import ModelGroup
 from app.leaderboard.schemas import LeaderboardRow, Place
 from app.pages.charts import nice_ticks
 
@@ -105,7 +105,7 @@ class Row:
     """
 
     model: LeaderboardRow
-    group: Group
+    group: ModelGroup
     change: RowChange | None
     other: Place | None
     whisker: Whisker | None

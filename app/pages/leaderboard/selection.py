@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from pydantic import Field
 
 from app.leaderboard.formats import MOST_MODELS
-from app.leaderboard.groups import Group
+from app.leaderboard.groups import ModelGroup
 from app.pages.leaderboard.rows import Row
 from app.schemas import FrozenModel
 from app.snapshots.schemas import LeaderboardMethod
@@ -81,7 +81,7 @@ class Selection(Board):
         """Whether the highest value comes first."""
         return self.order == "down" if self.order else self.sort in _BEST_FIRST
 
-    def choose(self, rows: Iterable[Row], group: Group) -> list[Row]:
+    def choose(self, rows: Iterable[Row], group: ModelGroup) -> list[Row]:
         """Return the rows of a group, or those that are searched for, in order. Rows without a value come last."""
         if wanted := self.q.casefold().split():
             found = [row for row in rows if all(word in row.searched for word in wanted)]

@@ -7,7 +7,7 @@ from fastapi import Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.api.dependencies import ReadView
-from app.leaderboard.groups import Groups, list_groups
+from app.leaderboard.groups import ModelGroups, list_groups
 from app.leaderboard.model_page import HeadToHead, ModelDetail, Neighbour, describe_model
 from app.models.service import find_contestant, find_model
 from app.pages.charts import draw_band
@@ -42,7 +42,7 @@ def get_model(
     return render(request, "model/page.html", **view_model(model, method, groups))
 
 
-def view_model(model: ModelDetail, method: LeaderboardMethod, groups: Groups) -> dict[str, Any]:
+def view_model(model: ModelDetail, method: LeaderboardMethod, groups: ModelGroups) -> dict[str, Any]:
     """Return what the template shows of a model. Places are standings with their groups, and whether there is no other.
 
     `groups`: of every leaderboard of the newest snapshot.

@@ -110,7 +110,7 @@ class Ballots:
 TIE = 1  # place of a tie among the outcomes of a pair: its second model, tie, its first model
 
 
-class Agreement(NamedTuple):
+class AgreementByVotes(NamedTuple):
     """Arrays of shape (n_annotators,).
 
     Attributes
@@ -125,7 +125,7 @@ class Agreement(NamedTuple):
     compared: Floats
 
 
-def agree(ballots: Ballots, whose: Mask, where: Mask, *, by_battle: bool) -> Agreement:
+def agree(ballots: Ballots, whose: Mask, where: Mask, *, by_battle: bool) -> AgreementByVotes:
     """Compare every annotator's votes with the mean of others' on the same battle, or on the same pair of models.
 
     Of a battle the annotator's own votes are left out, of a pair those on the same battle.
@@ -150,7 +150,7 @@ def agree(ballots: Ballots, whose: Mask, where: Mask, *, by_battle: bool) -> Agr
     share, compared = _mean(who, weight, same, beside.sum(axis=1), size)
     named = said != TIE
     decided, _ = _mean(who[named], weight[named], same[named], beside[named].sum(axis=1) - beside[named, TIE], size)
-    return Agreement(share, decided, compared)
+    return AgreementByVotes(share, decided, compared)
 
 
 def agree_with_swapped(ballots: Ballots) -> tuple[Floats, Floats]:

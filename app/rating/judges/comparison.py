@@ -10,7 +10,7 @@ from scipy.special import ndtr
 
 from app.rating.arrays import Floats, Indices, Mask, finite, sum_by
 from app.rating.errors import RatingError, VotesError
-from app.rating.judges.ballots import Agreement, Ballots, agree, agree_with_swapped
+from app.rating.judges.ballots import AgreementByVotes, Ballots, agree, agree_with_swapped
 from app.rating.judges.board import fit_leans, rate_judges
 from app.rating.judges.following import (
     NO_SCORES,
@@ -120,7 +120,7 @@ FEWEST_IN_CATEGORY = 30  # votes of a judge
 Row = dict[str, Any]
 
 
-class Comparison(NamedTuple):
+class JudgeComparison(NamedTuple):
     """The judges beside the people.
 
     Attributes
@@ -142,7 +142,7 @@ def compare(
     ballots: Ballots, human: Mask, settings: LoopSettings, *,
     own_family: Mask | None = None, categories: Mapping[str, Mask] | None = None, declared: bool = False,
     stage: Callable[[str], None] = lambda _: None,
-) -> Comparison:  # fmt: skip
+) -> JudgeComparison:  # fmt: skip
     """Compare judges with people.
 
     Parameters
@@ -188,7 +188,7 @@ def compare(
         compared.add_style(ballots.style.names, rows, people)
     notices = [("people", one) for one in peoples.diagnostics.warnings]
     notices += [("judges", one) for one in board.rating.diagnostics.warnings]
-    return Comparison(
+    return JudgeComparison(
         people,
         sorted(rows.values(), key=lambda row: (row["ability"] is None, -(row["ability"] or 0.0), row["annotator"])),
         model_rows(board.rating, ballots.votes.models),
@@ -297,10 +297,10 @@ class _Compared:
                 if np.isfinite(b[k, j])
             ]
 
-    def _agree(self, where: Mask) -> Agreement:
+    def _agree(self, where: Mask) -> AgreementByVotes:
         return agree(self.ballots, self.human, where, by_battle=self.by == "battle")
 
-    def _among_people(self, found: Agreement, *, decided: bool = False) -> float | None:
+    def _among_people(self, found: AgreementByVotes, *, decided: bool = False) -> float | None:
         share = found.decided if decided else found.share
         some = self.human & np.isfinite(share)
         total = float(found.compared[some].sum())

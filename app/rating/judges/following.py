@@ -170,7 +170,10 @@ def follow_people(ballots: Ballots, known: PeoplesScores, own_family: Mask | Non
     V + τ² I) Kᵀ, K what a judge's own shift of a model moves (a, λ) by, V the covariance of the people's scores, τ² the
     judge's tastes: what the gradients by model vary by beyond all that, by moments.
     """
-    found, search = np.full((10, len(ballots.votes.annotators)), np.nan), _Search(replace(ballots, style=None), known)
+    found, search = (
+        np.full((10, len(ballots.votes.annotators)), np.nan),
+        _JudgeSearch(replace(ballots, style=None), known),
+    )
     own = np.zeros((found.shape[1], len(known.models))) if own_family is None else own_family[:, known.models] * 1.0
     for _ in range(TASTE_ROUNDS):
         for k, votes in search.judges(np.nan_to_num(found[TASTE]) ** 2):
@@ -202,7 +205,7 @@ def find_liking(ballots: Ballots, known: PeoplesScores, taste_sd: Floats) -> tup
         raise ValueError("the ballots have no style")
     measured = np.asarray(np.isfinite(ballots.style.values).all(axis=1))
     tastes = np.nan_to_num(taste_sd) ** 2
-    search = _Search(ballots.where(measured), known)
+    search = _JudgeSearch(ballots.where(measured), known)
     found = np.full((2, *search.identified.shape), np.nan)
     for k, votes in search.judges(tastes):
         if votes.number >= MEASURED:
@@ -214,7 +217,7 @@ def find_liking(ballots: Ballots, known: PeoplesScores, taste_sd: Floats) -> tup
     return found[0, :, 1:], found[1, :, 1:]
 
 
-class _Search:
+class _JudgeSearch:
     """The maxima of all judges, at the people's scores.
 
     Attributes

@@ -81,14 +81,14 @@ def maximise(
     raise NotConvergedError(f"not converged after {STEPS} iterations", at, at)
 
 
-class Leaning(NamedTuple):
+class JudgeLeans(NamedTuple):
     """Scores, shape (n_models,), and every judge's leans, shape (n_annotators, n_features)."""
 
     R: Floats
     leans: Floats
 
 
-def fit_leaning(cells: Cells, component: Indices, R: Floats) -> Leaning:
+def fit_leaning(cells: Cells, component: Indices, R: Floats) -> JudgeLeans:
     """Maximise ℓ(R, b) − Σ_k |b_k|²/(2·3²), P(left wins) = σ(R_left − R_right + xᵀb_k), which is jointly concave.
 
     Parameters
@@ -113,7 +113,7 @@ def fit_leaning(cells: Cells, component: Indices, R: Floats) -> Leaning:
     flat = csr_array(block_diag([csr_array((leans, leans)), shifts]))
     at = maximise(csr_array(X), cells.n, cells.s, precision, np.zeros(len(start)), start, flat)
     R = at[leans:]
-    return Leaning(R - shifts @ R, at[:leans].reshape(-1, x.shape[1]))
+    return JudgeLeans(R - shifts @ R, at[:leans].reshape(-1, x.shape[1]))
 
 
 def identified_leans(cells: Cells) -> Mask:

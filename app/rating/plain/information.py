@@ -22,7 +22,7 @@ TINY = 1e-300
 ENOUGH = 0.15  # share from which too few annotators are left to learn from; votes are then also taken as independent
 
 
-class Groups(NamedTuple):
+class UnitGroups(NamedTuple):
     """Models and annotators that votes link, directly or through others. Abilities of two groups do not compare.
 
     Attributes
@@ -40,7 +40,7 @@ class Groups(NamedTuple):
         return sum_by(self.annotators, values, self.number)
 
 
-def link_groups(cells: Cells, component: Indices) -> Groups:
+def link_groups(cells: Cells, component: Indices) -> UnitGroups:
     """Group components by the annotators who voted in them.
 
     Parameters
@@ -49,7 +49,7 @@ def link_groups(cells: Cells, component: Indices) -> Groups:
     """
     number = int(component.max(initial=-1)) + 1
     if number <= 1:
-        return Groups(np.zeros(cells.n_models, np.int64), np.zeros(cells.n_annotators, np.int64), 1)
+        return UnitGroups(np.zeros(cells.n_models, np.int64), np.zeros(cells.n_annotators, np.int64), 1)
     from scipy.sparse import coo_array  # noqa: PLC0415  slow to import, and seldom needed
     from scipy.sparse.csgraph import connected_components  # noqa: PLC0415  the same
 
@@ -57,7 +57,7 @@ def link_groups(cells: Cells, component: Indices) -> Groups:
     edges = component[cells.model_a], number + cells.annotator
     graph = coo_array((np.ones(len(cells.n), dtype=np.int8), edges), shape=(size, size))
     groups, label = connected_components(graph, directed=False)
-    return Groups(label[:number][component].astype(np.int64), label[number:].astype(np.int64), groups)
+    return UnitGroups(label[:number][component].astype(np.int64), label[number:].astype(np.int64), groups)
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Information:
 
     likelihood: Likelihood
     point: Derivatives
-    groups: Groups
+    groups: UnitGroups
     shifts: Floats
     B: "csr_array[Any, tuple[int, int]]"
     inverse_D: Floats

@@ -7,7 +7,7 @@ from app.rating.arrays import Floats
 from app.rating.errors import NoCommonRankingError, NoFiniteMaximumError, NotConvergedError, SaddlePointError
 from app.rating.fitted import FitResult
 from app.rating.model.start import balance, fit_bradley_terry
-from app.rating.plain.information import TINY, Groups, eliminate, invert, link_groups, saddle_point
+from app.rating.plain.information import TINY, UnitGroups, eliminate, invert, link_groups, saddle_point
 from app.rating.plain.likelihood import Derivatives, Likelihood, count_following, own_abilities
 from app.rating.plain.m_elo import (
     CONVERGED,
@@ -64,7 +64,7 @@ def fit_joint(cells: Cells, start: tuple[Floats, Floats] | None = None) -> FitRe
     ----------
     Liu et al., Am-ELO, ICML 2025, eqs. 5 to 7, Algorithm 2.
     """
-    search = _Search(cells)
+    search = _JointSearch(cells)
     if start is None:
         R = fit_bradley_terry(balance(cells))
         start = R, np.clip(own_abilities(cells, R, FIRST_STEPS)[0], -FURTHEST_START, FURTHEST_START)
@@ -79,7 +79,7 @@ def fit_joint(cells: Cells, start: tuple[Floats, Floats] | None = None) -> FitRe
     return _in_unit(FitResult(R, theta, -search.likelihood.value(R, theta), iterations), search.groups)
 
 
-class _Search:
+class _JointSearch:
     """The search for a maximum: in every group the scores keep their mean 0, and no step stretches them."""
 
     def __init__(self, cells: Cells) -> None:
@@ -169,13 +169,13 @@ def refuse_unbounded(cells: Cells, R: Floats) -> None:
             raise NoFiniteMaximumError(unbounded, word)
 
 
-def _refuse_outgrown(theta: Floats, groups: Groups) -> None:
+def _refuse_outgrown(theta: Floats, groups: UnitGroups) -> None:
     """Raise where abilities are so many times the typical one that it measures nothing."""
     if len(outgrown := np.flatnonzero(np.abs(theta) > OUTGROWN * _typical_sizes(theta, groups)[groups.annotators])):
         raise NoFiniteMaximumError(outgrown, "outgrow")
 
 
-def _in_unit(fit: FitResult, groups: Groups) -> FitResult:
+def _in_unit(fit: FitResult, groups: UnitGroups) -> FitResult:
     """Return a fit in units of the mean ability of each group.
 
     Raises
@@ -194,6 +194,6 @@ def _in_unit(fit: FitResult, groups: Groups) -> FitResult:
     return FitResult(R, theta, fit.log_likelihood, fit.iterations)
 
 
-def _typical_sizes(theta: Floats, groups: Groups) -> Floats:
+def _typical_sizes(theta: Floats, groups: UnitGroups) -> Floats:
     """Return the median |θ| of each group, shape (number,)."""
     return np.array([np.median(np.abs(theta[groups.annotators == group])) for group in range(groups.number)])

@@ -8,7 +8,7 @@ PRIOR_SD = 1.0  # natural units, 174 Elo points: what few votes say is drawn tog
 _SMALL_STEP = 1e-9
 
 
-class OwnOrder(NamedTuple):
+class AnnotatorOrder(NamedTuple):
     """The order that one annotator's votes show.
 
     Attributes
@@ -23,7 +23,7 @@ class OwnOrder(NamedTuple):
 
 def order_own_votes(
     model_a: AnyInts, model_b: AnyInts, y: Floats, n_models: int, prior_sd: float = PRIOR_SD
-) -> OwnOrder:
+) -> AnnotatorOrder:
     """Return the maximum of Σ y log p + (1 − y) log(1 − p) − Σ R²/(2 sd²), p = σ(R_a − R_b), and its curvature.
 
     Bradley-Terry with a prior, so that a few votes of one person have a maximum, also if a model won all its battles.
@@ -36,7 +36,7 @@ def order_own_votes(
 
     Returns
     -------
-    OwnOrder
+    AnnotatorOrder
         The intervals are Laplace's: R ± 1.96 se.
 
     Notes
@@ -62,4 +62,4 @@ def order_own_votes(
         R = R + step
     centre = np.eye(size) - 1.0 / size
     covariance = centre @ np.linalg.inv(differentiate(R)[1]) @ centre
-    return OwnOrder(R - R.mean(), np.sqrt(np.diag(covariance)))
+    return AnnotatorOrder(R - R.mean(), np.sqrt(np.diag(covariance)))

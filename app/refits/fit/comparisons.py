@@ -11,7 +11,7 @@ from app.rating.arrays import Floats, Mask
 from app.rating.errors import RatingNotice, VotesError
 from app.rating.judges.ballots import Ballots
 from app.rating.judges.board import rate_judges
-from app.rating.judges.comparison import Comparison, compare
+from app.rating.judges.comparison import JudgeComparison, compare
 from app.rating.plain.elo import fit_elo
 from app.rating.settings import SIDE
 from app.rating.uncertainty.freedom import critical_values
@@ -107,7 +107,7 @@ def _ballots(fit_input: FitInput) -> Ballots:
     return replace(Ballots.of(votes, number), style=_style(fit_input))
 
 
-def compare_judges(fit_input: FitInput) -> Comparison | None:
+def compare_judges(fit_input: FitInput) -> JudgeComparison | None:
     """Compare the judges with the people, by tag too; None where one kind alone votes.
 
     Annotators excluded by a decision are left out. Annotators are named by their ids.

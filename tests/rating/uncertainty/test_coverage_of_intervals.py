@@ -1,8 +1,8 @@
 """Do 95 % intervals hold the truth 95 % of the time? Nothing is rescaled by what only the simulation knows.
 
-The truth is in points of the population's mean annotator: a difference of scores is the mean, over the abilities, of the
-log-odds with which annotators of an ability prefer one model to another, over their tastes. (Tastes flatten the log-odds
-of the able most. So those of the mean ability lie 1 % above the mean, and 2,000 annotators would tell the difference.)
+The truth is in points of the population's mean annotator: a difference of scores is the mean, over the abilities, of
+the log-odds with which annotators of an ability prefer one model to another, over their tastes. (Tastes flatten the
+log-odds of the able most. So those of the mean ability lie 1 % above the mean: 2,000 annotators tell the difference.)
 """
 
 from typing import Any, NamedTuple
