@@ -51,7 +51,7 @@ class RatingNotice:
 
     Attributes
     ----------
-    code : one of docs/math.md, "Notices"; never changes its meaning
+    code : one of docs/math/fit.md, "Notices"; never changes its meaning
     detail : one sentence, without the names of the models
     models : indices of the models that it concerns, where it concerns some
     """

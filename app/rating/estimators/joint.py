@@ -89,7 +89,7 @@ class JointEstimator(Estimator):
         Warns
         -----
         RatingWarning
-            For each notice; docs/math.md lists them.
+            For each notice; docs/math/fit.md lists them.
         """
         table = self._read(votes, needs_annotators=self._method == "am-elo")
         settings = self._settings(table)

@@ -1,4 +1,4 @@
-"""Notices: warnings about a result that is defined all the same; docs/math.md lists the codes."""
+"""Notices: warnings about a result that is defined all the same; docs/math/fit.md lists the codes."""
 
 from typing import Any
 

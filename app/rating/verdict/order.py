@@ -259,8 +259,8 @@ def sequential_half_widths(errors: Floats, freedom: Floats, cost: float) -> Floa
     Notes
     -----
     The scores are asymptotically normal around the truth with independent increments in 1/v, also where earlier votes
-    chose the pairs. The guarantee is therefore asymptotic, as that of every interval of the leaderboard. docs/math.md,
-    "Enough votes", has the error rates of simulated arenas.
+    chose the pairs. The guarantee is therefore asymptotic, as that of every interval of the leaderboard.
+    docs/math/verdict.md has the error rates of simulated arenas.
 
     References
     ----------
