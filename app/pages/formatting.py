@@ -22,12 +22,39 @@ METHODS: dict[LeaderboardMethod, str] = {
 }
 """What people call the methods, in the order in which pages list them."""
 
+_LANGUAGES = {
+    "ar": "Arabic", "cs": "Czech", "de": "German", "en": "English", "es": "Spanish", "fa": "Persian", "fr": "French",
+    "he": "Hebrew", "hi": "Hindi", "id": "Indonesian", "it": "Italian", "ja": "Japanese", "ko": "Korean",
+    "nl": "Dutch", "pl": "Polish", "pt": "Portuguese", "ru": "Russian", "sv": "Swedish", "th": "Thai", "tr": "Turkish",
+    "uk": "Ukrainian", "vi": "Vietnamese", "zh": "Chinese",
+}  # fmt: skip
 _POWER = re.compile(r"\b10\^(\d+)")
 
 
 def tick(value: float) -> str:
     """Write a number at an axis, with as many digits as it needs: 1,050, 0.25."""
     return f"{value:,.10g}".replace("-", MINUS)
+
+
+def dimension_name(tag: str) -> str:
+    """Write what a tag is a category of: Language for `language=fr`; empty for a tag of no dimension."""
+    return _say(tag.rpartition("=")[0])
+
+
+def tag_name(tag: str) -> str:
+    """Write a tag as people say it: Creative writing for `category=creative_writing`, French for `language=fr`."""
+    dimension, _, value = tag.rpartition("=")
+    if not dimension:
+        return tag
+    code, _, region = value.partition("-")
+    if "lang" in dimension.casefold() and (language := _LANGUAGES.get(code.casefold())):
+        return f"{language} ({region})" if region else language
+    return _say(value)
+
+
+def _say(name: str) -> str:
+    words = name.replace("_", " ").replace("-", " ")
+    return words[:1].upper() + words[1:]
 
 
 def method_name(method: LeaderboardMethod) -> str:
@@ -79,6 +106,8 @@ FILTERS = (
     duration,
     listed,
     method_name,
+    dimension_name,
+    tag_name,
     ordinal,
     powers,
     sentence,

@@ -13,7 +13,7 @@ from app.leaderboard.groups import ModelGroup, ModelGroups, choose_group, list_g
 from app.leaderboard.schemas import LeaderboardRow, PublishedLeaderboard, Whose
 from app.leaderboard.service import read_published
 from app.leaderboard.verdict import LeaderVerdict, describe_verdict
-from app.pages.formatting import METHODS, method_name
+from app.pages.formatting import METHODS, dimension_name, method_name, tag_name
 from app.pages.leaderboard.rows import Axis, Row
 from app.pages.leaderboard.selection import Board
 from app.rating.settings import SIDE
@@ -36,6 +36,9 @@ _ABOUT: dict[LeaderboardMethod, str] = {
 """What each method does, in a sentence."""
 
 
+_TABS = [method for method in METHODS if method not in ("m-elo-all", "elo")]  # which their addresses still show
+
+
 @dataclass(frozen=True)
 class ShownLeaderboard:
     """A published leaderboard as the page shows it.
@@ -49,10 +52,9 @@ class ShownLeaderboard:
         has much of its scores from other votes
     about : what the method does, and what modelling annotators moves
     methods : those of the snapshot, and whether each has this group
-    tags : the tags that have a leaderboard and name no group, and how many models each has
-    models : how many models the leaderboard of all votes has
+    tags : the tags that have a leaderboard and name no group, by the dimension that they are categories of
     made : whether an organization or a licence is known
-    other : the method that is shown beside; None where the snapshot does not have it
+    other : the method that is shown beside another than am-ELO; None where the snapshot does not have it
     before : number of the snapshot that `change` compares with
     """
 
@@ -67,8 +69,7 @@ class ShownLeaderboard:
     about: str
     axis: Axis | None
     methods: Mapping[LeaderboardMethod, bool]
-    tags: Mapping[str, int]
-    models: int
+    tags: Mapping[str, Sequence[str]]
     made: bool
     other: LeaderboardMethod | None
     before: int | None
@@ -82,7 +83,7 @@ class ShownLeaderboard:
     @property
     def label(self) -> str:
         """What stands before the headline where there are other groups or categories."""
-        names = [self.published.tag, self.group.name if len(self.groups) > 1 else None]
+        names = [tag_name(self.published.tag or ""), self.group.name if len(self.groups) > 1 else ""]
         return "".join(f"{name}: " for name in names if name)
 
 
@@ -94,7 +95,7 @@ def show_leaderboard(conn: Connection, snapshot: SnapshotHead, board: Board) -> 
     """
     method, tag = board.method, board.tag
     kept = list_groups(conn, snapshot.id)
-    other = _compared_with(method) if (_compared_with(method), tag) in kept else None
+    other: LeaderboardMethod | None = "am-elo" if method != "am-elo" and ("am-elo", tag) in kept else None
     published = read_published(conn, snapshot, method, tag, (other,) if other else ())
     groups = [one for one in kept[method, tag] if one.models] or kept[method, tag]  # or all are archived
     group = choose_group(groups, board.group)
@@ -130,23 +131,22 @@ def show_leaderboard(conn: Connection, snapshot: SnapshotHead, board: Board) -> 
         else None,
         about=f"{_ABOUT[method]} {_describe_more(published, shown, other)}",
         axis=axes[group.number],
-        methods={one: any(each.key == group.key for each in kept[one, ""]) for one in METHODS if (one, "") in kept},
-        tags=_tags(kept),
-        models=sum(one.models for one in kept.get((method, ""), [])),
+        methods={one: any(each.key == group.key for each in kept[one, ""]) for one in _TABS if (one, "") in kept},
+        tags=_tags(kept, tag),
         made=any(model.organization or model.license for model in published.models),
         other=other,
         before=before,
     )
 
 
-def _tags(kept: ModelGroups) -> dict[str, int]:
-    """Return the tags that name no group, and how many models the leaderboard of each has."""
+def _tags(kept: ModelGroups, chosen: str) -> dict[str, list[str]]:
+    """Return the tags that name no group, and the chosen one, by dimension; those of none first."""
     names = {group.tag for group in kept.get(("am-elo", ""), [])}
-    return {
-        tag: sum(group.models for group in groups)
-        for (method, tag), groups in kept.items()
-        if method == "am-elo" and tag and tag not in names
-    }
+    tags = {tag for method, tag in kept if method == "am-elo" and tag and tag not in names} | ({chosen} - {""})
+    found: dict[str, list[str]] = {}
+    for tag in sorted(tags, key=lambda tag: (dimension_name(tag), tag_name(tag))):
+        found.setdefault(dimension_name(tag), []).append(tag)
+    return found
 
 
 def _changes(conn: Connection, published: PublishedLeaderboard) -> tuple[int | None, dict[str, RowChange]]:
@@ -160,11 +160,6 @@ def _changes(conn: Connection, published: PublishedLeaderboard) -> tuple[int | N
     old = {row["model"]: LeaderboardRow.model_validate(dict(row)) for row in rows}
     changes = compare_leaderboards(old, {model.model: model for model in published.models})
     return earlier[0]["number"], {change.model: change for change in changes}
-
-
-def _compared_with(method: LeaderboardMethod) -> LeaderboardMethod:
-    """Return the method that is shown beside another one."""
-    return "m-elo" if method == "am-elo" else "am-elo"
 
 
 def _describe_more(
@@ -201,15 +196,12 @@ def _describe_style(style: Mapping[str, Any]) -> str:
 
 def _describe_difference(models: Sequence[LeaderboardRow], method: LeaderboardMethod) -> str:
     """Return in a sentence how many models modelling annotators moves, and which one the farthest."""
-    other = _compared_with(method)
-    beside = method_name("m-elo" if method == "am-elo" else method)
-    moves = []
-    for model in models:
-        place = model.compared.get(other)
-        if place is None or place.rank is None or model.rank is None:
-            continue
-        without, modelled = (place.rank, model.rank) if method == "am-elo" else (model.rank, place.rank)
-        moves.append((without, modelled, model.model))
+    beside = method_name(method)
+    moves = [
+        (model.rank, place.rank, model.model)
+        for model in models
+        if (place := model.compared.get("am-elo")) and place.rank is not None and model.rank is not None
+    ]
     moved = [move for move in moves if move[0] != move[1]]
     if not moves:
         return ""
