@@ -1,7 +1,7 @@
 """How pages write numbers, times and addresses. Each function is a filter of the templates by its name."""
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from urllib.parse import quote
 
 from markupsafe import Markup, escape
@@ -21,6 +21,9 @@ METHODS: dict[LeaderboardMethod, str] = {
     "weighted": "weighted categories",
 }
 """What people call the methods, in the order in which pages list them."""
+
+SHOWN_METHODS = [method for method in METHODS if method not in ("m-elo-all", "elo")]
+"""Those that pages offer; the API and the addresses of pages have the others too."""
 
 _LANGUAGES = {
     "ar": "Arabic", "cs": "Czech", "de": "German", "en": "English", "es": "Spanish", "fa": "Persian", "fr": "French",
@@ -74,6 +77,11 @@ def moment(value: datetime) -> str:
     return f"{shown.day} {shown:%b %Y, %H:%M} UTC"
 
 
+def day(value: date) -> str:
+    """Write a day: 22 Nov 2026."""
+    return f"{value.day} {value:%b %Y}"
+
+
 def powers(text: str) -> Markup:
     """Write a sentence with powers of ten, such as 10^27, as people write them, and keep % with its number."""
     return Markup(_POWER.sub(r"10<sup>\1</sup>", str(escape(text)).replace(" %", "\N{NO-BREAK SPACE}%")))  # noqa: S704  escaped above
@@ -103,6 +111,7 @@ FILTERS = (
     percent,
     plural,
     moment,
+    day,
     duration,
     listed,
     method_name,

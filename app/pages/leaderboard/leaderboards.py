@@ -13,9 +13,11 @@ from app.leaderboard.groups import ModelGroup, ModelGroups, choose_group, list_g
 from app.leaderboard.schemas import LeaderboardRow, PublishedLeaderboard, Whose
 from app.leaderboard.service import read_published
 from app.leaderboard.verdict import LeaderVerdict, describe_verdict
-from app.pages.formatting import METHODS, dimension_name, method_name, tag_name
+from app.models.queries import list_released
+from app.pages.formatting import SHOWN_METHODS, dimension_name, method_name, tag_name
 from app.pages.leaderboard.rows import Axis, Row
 from app.pages.leaderboard.selection import Board
+from app.pages.plots import DatedPlot, draw_dated
 from app.rating.settings import SIDE
 from app.snapshots.queries import list_placed_models, list_snapshots
 from app.snapshots.schemas import LeaderboardMethod, SnapshotHead
@@ -36,9 +38,6 @@ _ABOUT: dict[LeaderboardMethod, str] = {
 """What each method does, in a sentence."""
 
 
-_TABS = [method for method in METHODS if method not in ("m-elo-all", "elo")]  # which their addresses still show
-
-
 @dataclass(frozen=True)
 class ShownLeaderboard:
     """A published leaderboard as the page shows it.
@@ -56,6 +55,7 @@ class ShownLeaderboard:
     made : whether an organization or a licence is known
     other : the method that is shown beside another than am-ELO; None where the snapshot does not have it
     before : number of the snapshot that `change` compares with
+    dated : the scores of the group by the models' days of release; None where too few are known
     """
 
     published: PublishedLeaderboard
@@ -73,6 +73,7 @@ class ShownLeaderboard:
     made: bool
     other: LeaderboardMethod | None
     before: int | None
+    dated: DatedPlot | None
 
     @property
     def counted(self) -> str:
@@ -113,7 +114,7 @@ def show_leaderboard(conn: Connection, snapshot: SnapshotHead, board: Board) -> 
         for one in groups
         for model in models[one.number]
     )
-    shown = models[group.number]
+    shown, released = models[group.number], list_released(conn)
     votes = sum(model.votes for model in shown) // 2
     if len(groups) == 1 and method in ("am-elo", "m-elo", "elo") and not tag:
         votes = snapshot.votes_used
@@ -131,11 +132,18 @@ def show_leaderboard(conn: Connection, snapshot: SnapshotHead, board: Board) -> 
         else None,
         about=f"{_ABOUT[method]} {_describe_more(published, shown, other)}",
         axis=axes[group.number],
-        methods={one: any(each.key == group.key for each in kept[one, ""]) for one in _TABS if (one, "") in kept},
+        methods={
+            one: any(each.key == group.key for each in kept[one, ""]) for one in SHOWN_METHODS if (one, "") in kept
+        },
         tags=_tags(kept, tag),
         made=any(model.organization or model.license for model in published.models),
         other=other,
         before=before,
+        dated=draw_dated(
+            (one.model, one.score, released[one.model])
+            for one in shown
+            if one.score is not None and one.model in released
+        ),
     )
 
 
