@@ -15,6 +15,7 @@ _LABEL = 17.0  # pixels that a label needs
 _DEEPEST = 30  # ranks that have a row each; where there are more they are squeezed
 _HEIGHT, _EDGE = 260.0, 22.0
 _FEWEST = 3  # points that make a picture
+_NAMED_FROM = 18  # percent across: to the left of it there is no room for a name before its point
 
 Segment = tuple[float, float, float, float]
 """From x, y to x, y."""
@@ -123,7 +124,7 @@ def draw_dated(scores: Iterable[tuple[str, float, date]]) -> DatedPlot | None:
     for name, score, released in found:
         here, height = across(released), up(score)
         best = not points or height < y
-        named = best and label - height >= _LABEL
+        named = best and label - height >= _LABEL and here >= _NAMED_FROM
         points.append(DatedScore(name, score, released, here, height, best, named))
         if best:
             segments += [(x, y, here, y), (here, y, here, height)] if len(points) > 1 else []

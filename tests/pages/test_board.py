@@ -286,11 +286,12 @@ def test_tabs_are_named_as_people_say_and_by_dimension(client: Client, publish: 
 
 def test_scores_by_day_of_release(client: Client, publish: Publish, ask: Callable[..., Any]) -> None:
     publish({("am-elo", ""): {name: {} for name in ("new", "worse", "old", "undated")}})
-    assert not visit(client).all(".//svg[@class='plot dated']"), "no day is known"
+    assert not visit(client).all(".//div[@class='dated']"), "no day is known"
     for name, day in (("old", "2025-01-31"), ("worse", "2026-03-01"), ("new", "2026-01-31")):
         assert ask("PATCH", f"/models/{name}", json={"released": day}).status_code == 200
     section = ".//section[h2='Score by day of release']"
-    assert "old (31 Jan 2025), new (31 Jan 2026)." in visit(client).text(f"{section}/p"), "worse was never the best"
+    label = visit(client).one(f"{section}/div").get("aria-label", "")
+    assert label.endswith("the latest last: old and new"), "worse was never the best"
     dots = visit(client).all(f"{section}//circle")
     assert [dot.get("class") for dot in dots] == ["best", "best", None]
     assert [dot.get("cx") for dot in dots] == ["0.0%", "92.64%", "100.0%"]
