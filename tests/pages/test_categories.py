@@ -45,7 +45,8 @@ def test_one_dimension_twenty_models_at_a_time_and_a_search(client: Client, publ
     assert Page(client.get("/categories" + after)).texts(".//tbody/tr/th") == names[20:40]
     other = Page(client.get("/categories" + page.all(".//ul[@class='tabs']/li/a")[1].get("href", "")))
     assert other.texts(".//thead/tr/th") == ["model", "All votes", "Creative writing"]
-    assert Page(client.get("/categories?by=task&q=MODEL+4")).texts(".//tbody/tr/th") == names[40:]
+    searched = Page(client.get("/categories?by=task&q=MODEL+4")).texts(".//tbody/tr/th")
+    assert searched == [name for name in names if "4" in name]
     assert "No model has" in Page(client.get("/categories?q=x")).text(".//main")
     assert client.get("/categories?by=mood").status_code == 404
 

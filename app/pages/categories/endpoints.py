@@ -41,7 +41,8 @@ def view_categories(table: CategoryTable, by: str, q: str, start: int) -> dict[s
     """
     if by and by not in table.dimensions:
         raise NotFoundError(f"there is no dimension {by!r}; there are {', '.join(table.dimensions) or 'none'}")
-    chosen = by or next(iter(table.dimensions), "")
+    names = dict(sorted((one, dimension_name(f"{one}=")) for one in table.dimensions))
+    chosen = by or next(iter(names), "")
     votes = table.dimensions[chosen].votes if chosen else {}
     tags = sorted((tag for tag in votes if tag), key=lambda tag: (-votes[tag], tag))
     found = [row for row in table.models if all(word in row.model.casefold() for word in q.casefold().split())]
@@ -50,7 +51,7 @@ def view_categories(table: CategoryTable, by: str, q: str, start: int) -> dict[s
         "table": table,
         "chosen": chosen,
         "dimension": table.dimensions.get(chosen),
-        "names": {one: dimension_name(next(filter(None, kept.votes), one)) for one, kept in table.dimensions.items()},
+        "names": names,
         "tags": tags,
         "rows": shown,
         "found": len(found),
