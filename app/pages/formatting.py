@@ -1,7 +1,7 @@
 """How pages write numbers, times and addresses. Each function is a filter of the templates by its name."""
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from urllib.parse import quote
 
 from markupsafe import Markup, escape
@@ -22,12 +22,42 @@ METHODS: dict[LeaderboardMethod, str] = {
 }
 """What people call the methods, in the order in which pages list them."""
 
+SHOWN_METHODS = [method for method in METHODS if method not in ("m-elo-all", "elo")]
+"""Those that pages offer; the API and the addresses of pages have the others too."""
+
+_LANGUAGES = {
+    "ar": "Arabic", "cs": "Czech", "de": "German", "en": "English", "es": "Spanish", "fa": "Persian", "fr": "French",
+    "he": "Hebrew", "hi": "Hindi", "id": "Indonesian", "it": "Italian", "ja": "Japanese", "ko": "Korean",
+    "nl": "Dutch", "pl": "Polish", "pt": "Portuguese", "ru": "Russian", "sv": "Swedish", "th": "Thai", "tr": "Turkish",
+    "uk": "Ukrainian", "vi": "Vietnamese", "zh": "Chinese",
+}  # fmt: skip
 _POWER = re.compile(r"\b10\^(\d+)")
 
 
 def tick(value: float) -> str:
     """Write a number at an axis, with as many digits as it needs: 1,050, 0.25."""
     return f"{value:,.10g}".replace("-", MINUS)
+
+
+def dimension_name(tag: str) -> str:
+    """Write what a tag is a category of: Language for `language=fr`; empty for a tag of no dimension."""
+    return _say(tag.rpartition("=")[0])
+
+
+def tag_name(tag: str) -> str:
+    """Write a tag as people say it: Creative writing for `category=creative_writing`, French for `language=fr`."""
+    dimension, _, value = tag.rpartition("=")
+    if not dimension:
+        return tag
+    code, _, region = value.partition("-")
+    if "lang" in dimension.casefold() and (language := _LANGUAGES.get(code.casefold())):
+        return f"{language} ({region})" if region else language
+    return _say(value)
+
+
+def _say(name: str) -> str:
+    words = name.replace("_", " ").replace("-", " ")
+    return words[:1].upper() + words[1:]
 
 
 def method_name(method: LeaderboardMethod) -> str:
@@ -45,6 +75,11 @@ def moment(value: datetime) -> str:
     """Write a time for people: 22 Nov 2026, 10:41 UTC."""
     shown = value.astimezone(UTC)
     return f"{shown.day} {shown:%b %Y, %H:%M} UTC"
+
+
+def day(value: date) -> str:
+    """Write a day: 22 Nov 2026."""
+    return f"{value.day} {value:%b %Y}"
 
 
 def powers(text: str) -> Markup:
@@ -76,9 +111,12 @@ FILTERS = (
     percent,
     plural,
     moment,
+    day,
     duration,
     listed,
     method_name,
+    dimension_name,
+    tag_name,
     ordinal,
     powers,
     sentence,

@@ -118,9 +118,6 @@ def _tables(rating: dict[str, Any], *, annotators: bool) -> Iterator[RenderableT
         footer += f", as {counts['used']:,} of {counted(counts['pairs_read'], 'pair')}"
     if counts["rejected"]:
         footer += f", {counts['rejected']:,} rejected"
-    if diagnostics["log_likelihood"] is not None:
-        iterations = counted(diagnostics["iterations"], "iteration")
-        footer += f" · log-likelihood {diagnostics['log_likelihood']:.3f} in {iterations}"
     flagged = sum(row["standing"] in ("flagged", "excluded") for row in everyone)
     if flagged:
         footer += f" · {flagged} of {counted(len(everyone), 'annotator')} flagged or excluded (--annotators)"
