@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -127,7 +127,7 @@ def this_machine() -> str:
     return f"{os.cpu_count()} × {model[1] if model else 'unknown'}"
 
 
-MACHINE, FIGURES = read_figures()
+MACHINE, FIGURES = ("", {}) if SMALL else read_figures()
 
 
 def timed(work: Callable[[], object]) -> Turn:
@@ -143,7 +143,7 @@ def timed(work: Callable[[], object]) -> Turn:
 
 def compare(name: str, ours: Turn, theirs: Turn, *, turns: int) -> Row:
     """Let a row and its yardstick take turns, and as many again where the row looks worse than it was."""
-    recorded, pairs = None if SMALL else FIGURES.get(name), list[tuple[float, float]]()
+    recorded, pairs = FIGURES.get(name), list[tuple[float, float]]()
     for _ in range(2):
         pairs += [(theirs(), ours()) for _ in range(sized(turns, 1))]
         fixed, least = (min(column) for column in zip(*pairs, strict=True))
@@ -319,21 +319,24 @@ def describe(row: Row, recorded: Recorded | None) -> str:
     return f"{line}, beyond twice the noise" if excess > 2.0 else line
 
 
-def show(halves: Sequence[str]) -> int:
-    """Measure and print the table; return 1 if a row is worse than on record by more than twice its noise."""
-    same, failed, shown = this_machine() == MACHINE, False, list[str]()
+def show(rows: Iterable[Row], figures: Mapping[str, Recorded], machine: str) -> int:
+    """Print the table of rows as they are measured, beside figures of a machine.
+
+    Returns 1 if a row of this machine is worse by more than twice its noise, else 0.
+    """
+    failed, names = False, list[str]()
     print(f"{'':28}{'least time':>11}{'ratio':>12}{'on record':>13}{'noise':>8}")
-    for half in halves:
-        for row in HALVES[half]():
-            recorded = None if SMALL else FIGURES.get(row.name)
-            print(describe(row, recorded), flush=True)
-            failed |= recorded is not None and recorded.excess(row.ratio) > 2.0
-            shown.append(row.name)
-    for yardstick in dict.fromkeys(ROWS[name][1] for name in shown):
-        print(f"  {', '.join(name for name in shown if ROWS[name][1] == yardstick)}: × {yardstick}")
-    if failed and not same:
-        print(f"no failure: the figures on record are of another machine ({MACHINE}; this is {this_machine()})")
-    return int(failed and same)
+    for row in rows:
+        recorded = figures.get(row.name)
+        print(describe(row, recorded), flush=True)
+        failed |= recorded is not None and recorded.excess(row.ratio) > 2.0
+        names.append(row.name)
+    for yardstick in dict.fromkeys(ROWS[name][1] for name in names):
+        print(f"  {', '.join(name for name in names if ROWS[name][1] == yardstick)}: × {yardstick}")
+    if failed and machine != this_machine():
+        print(f"no failure: the figures on record are of another machine ({machine}; this is {this_machine()})")
+        return 0
+    return int(failed)
 
 
 def write(halves: Sequence[str]) -> None:
@@ -359,12 +362,13 @@ def main() -> int:
     given = parser.parse_args()
     log_to_stderr(logging.ERROR)
     halves = [given.half] if given.half else [*HALVES]
+    rows = (row for half in halves for row in HALVES[half]())
     if given.write:
         write(halves)
     elif given.json:
-        print(json.dumps({row.name: row.ratio for half in halves for row in HALVES[half]()}))
+        print(json.dumps({row.name: row.ratio for row in rows}))
     else:
-        return show(halves)
+        return show(rows, FIGURES, MACHINE)
     return 0
 
 
