@@ -344,7 +344,7 @@ def write(halves: Sequence[str]) -> None:
     for _ in range(WHOLE_RUNS):
         found.append(in_fresh_process("benchmarks.quick", "--json", *halves))
         print(", ".join(f"{name} {ratio:.4g}" for name, ratio in found[-1].items()), flush=True)
-    figures = dict(FIGURES) if MACHINE == this_machine() else {}
+    figures = dict(FIGURES) if this_machine() == MACHINE else {}
     for name in found[0]:
         ratios = [run[name] for run in found]
         middle = statistics.median(ratios)
