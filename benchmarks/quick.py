@@ -179,10 +179,10 @@ def engine() -> Iterator[Row]:
     """Measure fits, in this process."""
     am_elo(simulate_votes(0))  # reads the compiled kernels
     fixed, leant = numbers(), leaning(fifth())
-    yield compare("fit", timed(lambda: am_elo(million())), fixed, turns=8)
+    yield compare("fit", timed(lambda: am_elo(million())), fixed, turns=6)
     yield compare("evidence", timed(lambda: fit_with_evidence(million())), fixed, turns=3)
-    yield compare("long_tail", timed(lambda: am_elo(long_tail())), fixed, turns=6)
-    yield compare("features", timed(lambda: fit_features(*leant)), fixed, turns=4)
+    yield compare("long_tail", timed(lambda: am_elo(long_tail())), fixed, turns=5)
+    yield compare("features", timed(lambda: fit_features(*leant)), fixed, turns=3)
 
 
 def fit_with_evidence(votes: SimulatedVotes) -> object:
