@@ -338,19 +338,24 @@ def show(rows: Iterable[Row], figures: Mapping[str, Recorded], machine: str) -> 
     return int(failed)
 
 
-def write(halves: Sequence[str]) -> None:
-    """Make whole runs, each in a process of its own, and write the file; rows of the other half stay."""
-    found = list[dict[str, float]]()
-    for _ in range(WHOLE_RUNS):
-        found.append(in_fresh_process("benchmarks.quick", "--json", *halves))
-        print(", ".join(f"{name} {ratio:.4g}" for name, ratio in found[-1].items()), flush=True)
-    figures = dict(FIGURES) if this_machine() == MACHINE else {}
-    for name in found[0]:
-        ratios = [run[name] for run in found]
+def summarise(runs: Sequence[Mapping[str, float]]) -> dict[str, Recorded]:
+    """Return what is put on record of whole runs."""
+    figures = dict[str, Recorded]()
+    for name in runs[0]:
+        ratios = [run[name] for run in runs]
         middle = statistics.median(ratios)
         noise = max(LEAST_NOISE, *(abs(ratio / middle - 1.0) for ratio in ratios))
         figures[name] = Recorded(middle, noise, ROWS[name][1])
-    write_figures(this_machine(), figures)
+    return figures
+
+
+def write(*half: str) -> None:
+    """Make whole runs, each in a process of its own, and write the file; the rows of the other half stay."""
+    runs = list[dict[str, float]]()
+    for _ in range(WHOLE_RUNS):
+        runs.append(in_fresh_process("benchmarks.quick", "--json", *half))
+        print(", ".join(f"{name} {ratio:.4g}" for name, ratio in runs[-1].items()), flush=True)
+    write_figures(this_machine(), (FIGURES if this_machine() == MACHINE else {}) | summarise(runs))
 
 
 def main() -> int:
@@ -363,7 +368,7 @@ def main() -> int:
     halves = [given.half] if given.half else [*HALVES]
     rows = (row for half in halves for row in HALVES[half]())
     if given.write:
-        write(halves)
+        write(*([given.half] if given.half else []))
     elif given.json:
         print(json.dumps({row.name: row.ratio for row in rows}))
     else:

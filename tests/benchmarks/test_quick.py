@@ -3,7 +3,19 @@ from pathlib import Path
 import pytest
 
 from benchmarks import quick
-from benchmarks.quick import ROWS, Recorded, Row, compare, describe, read_figures, show, this_machine, write_figures
+from benchmarks.quick import (
+    LEAST_NOISE,
+    ROWS,
+    Recorded,
+    Row,
+    compare,
+    describe,
+    read_figures,
+    show,
+    summarise,
+    this_machine,
+    write_figures,
+)
 
 FIT = Recorded(ratio=2.0, noise=0.05, yardstick=ROWS["fit"][1])
 
@@ -17,6 +29,12 @@ def test_figures_are_read_as_they_were_written(tmp_path: Path) -> None:
     path = tmp_path / "figures.toml"
     write_figures("a machine", {"fit": FIT}, path)
     assert read_figures(path) == ("a machine", {"fit": FIT})
+
+
+def test_the_median_of_whole_runs_is_put_on_record_and_the_farthest_of_them_is_the_noise() -> None:
+    found = summarise([{"fit": 2.0, "page": 5.0}, {"fit": 2.2, "page": 5.01}, {"fit": 1.9, "page": 5.0}])
+    assert (found["fit"].ratio, found["fit"].noise) == (2.0, pytest.approx(0.1))
+    assert (found["page"].ratio, found["page"].noise) == (5.0, LEAST_NOISE)
 
 
 @pytest.mark.parametrize(
