@@ -218,6 +218,8 @@ def weigh_nodes(  # noqa: C901, PLR0912  loops over nodes
     f, power, shape, cross = np.empty(MOST_NODES + 2), np.empty(MOST_NODES + 2), np.empty(5), np.zeros(4)
     crosses, curves = np.zeros(4), 0.0
     for k in range(len(nodes.low)):
+        if k % FACTORS == 0:
+            value, product = value + np.log(product), 1.0
         if silent[k]:
             continue
         at, end, low, step = nodes.begin[k], nodes.begin[k + 1], nodes.low[k], nodes.step[k]
@@ -246,8 +248,6 @@ def weigh_nodes(  # noqa: C901, PLR0912  loops over nodes
         total = shape[0] + shape[1] + shape[2] + shape[3]
         value += top
         product *= total
-        if k % FACTORS == 0:
-            value, product = value + np.log(product), 1.0
         scale = step / total
         for q in range(m):
             posterior[q] = f[q] * scale

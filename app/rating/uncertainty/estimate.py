@@ -102,7 +102,7 @@ def _fit(small: Compact, settings: LoopSettings, start: Start | None) -> tuple[F
     if start is not None:
         R = start.natural_scores(small.models)
         with np.errstate(over="ignore", invalid="ignore"):
-            value = Likelihood(cells).value(R, np.ones(cells.n_annotators))
+            value = Likelihood(pool_annotators(cells)).value(R, np.ones(1))
         if value < cells.n_votes * np.log(2.0):  # else the votes are explained no better than by a coin
             begin = SearchStart(R, Law.assumed(spread), np.ones(cells.n_annotators))
             with suppress(NotConvergedError):

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 from app.rating.arrays import Floats
+from app.rating.model import scores
 from app.rating.model.covariance import find_covariance
 from app.rating.model.crowd import Crowd, Directions
 from app.rating.model.crowds import Crowds
@@ -201,6 +202,19 @@ def test_an_annotator_without_votes_has_no_ability() -> None:
     fit = fit_scores(replace(draw(10, 30).cells, n_annotators=11))
     assert np.isnan(fit.ability[10])
     assert np.isfinite(fit.ability[:10]).all()
+
+
+def test_many_annotators_without_votes_change_nothing() -> None:
+    cells = draw(2000, 3).cells
+    scattered = replace(cells, annotator=2 * cells.annotator + 1, n_annotators=4000)
+    np.testing.assert_allclose(fit_scores(scattered).R, fit_scores(cells).R, atol=1e-9)
+
+
+def test_a_part_of_the_annotators_tells_where_to_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = draw(300, 30).cells
+    whole = fit_scores(cells)
+    monkeypatch.setattr(scores, "SAMPLE", 1000)
+    np.testing.assert_allclose(fit_scores(cells).R, whole.R, atol=1e-7)
 
 
 @pytest.mark.parametrize("votes_each", [10, 60])
