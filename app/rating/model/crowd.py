@@ -68,7 +68,7 @@ class Directions:
     @property
     def sides(self) -> Sides:
         """The directions as compiled loops read them."""
-        return Sides(self.label, self.along)
+        return Sides(self.label, self.along, self.along.sum(axis=1))
 
 
 @dataclass(frozen=True)
@@ -207,8 +207,7 @@ class Crowd:
         """Return what the annotators say of the scores."""
         size, components = directions.along.shape
         sums = ScoreSums(
-            np.zeros(size), np.zeros(size), np.zeros((size, size)), np.zeros((size, size)), np.zeros(size),
-            np.zeros((size, components)), np.zeros((size, 4)), np.zeros((size, 4)),
+            np.zeros((size, 12)), np.zeros((size, size)), np.zeros((size, size)), np.zeros((size, components))
         )  # fmt: skip
         for who, rows in self._blocks((2, 2 * BLOCK, size)):
             some = rows.reshape(-1)[: 4 * len(who) * size].reshape(2, -1, size) if rows.size else rows  # contiguous
@@ -218,7 +217,13 @@ class Crowd:
             )  # fmt: skip
             if rows.size:
                 sums.known[:] += some[0].T @ some[1]
-        return Contributions(*sums._replace(information=laplacian(sums.information)))
+        weighted, plain, by_spread, plain_by_contrary, plain_by_spread, stretched, *falling, _ = sums.by_model.T
+        coin, contrary, follower, plain_coin, plain_follower = (-each for each in falling)
+        return Contributions(
+            weighted, plain, laplacian(sums.information), sums.known, stretched, sums.known_stretched,
+            np.stack([coin, contrary, follower, by_spread], axis=1),
+            np.stack([plain_coin, plain_by_contrary, plain_follower, plain_by_spread], axis=1),
+        )  # fmt: skip
 
     def cluster(self, directions: Directions, information: Floats) -> Clusters:
         """Return what the annotators add to the errors.

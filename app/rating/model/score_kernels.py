@@ -14,34 +14,44 @@ from app.rating.model.kernels import (
     MOST_NODES,
     LawNumbers,
     Nodes,
-    raise_powers,
 )
 from app.rating.votes.cells import CellArrays
 
 Rows = NDArray[np.float32]
 
 ENOUGH_SHARE, LARGEST_SHARE = 0.5, 0.8  # of the information on a model, between which votes count as independent too
-ROWS = 6  # of `find_contributions` for the scores
+CHAINS = 4  # sums that a long one is taken in, as one addition waits for the one before
+LANES = 64  # votes of an annotator that go through the nodes side by side
+SURPRISE, WEIGHTED_SURPRISE, VARIANCE, WEIGHTED_VARIANCE = range(4)
+U, PLAIN, BY_SPREAD, PLAIN_BY_CONTRARY, PLAIN_BY_SPREAD, STRETCHED, X1, X2, Y1, Y2, INFORMATION = range(11)
+"""Sums over the nodes of `find_contributions`. Those below `ADDED` are added up over the annotators."""
+ADDED, OF_MODEL = 6, 10
+KINDS = (
+    WEIGHTED_SURPRISE, SURPRISE, WEIGHTED_SURPRISE, SURPRISE, SURPRISE, VARIANCE,
+    WEIGHTED_SURPRISE, WEIGHTED_SURPRISE, SURPRISE, SURPRISE, WEIGHTED_VARIANCE,
+)  # fmt: skip
+CLUSTER_KINDS = (WEIGHTED_SURPRISE, SURPRISE, WEIGHTED_VARIANCE, WEIGHTED_VARIANCE)
 
 
 class Sides(NamedTuple):
-    """The directions of `crowd.Directions`: component of each model, and the entries of its direction."""
+    """The directions of `crowd.Directions`: component of each model, its direction, and the model's entry of it."""
 
     label: Indices
     along: Floats
+    own: Floats
 
 
 class ScoreSums(NamedTuple):
-    """What `find_contributions` adds to; see `crowd.Contributions`."""
+    """What `find_contributions` adds to; see `crowd.Contributions`.
 
-    weighted: Floats
-    plain: Floats
+    A row of `by_model` has a model's sums below `ADDED`, and how its `U` falls with the logarithmic shares of coins,
+    contrary ones and followers, and `PLAIN` with those of coins and followers.
+    """
+
+    by_model: Floats
     information: Floats
     known: Floats
-    stretched: Floats
     known_stretched: Floats
-    weighted_by_law: Floats
-    plain_by_law: Floats
 
 
 class ClusterSums(NamedTuple):
@@ -64,7 +74,8 @@ def pull_of(theta: float) -> float:
     choice of h biases the scores.
     """
     able = max(theta, 0.0)
-    return able / math.sqrt(math.sqrt(0.5 + 0.5 * able**5))
+    square = able * able
+    return able / math.sqrt(math.sqrt(0.5 + 0.5 * square * square * able))
 
 
 @compiled
@@ -97,6 +108,48 @@ def find_polynomials(weight: Floats, low: float, step: float, m: int, one: Float
     return away, (away * away - 1.0 - third * away) / size
 
 
+@partial(compiled, fastmath=frozenset({"contract"}))
+def sum_over_nodes(  # noqa: C901  each loop writes to one array, a vote a lane of the processor's vectors
+    cells: CellArrays, weight: Floats, nodes: Nodes, begin: int, number: int, size: int,
+    K: Floats, kinds: tuple[int, ...], scratch: Floats, found: Floats,
+) -> None:  # fmt: skip
+    """Set Σ_q K[j, q] r_q of each of some votes of an annotator.
+
+    With p = σ(θ_q d), r is the surprise s − n p or the variance n p (1 − p), times the weight of the votes or not.
+
+    Parameters
+    ----------
+    begin, number : of the cells, at most `LANES`
+    size : number of nodes, a multiple of 4
+    kinds : of r, for each row of K
+    scratch : shape (13, LANES)
+    found : shape (n_rows, LANES)
+    """
+    lanes = (number + 7) // 8 * 8
+    scratch[:5, :lanes], found[:, :lanes] = 0.0, 0.0
+    for row, given in enumerate((nodes.first, nodes.ratio, cells.n, cells.s, weight)):
+        some = given[begin : begin + number]
+        for lane in range(number):
+            scratch[row, lane] = some[lane]
+    for q in range(0, size, 4):
+        for node in range(4):
+            for lane in range(lanes):
+                e, n = scratch[0, lane], scratch[2, lane]
+                rest = 1.0 / (1.0 + e)
+                p = e * rest
+                scratch[5 + node, lane], scratch[9 + node, lane] = scratch[3, lane] - n * p, n * p * rest
+                scratch[0, lane] = e * scratch[1, lane]
+        for j in range(len(kinds)):
+            at, k0, k1, k2, k3 = 5 if kinds[j] < VARIANCE else 9, K[j, q], K[j, q + 1], K[j, q + 2], K[j, q + 3]
+            for lane in range(lanes):
+                r0, r1, r2, r3 = scratch[at, lane], scratch[at + 1, lane], scratch[at + 2, lane], scratch[at + 3, lane]
+                found[j, lane] = found[j, lane] + k0 * r0 + k1 * r1 + k2 * r2 + k3 * r3
+    for j in range(len(kinds)):
+        if kinds[j] in (WEIGHTED_SURPRISE, WEIGHTED_VARIANCE):
+            for lane in range(lanes):
+                found[j, lane] *= scratch[4, lane]
+
+
 @partial(compiled, fastmath=ANY_ORDER)
 def find_contributions(  # noqa: C901, PLR0912, PLR0915  one pass over an annotator's votes while they are at hand
     who: Indices, cells: CellArrays, weight: Floats, temper: float, nodes: Nodes,
@@ -113,113 +166,105 @@ def find_contributions(  # noqa: C901, PLR0912, PLR0915  one pass over an annota
     rows : where it has entries, shape (2, 2 · n, n_models), the products are left to the caller: rows 2k, 2k + 1 of its
         two halves become the factors for the k-th of `who`. Else they are added to `known`
     """
-    starts, a, b, n, s = cells.starts, cells.model_a, cells.model_b, cells.n, cells.s
+    starts, a, b = cells.starts, cells.model_a, cells.model_b
     size, dense, components = len(sides.label), rows.shape[1] > 0, sides.along.shape[1]
-    e, one, two, K = np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty((11, MOST_NODES))
-    found, own = np.zeros(12), np.zeros((size, 12))
-    touched, mark = np.empty(size + 1, np.int64), np.zeros(size, np.int64)
-    lengths, totals, compact = np.zeros((2, components)), np.empty(9), np.empty((2, size))
-    odds, power = np.empty(MOST_NODES), np.empty(MOST_NODES)
+    one, two, K, able = np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty((11, MOST_NODES)), np.empty(MOST_NODES)
+    scratch, found, own = np.empty((13, LANES)), np.empty((11, LANES)), np.zeros((size, 12))
+    touched, places, lengths = np.empty(size + 1, np.int64), np.full(size, -1), np.zeros((components, 2, CHAINS))
+    rows[:] = 0.0
     for row in range(len(who)):
         k = who[row]
-        if starts[k] == starts[k + 1]:
-            continue
         low, step, weights = nodes.low[k], nodes.step[k], nodes.posterior[nodes.begin[k] : nodes.begin[k + 1]]
         logs, m = nodes.log[nodes.begin[k] : nodes.begin[k + 1]], len(weights)
         find_polynomials(weights, low, step, m, one, two)
+        contrary = spread = 0.0
         for q in range(m):
-            t, w = low + q * step, weights[q]
-            contrary = 1.0 if t < 0.0 else 0.0
-            able = -2.0 * law.shape * (logs[q] - abs(t) - law.middle)
-            odds[q], power[q] = w * contrary, w * able
-            pull = w * pull_of(t)
-            K[0, q], K[1, q], K[2, q], K[3, q] = pull, w * t, pull * one[q], pull * two[q]
-            K[4, q], K[5, q], K[6, q], K[7, q] = w * t * one[q], w * t * two[q], pull * t, w * t * t
-            K[8, q], K[9, q], K[10, q] = w * t * contrary, pull * able, w * t * able
-        mean_contrary = mean_spread = 0.0
+            t = low + q * step
+            able[q] = -2.0 * law.shape * (logs[q] - abs(t) - law.middle)
+            contrary += weights[q] if t < 0.0 else 0.0
+            spread += weights[q] * able[q]
         for q in range(m):
-            mean_contrary += odds[q]
-            mean_spread += power[q]
-        for j in range(9):
-            totals[j] = K[j if j < ROWS else j + 2, :m].sum()
+            t = low + q * step
+            pull, plain = weights[q] * pull_of(t), weights[q] * t
+            K[U, q], K[PLAIN, q], K[INFORMATION, q], K[STRETCHED, q] = pull, plain, pull * t, plain * t
+            K[BY_SPREAD, q], K[X1, q], K[X2, q] = pull * (able[q] - spread), pull * one[q], pull * two[q]
+            plain *= temper
+            K[PLAIN_BY_SPREAD, q], K[Y1, q], K[Y2, q] = plain * (able[q] - spread), plain * one[q], plain * two[q]
+            K[PLAIN_BY_CONTRARY, q] = plain * ((1.0 if t < 0.0 else 0.0) - contrary)
         count = 0
-        for c in range(starts[k], starts[k + 1]):
-            i, j = a[c], b[c]
-            for model in (i, j):  # without a branch, which no processor could foresee
-                touched[count] = model
-                count += 1 - mark[model]
-                mark[model] = 1
-            raise_powers(nodes.first[c], nodes.ratio[c], m, e)
-            u = u1 = x1 = x2 = y1 = y2 = v = v1 = contrary = a1 = a2 = 0.0
-            for q in range(m):
-                rest = 1.0 / (1.0 + e[q])
-                p = e[q] * rest
-                variance = p * rest
-                u += K[0, q] * p
-                u1 += K[1, q] * p
-                x1 += K[2, q] * p
-                x2 += K[3, q] * p
-                y1 += K[4, q] * p
-                y2 += K[5, q] * p
-                v += K[6, q] * variance
-                v1 += K[7, q] * variance
-                contrary += K[8, q] * p
-                a1 += K[9, q] * p
-                a2 += K[10, q] * p
-            w, votes, won = weight[c], n[c], s[c]
-            found[0], found[1] = w * (won * totals[0] - votes * u), won * totals[1] - votes * u1
-            found[2], found[3] = w * (won * totals[2] - votes * x1), w * (won * totals[3] - votes * x2)
-            found[4], found[5] = temper * (won * totals[4] - votes * y1), temper * (won * totals[5] - votes * y2)
-            found[6] = temper * (won * totals[6] - votes * contrary)
-            found[7], found[8] = w * (won * totals[7] - votes * a1), temper * (won * totals[8] - votes * a2)
-            for q in range(12):
-                own[i, q] += found[q]
-                own[j, q] -= found[q]
-            sums.information[i, j] += w * votes * v
-            v1 *= votes * (sides.along[i, sides.label[i]] - sides.along[j, sides.label[j]])
-            sums.stretched[i] += v1
-            sums.stretched[j] -= v1
+        for begin in range(starts[k], starts[k + 1], LANES):
+            number = min(LANES, starts[k + 1] - begin)
+            sum_over_nodes(cells, weight, nodes, begin, number, m, K, KINDS, scratch, found)
+            for lane in range(number):  # by itself: the processor waits for many entries of a large table at a time
+                sums.information[a[begin + lane], b[begin + lane]] += found[INFORMATION, lane]
+            for lane in range(number):
+                i, j = a[begin + lane], b[begin + lane]
+                x, count = take_place(i, places, touched, count)
+                y, count = take_place(j, places, touched, count)
+                found[STRETCHED, lane] *= sides.own[i] - sides.own[j]
+                add_both(found, lane, own, x, y)
+        coin, follower = types[k, 1], types[k, 3]
         lengths[:] = 0.0
         for place in range(count):
-            i = touched[place]
-            component = sides.label[i]
-            sums.weighted[i] += own[i, 0]
-            sums.plain[i] += own[i, 1]
-            lengths[0, component] += sides.along[i, component] * own[i, 4]
-            lengths[1, component] += sides.along[i, component] * own[i, 5]
-            u, u1 = own[i, 0], temper * own[i, 1]
-            sums.weighted_by_law[i, 0] -= types[k, 1] * u
-            sums.weighted_by_law[i, 1] -= mean_contrary * u
-            sums.weighted_by_law[i, 2] -= types[k, 3] * u
-            sums.weighted_by_law[i, 3] += own[i, 7] - mean_spread * u
-            sums.plain_by_law[i, 0] -= types[k, 1] * u1
-            sums.plain_by_law[i, 1] += own[i, 6] - mean_contrary * u1
-            sums.plain_by_law[i, 2] -= types[k, 3] * u1
-            sums.plain_by_law[i, 3] += own[i, 8] - mean_spread * u1
-            compact[0, place], compact[1, place] = own[i, 4], own[i, 5]
+            i, u, plain = touched[place], own[place, U], temper * own[place, PLAIN]
+            y1, y2 = own[place, Y1], own[place, Y2]
+            for q in range(ADDED):
+                sums.by_model[i, q] += own[place, q]
+            sums.by_model[i, 6] += coin * u
+            sums.by_model[i, 7] += contrary * u
+            sums.by_model[i, 8] += follower * u
+            sums.by_model[i, 9] += coin * plain
+            sums.by_model[i, 10] += follower * plain
+            lengths[sides.label[i], 0, place % CHAINS] += sides.own[i] * y1
+            lengths[sides.label[i], 1, place % CHAINS] += sides.own[i] * y2
+            if dense:
+                rows[0, 2 * row, i], rows[0, 2 * row + 1, i] = own[place, X1], own[place, X2]
+                rows[1, 2 * row, i], rows[1, 2 * row + 1, i] = y1, y2
         for component in range(components):
-            l1, l2 = lengths[0, component] / temper, lengths[1, component] / temper
+            l1, l2 = lengths[component, 0].sum() / temper, lengths[component, 1].sum() / temper
             if l1 != 0.0 or l2 != 0.0:
                 for place in range(count):
-                    i = touched[place]
-                    sums.known_stretched[i, component] += own[i, 4] * l1 + own[i, 5] * l2
-        if dense:
-            for i in range(size):
-                rows[0, 2 * row, i], rows[0, 2 * row + 1, i] = own[i, 2], own[i, 3]
-                rows[1, 2 * row, i], rows[1, 2 * row + 1, i] = own[i, 4], own[i, 5]
-        else:
+                    sums.known_stretched[touched[place], component] += own[place, Y1] * l1 + own[place, Y2] * l2
+        if not dense:
             for place in range(count):
-                i = touched[place]
-                x1, x2 = own[i, 2], own[i, 3]
+                x1, x2 = own[place, X1], own[place, X2]
                 for other in range(count):
-                    sums.known[i, touched[other]] += x1 * compact[0, other] + x2 * compact[1, other]
+                    sums.known[touched[place], touched[other]] += x1 * own[other, Y1] + x2 * own[other, Y2]
+        own[:count] = 0.0
         for place in range(count):
-            own[touched[place], :] = 0.0
-            mark[touched[place]] = 0
+            places[touched[place]] = -1
+
+
+@compiled
+def add_both(found: Floats, lane: int, own: Floats, x: int, y: int) -> None:
+    """Add a vote's sums to the row x and take them from the row y; all are read before any is written."""
+    f0, f1, f2, f3, f4 = found[0, lane], found[1, lane], found[2, lane], found[3, lane], found[4, lane]
+    f5, f6, f7, f8, f9 = found[5, lane], found[6, lane], found[7, lane], found[8, lane], found[9, lane]
+    for place, sign in ((x, 1.0), (y, -1.0)):
+        own[place, 0] += sign * f0
+        own[place, 1] += sign * f1
+        own[place, 2] += sign * f2
+        own[place, 3] += sign * f3
+        own[place, 4] += sign * f4
+        own[place, 5] += sign * f5
+        own[place, 6] += sign * f6
+        own[place, 7] += sign * f7
+        own[place, 8] += sign * f8
+        own[place, 9] += sign * f9
+
+
+@compiled
+def take_place(model: int, places: Indices, touched: Indices, count: int) -> tuple[int, int]:
+    """Return a model's place among those of an annotator, a new one where it has none, and how many have one."""
+    new = places[model] < 0  # without a branch, which no processor could foresee
+    place = count if new else places[model]
+    places[model] = place
+    touched[place] = model
+    return place, count + new
 
 
 @partial(compiled, fastmath=ANY_ORDER)
-def find_clusters(  # noqa: C901, PLR0912, PLR0915  as above
+def find_clusters(  # noqa: C901, PLR0912  as above
     who: Indices, cells: CellArrays, weight: Floats, temper: float, nodes: Nodes,
     information: Floats, sides: Sides, sums: ClusterSums, rows: Rows,
 ) -> None:  # fmt: skip
@@ -230,83 +275,67 @@ def find_clusters(  # noqa: C901, PLR0912, PLR0915  as above
     (n, n_models) or (0, n_models), or `meat` gets v_k = D u_k + (D − 1) t c_k, in which only the annotator's own models
     have entries; `crossed` Σ v_k c_k′, and `scales` Σ c_k c_k′.
     """
-    starts, a, b, n, s = cells.starts, cells.model_a, cells.model_b, cells.n, cells.s
+    starts, a, b = cells.starts, cells.model_a, cells.model_b
     size, dense, components = len(sides.label), rows.shape[0] > 0, sides.along.shape[1]
-    e, K = np.empty(MOST_NODES), np.empty((4, MOST_NODES))
-    own, touched, mark = np.zeros((3, size)), np.empty(size + 1, np.int64), np.zeros(size, np.int64)
-    lengths, compact = np.zeros(components), np.empty(size)
+    K, scratch, found, own = np.empty((4, MOST_NODES)), np.empty((13, LANES)), np.empty((4, LANES)), np.zeros((size, 4))
+    touched, places, lengths = np.empty(size + 1, np.int64), np.full(size, -1), np.zeros((components, CHAINS))
+    totals = np.empty(components)
     longest = 0
     for k in who:
         longest = max(longest, starts[k + 1] - starts[k])
     noise = np.empty(longest)
+    rows[:] = 0.0
     for row in range(len(who)):
         k = who[row]
-        if starts[k] == starts[k + 1]:
-            continue
         low, step, weights = nodes.low[k], nodes.step[k], nodes.posterior[nodes.begin[k] : nodes.begin[k + 1]]
-        m = len(weights)
-        for q in range(m):
+        for q in range(len(weights)):
             t, w = low + q * step, weights[q]
             pull = pull_of(t)
             K[0, q], K[1, q], K[2, q], K[3, q] = w * pull, w * t, w * pull * t, w * pull * pull
-        total, total_plain, count = K[0, :m].sum(), K[1, :m].sum(), 0
-        for c in range(starts[k], starts[k + 1]):
-            i, j = a[c], b[c]
-            for model in (i, j):  # without a branch, which no processor could foresee
-                touched[count] = model
-                count += 1 - mark[model]
-                mark[model] = 1
-            raise_powers(nodes.first[c], nodes.ratio[c], m, e)
-            u = u1 = v = square = 0.0
-            for q in range(m):
-                rest = 1.0 / (1.0 + e[q])
-                p = e[q] * rest
-                variance = p * rest
-                u += K[0, q] * p
-                u1 += K[1, q] * p
-                v += K[2, q] * variance
-                square += K[3, q] * variance
-            u, u1 = weight[c] * (s[c] * total - n[c] * u), s[c] * total_plain - n[c] * u1
-            v *= weight[c] * n[c]
-            own[0, i] += u
-            own[0, j] -= u
-            own[1, i] += u1
-            own[1, j] -= u1
-            own[2, i] += v / information[i]
-            own[2, j] += v / information[j]
-            noise[c - starts[k]] = weight[c] ** 2 * n[c] * square / temper
-        for c in range(starts[k], starts[k + 1]):
-            i, j = a[c], b[c]
-            most = max(own[2, i], own[2, j])
-            if most > ENOUGH_SHARE:
-                part = min((most - ENOUGH_SHARE) / (LARGEST_SHARE - ENOUGH_SHARE), 1.0)
-                sums.by_vote[i, j] += part * noise[c - starts[k]]
+        count, most = 0, 0.0
+        for begin in range(starts[k], starts[k + 1], LANES):
+            number = min(LANES, starts[k + 1] - begin)
+            sum_over_nodes(cells, weight, nodes, begin, number, len(weights), K, CLUSTER_KINDS, scratch, found)
+            for lane in range(number):
+                x, count = take_place(a[begin + lane], places, touched, count)
+                y, count = take_place(b[begin + lane], places, touched, count)
+                for q in range(2):
+                    own[x, q] += found[q, lane]
+                    own[y, q] -= found[q, lane]
+                own[x, 2] += found[2, lane]
+                own[y, 2] += found[2, lane]
+                noise[begin + lane - starts[k]] = weight[begin + lane] * found[3, lane] / temper
         lengths[:] = 0.0
         for place in range(count):
             i = touched[place]
-            lengths[sides.label[i]] += sides.along[i, sides.label[i]] * (own[1, i] - own[0, i])
+            lengths[sides.label[i], place % CHAINS] += sides.own[i] * (own[place, 1] - own[place, 0])
+            own[place, 2] /= information[i]
+            most = max(most, own[place, 2])
+        if most > ENOUGH_SHARE:
+            for c in range(starts[k], starts[k + 1]):
+                share = max(own[places[a[c]], 2], own[places[b[c]], 2])
+                part = min(max(share - ENOUGH_SHARE, 0.0) / (LARGEST_SHARE - ENOUGH_SHARE), 1.0)
+                sums.by_vote[a[c], b[c]] += part * noise[c - starts[k]]
+        for component in range(components):
+            totals[component] = lengths[component].sum()
         for place in range(count):
-            i = touched[place]
-            component, share = sides.label[i], own[2, i]
-            stretch = sides.along[i, component] * lengths[component]
-            own[0, i] = (own[0, i] + stretch) / np.sqrt(1.0 - min(share, LARGEST_SHARE)) - stretch
-            compact[place] = own[0, i]
+            i, share = touched[place], own[place, 2]
+            stretch = sides.own[i] * totals[sides.label[i]]
+            own[place, 0] = (own[place, 0] + stretch) / np.sqrt(1.0 - min(share, LARGEST_SHARE)) - stretch
             sums.shares[i] += share * share
             sums.judges[i] += 1.0 if share > 0.0 else 0.0
+            if dense:
+                rows[row, i] = own[place, 0]
         for component in range(components):
-            if lengths[component] != 0.0:
+            if totals[component] != 0.0:
                 for place in range(count):
-                    sums.crossed[touched[place], component] += compact[place] * lengths[component]
+                    sums.crossed[touched[place], component] += own[place, 0] * totals[component]
                 for other in range(components):
-                    sums.scales[component, other] += lengths[component] * lengths[other]
-        if dense:
-            for i in range(size):
-                rows[row, i] = own[0, i]
-        else:
+                    sums.scales[component, other] += totals[component] * totals[other]
+        if not dense:
             for place in range(count):
-                i = touched[place]
                 for other in range(count):
-                    sums.meat[i, touched[other]] += compact[place] * compact[other]
+                    sums.meat[touched[place], touched[other]] += own[place, 0] * own[other, 0]
+        own[:count] = 0.0
         for place in range(count):
-            own[:, touched[place]] = 0.0
-            mark[touched[place]] = 0
+            places[touched[place]] = -1
