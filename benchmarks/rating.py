@@ -11,11 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from app.rating.fitted import Start
 from app.rating.settings import LoopSettings
 from app.rating.simulation.worlds import SimulatedVotes
 from app.rating.uncertainty.estimate import fit_without_errors
-from app.rating.uncertainty.results import Diagnostics, ModelEstimates
+from app.rating.uncertainty.results import Diagnostics, ModelEstimates, Start
 from app.rating.verdict.round import run_round
 from app.rating.verdict.style import control_style
 from app.rating.votes.cells import Cells, aggregate

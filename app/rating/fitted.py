@@ -1,12 +1,11 @@
-"""What every fit of scores returns, and what one may start from."""
+"""What every fit of scores returns."""
 
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
-from app.rating.arrays import Floats, Indices
-from app.rating.units import ELO_PER_NATURAL
+from app.rating.arrays import Floats
 
 
 @dataclass(frozen=True)
@@ -30,23 +29,3 @@ class FitResult:
     def nothing(cls) -> Self:
         """Return the fit of no votes."""
         return cls(np.zeros(0), np.zeros(0), 0.0, 0)
-
-
-@dataclass(frozen=True)
-class Start:
-    """Results of an earlier round, to start the next fit from; values that are not finite are unknown.
-
-    Attributes
-    ----------
-    score : Elo points, any base, shape (n_models,)
-    """
-
-    score: Floats
-
-    def natural_scores(self, models: Indices) -> Floats:
-        """Return the scores of these models in natural units around 0, unknown ones at the mean of the others."""
-        score = self.score[models] / ELO_PER_NATURAL
-        known = np.isfinite(score)
-        middle = float(score[known].mean()) if known.any() else 0.0
-        natural: Floats = np.where(known, score - middle, 0.0)
-        return natural

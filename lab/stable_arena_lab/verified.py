@@ -7,7 +7,6 @@ import numpy as np
 
 from app.rating.arrays import Floats, Indices
 from app.rating.errors import RatingError
-from app.rating.fitted import Start
 from app.rating.settings import LoopSettings
 from app.rating.uncertainty.estimate import fit_without_errors
 from app.rating.uncertainty.influence import (
@@ -17,6 +16,7 @@ from app.rating.uncertainty.influence import (
     find_influence,
     leave_annotators_out,
 )
+from app.rating.uncertainty.results import Start
 from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.fragility import enough, strongest
 from app.rating.verdict.rating import Rating

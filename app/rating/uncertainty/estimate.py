@@ -8,7 +8,7 @@ import numpy as np
 
 from app.rating.arrays import Mask
 from app.rating.errors import NoCommonRankingError, NoFiniteMaximumError, NotConvergedError, VotesError
-from app.rating.fitted import FitResult, Start
+from app.rating.fitted import FitResult
 from app.rating.model.law import ASSUMED_SPREAD, TYPES, Law
 from app.rating.model.scores import MarginalFit, SearchStart, fit_scores
 from app.rating.model.start import PRECISION
@@ -18,7 +18,7 @@ from app.rating.plain.m_elo import fit_m_elo
 from app.rating.settings import LoopSettings
 from app.rating.threads import one_blas_thread
 from app.rating.uncertainty.covariance import Covariance, marginal_covariance, plain_covariance
-from app.rating.uncertainty.results import AnnotatorEstimates, Estimate
+from app.rating.uncertainty.results import AnnotatorEstimates, Estimate, Start
 from app.rating.votes.cells import Cells, Compact, compact, pool_annotators
 from app.rating.votes.graph import find_components, find_identified
 
@@ -104,7 +104,8 @@ def _fit(small: Compact, settings: LoopSettings, start: Start | None) -> tuple[F
         with np.errstate(over="ignore", invalid="ignore"):
             value = Likelihood(pool_annotators(cells)).value(R, np.ones(1))
         if value < cells.n_votes * np.log(2.0):  # else the votes are explained no better than by a coin
-            begin = SearchStart(R, Law.assumed(spread), np.ones(cells.n_annotators))
+            law = Law.assumed(spread) if start.law is None else replace(start.law, before=spread)
+            begin = SearchStart(R, law, np.ones(cells.n_annotators))
             with suppress(NotConvergedError):
                 found = fit_scores(cells, influence_limit=settings.influence_limit, start=begin, spread=spread)
     if found is None:

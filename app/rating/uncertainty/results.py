@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from app.rating.arrays import Floats, Indices, Mask
 from app.rating.errors import RatingNotice
-from app.rating.fitted import FitResult, Start
+from app.rating.fitted import FitResult
+from app.rating.model.law import Law
 from app.rating.model.scores import MarginalFit
 from app.rating.settings import Interval, LoopSettings
 from app.rating.uncertainty.covariance import Covariance
@@ -64,6 +65,28 @@ class ModelEstimates:
         """Models that have a rank: those with votes that are not provisional, shape (n_models,)."""
         ranked: Mask = (self.component >= 0) & ~self.provisional
         return ranked
+
+
+@dataclass(frozen=True)
+class Start:
+    """Results of an earlier round, to start the next fit from; values that are not finite are unknown.
+
+    Attributes
+    ----------
+    score : Elo points, any base, shape (n_models,)
+    law : of the crowd, of a fit with abilities integrated out
+    """
+
+    score: Floats
+    law: Law | None = None
+
+    def natural_scores(self, models: Indices) -> Floats:
+        """Return the scores of these models in natural units around 0, unknown ones at the mean of the others."""
+        score = self.score[models] / ELO_PER_NATURAL
+        known = np.isfinite(score)
+        middle = float(score[known].mean()) if known.any() else 0.0
+        natural: Floats = np.where(known, score - middle, 0.0)
+        return natural
 
 
 @dataclass(frozen=True)
@@ -186,8 +209,9 @@ class Estimate:
 
     @property
     def optimum(self) -> Start:
-        """The scores, as the start of a later fit."""
-        return Start(ELO_PER_NATURAL * self.natural_scores())
+        """The scores and the law, as the start of a later fit."""
+        law = None if self.marginal is None else self.marginal.law
+        return Start(ELO_PER_NATURAL * self.natural_scores(), law)
 
     def natural_scores(self) -> Floats:
         """Return R in natural units of the mean annotator, NaN for models that have no score, shape (n_models,)."""

@@ -4,13 +4,12 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from app.rating.errors import RatingNotice
-from app.rating.fitted import Start
 from app.rating.settings import LoopSettings
 from app.rating.types.evidence import Evidence
 from app.rating.uncertainty.estimate import add_errors, fit_without_errors
 from app.rating.uncertainty.models import make_model_estimates
 from app.rating.uncertainty.notices import find_notices
-from app.rating.uncertainty.results import Diagnostics, Estimate, ModelEstimates
+from app.rating.uncertainty.results import Diagnostics, Estimate, ModelEstimates, Start
 from app.rating.votes.cells import Cells
 
 

@@ -5,14 +5,13 @@ from numpy.typing import NDArray
 
 from app.rating.arrays import Floats, Mask
 from app.rating.errors import RatingNotice, VotesError, counted
-from app.rating.fitted import Start
 from app.rating.model.abilities import find_abilities
 from app.rating.plain.likelihood import shadow_abilities
 from app.rating.settings import LoopSettings, check_settings
 from app.rating.threads import one_blas_thread
 from app.rating.types.evidence import Weigher
 from app.rating.uncertainty.estimate import add_errors, fit_without_errors
-from app.rating.uncertainty.results import AnnotatorEstimates, Estimate
+from app.rating.uncertainty.results import AnnotatorEstimates, Estimate, Start
 from app.rating.verdict.flags import Flagger, Flags
 from app.rating.verdict.rating import Rating, publish
 from app.rating.votes.cells import Cells

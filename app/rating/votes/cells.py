@@ -90,6 +90,13 @@ class Cells:
         return np.searchsorted(self.annotator, ends).astype(np.int64)
 
     @cached_property
+    def pairs(self) -> "Cells":
+        """The pair table, as if one annotator had cast all votes."""
+        key = self.model_a.astype(np.int64) * self.n_models + self.model_b
+        pair, (n, s, ties) = sum_by_key(key, self.n_models**2, self.n, self.s, self.ties)
+        return pair_cells(pair, n, s, ties, self.n_models)
+
+    @cached_property
     def arrays(self) -> CellArrays:
         """The cells for a compiled loop."""
         return CellArrays(self.starts, self.annotator, self.model_a, self.model_b, self.n, self.s, self.ties)
@@ -297,8 +304,4 @@ def find_places(kept: Indices, size: int) -> Ints:
 
 def pool_annotators(cells: Cells) -> Cells:
     """Merge all annotators into one: the pair table, at most n_models² / 2 cells."""
-    if cells.n_annotators == 1:
-        return cells
-    key = cells.model_a.astype(np.int64) * cells.n_models + cells.model_b
-    pair, (n, s, ties) = sum_by_key(key, cells.n_models**2, cells.n, cells.s, cells.ties)
-    return pair_cells(pair, n, s, ties, cells.n_models)
+    return cells if cells.n_annotators == 1 else cells.pairs

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from app.policy.schemas import Policy
 from app.rating.arrays import Floats, Indices, Mask
 from app.rating.errors import RatingNotice
-from app.rating.fitted import Start
 from app.rating.sampling.pair_weights import PairWeights
 from app.rating.settings import TASTE_TESTS, LoopSettings
 from app.rating.types.evidence import Evidence, Weigher
-from app.rating.uncertainty.results import AnnotatorEstimates, Diagnostics, ModelEstimates
+from app.rating.uncertainty.results import AnnotatorEstimates, Diagnostics, ModelEstimates, Start
 from app.rating.verdict.order import Confidence
 from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import fit_round_again, run_round

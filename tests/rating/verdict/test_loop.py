@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from app.rating.errors import NoCommonRankingError, VotesError
-from app.rating.fitted import Start
 from app.rating.settings import LoopSettings
 from app.rating.simulation.worlds import SimulatedVotes, draw_pairs, make_world, simulate_votes
+from app.rating.uncertainty.results import Start
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate
 
