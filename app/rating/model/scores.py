@@ -19,7 +19,7 @@ from app.rating.votes.graph import find_components
 
 MOST_ITERATIONS = 60
 CONVERGED = 2e-8  # what the last step is to leave of a score, natural units
-LAST, SHORT = 1e-4, 1e-6  # steps that may be the last one, that are it
+LAST, SHORT = 2e-4, 1e-6  # steps that may be the last one, that are it
 THERE = 1e-8  # squared standard errors from the solution, within which rounding may decide what is better
 NEAR = 1e-3  # step below which the nodes of the step before serve, so that the end hangs on no path
 ROUGH = 1e-4  # change of a logarithm that ends the search for the law after longer steps
