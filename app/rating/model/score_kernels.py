@@ -24,8 +24,8 @@ CHAINS = 4  # sums that a long one is taken in, as one addition waits for the on
 LANES = 64  # votes of an annotator that go through the nodes side by side
 SURPRISE, WEIGHTED_SURPRISE, VARIANCE, WEIGHTED_VARIANCE = range(4)
 U, PLAIN, BY_SPREAD, PLAIN_BY_CONTRARY, PLAIN_BY_SPREAD, STRETCHED, X1, X2, Y1, Y2, INFORMATION = range(11)
-"""Sums over the nodes of `find_contributions`. Those below `ADDED` are added up over the annotators."""
-ADDED, OF_MODEL = 6, 10
+"""Sums over the nodes of `find_contributions`."""
+ADDED, OF_MODEL = 6, 10  # so many of these are summed by model over the annotators, over one's own votes
 KINDS = (
     WEIGHTED_SURPRISE, SURPRISE, WEIGHTED_SURPRISE, SURPRISE, SURPRISE, VARIANCE,
     WEIGHTED_SURPRISE, WEIGHTED_SURPRISE, SURPRISE, SURPRISE, WEIGHTED_VARIANCE,
@@ -171,7 +171,6 @@ def find_contributions(  # noqa: C901, PLR0912, PLR0915  one pass over an annota
     one, two, K, able = np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty((11, MOST_NODES)), np.empty(MOST_NODES)
     scratch, found, own = np.empty((13, LANES)), np.empty((11, LANES)), np.zeros((size, 12))
     touched, places, lengths = np.empty(size + 1, np.int64), np.full(size, -1), np.zeros((components, 2, CHAINS))
-    rows[:] = 0.0
     for row in range(len(who)):
         k = who[row]
         low, step, weights = nodes.low[k], nodes.step[k], nodes.posterior[nodes.begin[k] : nodes.begin[k + 1]]
@@ -202,9 +201,12 @@ def find_contributions(  # noqa: C901, PLR0912, PLR0915  one pass over an annota
                 x, count = take_place(i, places, touched, count)
                 y, count = take_place(j, places, touched, count)
                 found[STRETCHED, lane] *= sides.own[i] - sides.own[j]
-                add_both(found, lane, own, x, y)
+                for q in range(OF_MODEL):
+                    f = found[q, lane]
+                    own[x, q] += f
+                    own[y, q] -= f
         coin, follower = types[k, 1], types[k, 3]
-        lengths[:] = 0.0
+        lengths[:], rows[:, 2 * row : 2 * row + 2] = 0.0, 0.0
         for place in range(count):
             i, u, plain = touched[place], own[place, U], temper * own[place, PLAIN]
             y1, y2 = own[place, Y1], own[place, Y2]
@@ -233,24 +235,6 @@ def find_contributions(  # noqa: C901, PLR0912, PLR0915  one pass over an annota
         own[:count] = 0.0
         for place in range(count):
             places[touched[place]] = -1
-
-
-@compiled
-def add_both(found: Floats, lane: int, own: Floats, x: int, y: int) -> None:
-    """Add a vote's sums to the row x and take them from the row y; all are read before any is written."""
-    f0, f1, f2, f3, f4 = found[0, lane], found[1, lane], found[2, lane], found[3, lane], found[4, lane]
-    f5, f6, f7, f8, f9 = found[5, lane], found[6, lane], found[7, lane], found[8, lane], found[9, lane]
-    for place, sign in ((x, 1.0), (y, -1.0)):
-        own[place, 0] += sign * f0
-        own[place, 1] += sign * f1
-        own[place, 2] += sign * f2
-        own[place, 3] += sign * f3
-        own[place, 4] += sign * f4
-        own[place, 5] += sign * f5
-        own[place, 6] += sign * f6
-        own[place, 7] += sign * f7
-        own[place, 8] += sign * f8
-        own[place, 9] += sign * f9
 
 
 @compiled
@@ -284,7 +268,6 @@ def find_clusters(  # noqa: C901, PLR0912  as above
     for k in who:
         longest = max(longest, starts[k + 1] - starts[k])
     noise = np.empty(longest)
-    rows[:] = 0.0
     for row in range(len(who)):
         k = who[row]
         low, step, weights = nodes.low[k], nodes.step[k], nodes.posterior[nodes.begin[k] : nodes.begin[k + 1]]
@@ -292,6 +275,7 @@ def find_clusters(  # noqa: C901, PLR0912  as above
             t, w = low + q * step, weights[q]
             pull = pull_of(t)
             K[0, q], K[1, q], K[2, q], K[3, q] = w * pull, w * t, w * pull * t, w * pull * pull
+        rows[row : row + 1] = 0.0
         count, most = 0, 0.0
         for begin in range(starts[k], starts[k + 1], LANES):
             number = min(LANES, starts[k + 1] - begin)
