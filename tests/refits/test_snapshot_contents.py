@@ -203,7 +203,7 @@ def test_boards_by_category(
     assert row["categories"]["language=fr"]["difference"] == pytest.approx(first["difference"])
     assert sum(one["categories"]["language=fr"]["votes"] for one in table["models"]) == 2 * french
     outliers = len(found["language"]["outliers"])
-    assert f'href="/categories">{plural(outliers, "category score")} beside the rest' in client.get("/").text
+    assert f'href="/categories">{plural(outliers, "category score")} that stand out' in client.get("/").text
     assert f"The category has {plural(french, 'vote')}" in client.get("/?tag=language%3Dfr").text
     page = client.get("/?method=weighted")
     assert page.status_code == 200
