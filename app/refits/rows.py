@@ -16,6 +16,7 @@ from app.rating.uncertainty.results import AnnotatorEstimates, ModelEstimates
 from app.rating.verdict.rows import habit_columns
 from app.rating.verdict.style import HISTORY, style_rows
 from app.refits.fit.interface import FitInput, FitOutput, Ids, MatchupTable
+from app.snapshots.differences import pack
 
 WORTH_KEEPING = 1.0
 """log10 of a test's ratio from which evidence on an annotator who is not flagged is kept: ten to one."""
@@ -40,9 +41,9 @@ def model_rows(models: ModelEstimates, model_ids: Ids, *, rank_spread: bool = Tr
     `rank_spread`: False for a method without intervals: its best and worst rank are null.
     """
     counted = models.component >= 0
-    columns = {"model_id": model_ids[counted].tolist()}
-    for field in fields(models):
-        columns[field.name] = _plain(getattr(models, field.name)[counted])
+    columns = {"model_id": model_ids[counted].tolist(), "above": pack(models.sureness[np.ix_(counted, counted)])}
+    for name in {field.name for field in fields(models)} - {"sureness"}:
+        columns[name] = _plain(getattr(models, name)[counted])
     for name in ("best_rank", "worst_rank", "rank_set_best", "rank_set_worst", "class_rank"):
         columns[name] = [rank or None for rank in columns[name]]  # 0 without intervals, and for a model without a rank
     if not rank_spread:

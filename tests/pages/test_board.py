@@ -73,7 +73,7 @@ def test_rows_show_what_the_api_answers(client: Client, publish: Publish) -> Non
     rows = columns(page)
 
     assert rows["ant"] == {
-        "Rank": "1between 1–2", "Class": "1", "Model": "ant 60 votes", "Score": "1,1001,080–1,120", "Interval": "",
+        "Rank": "1class 1", "Class": "1", "Model": "ant 60 votes", "Score": "1,1001,080–1,120", "Interval": "",
         "Votes": "60", "Won": "62%", "Change": "▲up 1+0", "Other": "21,000", "Maker": "–",
     }  # fmt: skip
     assert rows["bee"]["Change"] == "▼down 1+0"
@@ -94,6 +94,24 @@ def test_rows_show_what_the_api_answers(client: Client, publish: Publish) -> Non
         "30 of excluded annotators",
     ]
     assert "snapshot before" not in behind
+
+
+def test_a_row_says_what_the_model_is_beside_the_others(client: Client, publish: Publish) -> None:
+    """For the plot: in words beside all of its group, and in a digit beside each row of the page."""
+    rows = {"ant": {"better": ["cat"], "likely": ["bee"]}, "bee": {}, "cat": {}, "dog": {}, "far": {"component": 1}}
+    board = {name: {"class_rank": None if name == "dog" else 1, **row} for name, row in rows.items()}
+    publish({("am-elo", ""): board, ("m-elo", ""): {"ant": {"class_rank": 1}, "bee": {"class_rank": 1}}})
+    page = visit(client, "/?sort=model")
+    found = {text_of(row.findall("th/a")[0]): (row.get("data-words"), row.get("data-differences"))
+             for row in page.all(".//tbody/tr")}  # fmt: skip
+    assert found == {
+        "ant": ("better than 1, likely better than 1", "-34-"),
+        "bee": ("level with 1, likely worse than 1", "1-2-"),
+        "cat": ("level with 1, worse than 1", "02--"),
+        "dog": (None, None),
+    }
+    assert visit(client, "/?method=m-elo").all(".//tbody/tr[@data-words]") == [], "the snapshot does not say"
+    assert "cannot tell the two apart" in page.text(".//p[@id='words']"), "the words are explained"
 
 
 def test_intervals_share_one_axis(client: Client, publish: Publish) -> None:
@@ -215,7 +233,7 @@ def test_each_group_has_a_tab_an_axis_a_headline_and_an_address(client: Client, 
     assert tabs[:2] == [["All votes 4 models", "code 1 model"], ["group 1 2 models", "en-cs 2 models"]]
     assert [page.texts(".//tbody/tr/th/a") for page in (first, second)] == [["ant", "bee"], ["far", "fax"]]
     assert [page.text(".//h1") for page in (first, second)] == [
-        "group 1: ant leads all others",
+        "group 1: ant likely leads all others",
         "en-cs: far has the best score",
     ]
     scales = [page.one(".//thead//svg").get("aria-label") for page in (first, second)]
@@ -279,7 +297,7 @@ def test_a_picture_of_the_first_five_for_previews_of_links(
     assert png.headers["content-type"] == "image/png"
     assert png.content[16:24] == (1200).to_bytes(4) + (630).to_bytes(4)
     texts = list(ET.fromstring(svg.text).itertext())  # noqa: S314  our own
-    assert "m0 <&> leads all others" in texts
+    assert "m0 <&> likely leads all others" in texts
     assert [f"m{at} <&>" in texts for at in range(7)] == [True] * 5 + [False] * 2
     assert page.all(".//meta[@property='og:image']") == []
 
