@@ -245,7 +245,7 @@ def test_each_group_has_a_tab_an_axis_a_headline_and_an_address(client: Client, 
 
     found = columns(visit(client, "/?q=a&group=en-cs"))
     assert {name: (row["Rank"], row["Model"]) for name, row in found.items()} == {
-        "ant": ("1of 2", "ant group 1 60 votes"),
+        "ant": ("1of 2class 1", "ant group 1 60 votes"),
         "far": ("1of 2", "far en-cs 20 votes"),
         "fax": ("2of 2", "fax en-cs 20 votes"),
     }

@@ -37,14 +37,14 @@ def test_places_stability_and_opponents(client: Client, three: int) -> None:
     assert above == ("ant is 100.0 points above. Without about 40 votes the two would swap, or without 3 annotators.")
     assert below == "cat is 100.0 points below. Without about 3 votes the two would swap."
     assert rows_of(page, 0) == [
-        ["am-ELO", "2 of 3", "2", "–", "1,000.0", "980 to 1,020", "60"],
-        ["m-ELO", "1 of 3", "1", "–", "1,110.0", "1,080 to 1,120", "60"],
-        ["m-ELO of all votes", "2 of 3", "2", "–", "1,000.0", "980 to 1,020", "60"],
-        ["Elo", "2 of 3", "–", "–", "1,000.0", "–", "60"],
+        ["am-ELO", "2 of 3", "–", "1,000.0", "980 to 1,020", "60"],
+        ["m-ELO", "1 of 3", "–", "1,110.0", "1,080 to 1,120", "60"],
+        ["m-ELO of all votes", "2 of 3", "–", "1,000.0", "980 to 1,020", "60"],
+        ["Elo", "2 of 3", "–", "1,000.0", "–", "60"],
     ]
-    assert rows_of(page, 1) == [["ant", "40", "10", "10", "20", "38%", "36% 30% to 40%", "compare"]]
+    assert rows_of(page, 1) == [["ant", "40", "10", "10", "20", "38%", "36% 30% to 40%", "–", "compare"]]
     assert page.text(".//details/summary") == "1 model that it has no votes with"
-    assert rows_of(page, 2) == [["cat", "64% 50% to 70%", "compare"]]
+    assert rows_of(page, 2) == [["cat", "64% 50% to 70%", "–", "compare"]]
     assert visit(client, "ant").texts(".//ol/li") == ["cat: won 18 of 24, 4 tied", "bee: won 20 of 40, 10 tied"]
     assert "/compare?a=bee&b=ant" in page.links
     assert "code" in rows_of(visit(client, "cat"), 0)[-1][0], "its place on the leaderboard of a tag"
