@@ -59,7 +59,7 @@ def list_all(standing: StandingOption = None, output_format: FormatOption = "tab
         {**one.model_dump(mode="json"), "strength": reason.strength, "reasons": reason.words} for one, reason in listed
     ]
     flat = ({**row, "reasons": " ".join(row["reasons"])} for row in rows)
-    why = ("Why", lambda row: " ".join(row["reasons"]))
+    why = ("Why", lambda row: " ".join(row["reasons"][:1]))
     print_result(output_format, {"annotators": rows}, [_table(rows, why)], rows=flat)
 
 

@@ -1,10 +1,7 @@
 """How pages write numbers, times and addresses. Each function is a filter of the templates by its name."""
 
-import re
 from datetime import UTC, datetime
 from urllib.parse import quote
-
-from markupsafe import Markup, escape
 
 from app.snapshots.schemas import LeaderboardMethod
 from app.wording import MINUS, change, count, duration, listed, percent, plural, points
@@ -21,8 +18,6 @@ METHODS: dict[LeaderboardMethod, str] = {
     "weighted": "weighted categories",
 }
 """What people call the methods, in the order in which pages list them."""
-
-_POWER = re.compile(r"\b10\^(\d+)")
 
 
 def tick(value: float) -> str:
@@ -47,9 +42,9 @@ def moment(value: datetime) -> str:
     return f"{shown.day} {shown:%b %Y, %H:%M} UTC"
 
 
-def powers(text: str) -> Markup:
-    """Write a sentence with powers of ten, such as 10^27, as people write them, and keep % with its number."""
-    return Markup(_POWER.sub(r"10<sup>\1</sup>", str(escape(text)).replace(" %", "\N{NO-BREAK SPACE}%")))  # noqa: S704  escaped above
+def unbroken(text: str) -> str:
+    """Keep each % of a sentence on the line of its number."""
+    return text.replace(" %", "\N{NO-BREAK SPACE}%")
 
 
 def sentence(text: str) -> str:
@@ -80,7 +75,7 @@ FILTERS = (
     listed,
     method_name,
     ordinal,
-    powers,
     sentence,
+    unbroken,
     model_address,
 )

@@ -129,8 +129,9 @@ def evidence_rows(
 
     rule: what flags the annotator, "ability" or a test, or null. held: whether only the release margin keeps the flag.
     strength: log10 of the strongest test's ratio, 100 times the odds against honesty. tests: the same for every test
-    that speaks against the annotator. about: the model, or the side, that a test speaks of. judges: effective number of
-    judges behind the scores of the annotator's models, where it is so low that the ability does not flag.
+    that speaks against the annotator. about: the model, or the side, that a test speaks of. explains: the share of the
+    annotator's votes that a test explains. judges: effective number of judges behind the scores of the annotator's
+    models, where it is so low that the ability does not flag.
     """
     rows: list[dict[str, Any] | None] = [None] * len(annotators.votes)
     log_ratios = {} if evidence is None else evidence.log_ratio
@@ -148,6 +149,9 @@ def evidence_rows(
             "strength": round(float(strength[k]), 3) if math.isfinite(strength[k]) else None,
             "tests": against,
             "about": {test: name for test, name in about.items() if name is not None},
+            "explains": {
+                test: round(float(evidence.explained[test][k]), 3) for test in against if evidence is not None
+            },
             **({"judges": round(float(judges[k]), 1)} if judges[k] < FEW_JUDGES else {}),
         }
     return rows

@@ -28,6 +28,11 @@ class Finding(FrozenModel):
     test: str
     log10_ratio: float = Field(description="Logarithm to base 10 of 100 times the odds against honesty.")
     about: str | None = Field(description="The model or the side that the test is about.")
+    explains: float | None = Field(
+        None,
+        description="Share of the votes that are as the behaviour has them, such as those for the model. Null for "
+        "snapshots from before.",
+    )
     words: str
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from app.annotators.schemas import Action, Annotator, Decision, PastEvidence
 from app.pages.charts import draw_band
 from app.pages.formatting import moment
-from app.review.evidence.reasons import RuleUsed, format_probability
+from app.review.evidence.reasons import RuleUsed, describe_reasons, format_probability
 from app.review.evidence.schemas import Drift, Pace
 from app.review.evidence.summary import describe_drift
 from app.review.schemas import AnnotatorDetail, Impact, JointImpact
@@ -56,9 +56,12 @@ def view_case(detail: AnnotatorDetail, rule: RuleUsed, votes: Sequence[VoteOnRec
     """Return what the template shows; `votes` are the surprising votes as recorded."""
     case, low = detail.evidence, detail.probability_low
     history = list(reversed(case.history)) if case else []
+    reasons = describe_reasons(detail, case.laboratory, rule) if case else []
     return {
         "annotator": detail,
         "case": case,
+        "reasons": reasons,
+        "figures": [sentence for sentence in case.summary if sentence not in reasons] if case else [],
         "choices": list_choices(detail),
         "history": history,
         "chart": _draw_history(history, rule.threshold),
