@@ -65,6 +65,7 @@ def write_snapshot(
             "alarms": alarms,
             **dict.fromkeys(("fragility", "fragility_of_best")),  # measured later, see `app.refits.fragility`
             "verdicts": output.verdicts,
+            "calibration": [one._asdict() for one in output.calibration],
             **style_account(output),
             "categories": dimension_rows(output, names),
             "leaderboard_of": fit_input.whose,
