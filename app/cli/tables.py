@@ -43,7 +43,7 @@ def annotators_table(annotators: Rows) -> RenderableType:
     """Return the annotators with their abilities."""
     paper = ["Σ = 1=paper_ability:.5f"] if any(row.get("paper_ability") is not None for row in annotators) else []
     return table_of(
-        annotators, "Annotator=annotator", "Ability=ability:.3f", *paper, "SE=se:.3f", "Adjusted=adjusted_ability:.3f",
+        annotators, "Annotator=annotator", "Ability=ability:.3f", *paper, "SE=se:.3f", "Slope=adjusted_ability:.3f",
         "P(low)=probability_low:.3f", "Ties=tie_readiness:.2f", "Lean=side_lean:.0f", "Votes=votes",
         "Standing=standing", "Reason=reason", title="Annotators",
     )  # fmt: skip

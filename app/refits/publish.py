@@ -25,6 +25,7 @@ from app.refits.rows import (
     leaderboard_rows,
     matchup_columns,
     style_account,
+    weight_account,
 )
 from app.snapshots.confidence import insert_confidence
 from app.snapshots.pair_weights import insert_pair_weights
@@ -60,6 +61,7 @@ def write_snapshot(
             "warnings": [notice.named(names) for notice in notices],
             "seconds": dict(seconds),
             "votes": account_votes(fit_input, output),
+            "weights": weight_account(output),
             "rankings": rankings,
             "rules": rules,
             "alarms": alarms,

@@ -102,7 +102,7 @@ def test_a_change_of_ability_is_told_with_its_time() -> None:
     assert found.log10_ratio > 6
     assert found.before - 2 * found.before_sd > 0.0 > found.after + 2 * found.after_sd
     (words,) = describe_drift(found)
-    assert "after 40 decided votes of 80:" in words
+    assert "After 40 decided votes of 80 the slope" in words
     # The times say that the votes came the other way round.
     seconds = np.arange(80.0) * 86_400
     turned = measure_drift(replace(votes, voted=seconds))

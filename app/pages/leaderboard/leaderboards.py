@@ -20,7 +20,7 @@ from app.rating.settings import SIDE
 from app.snapshots.differences import Differences, read_differences
 from app.snapshots.queries import list_placed_models, list_snapshots
 from app.snapshots.schemas import LeaderboardMethod, SnapshotHead
-from app.snapshots.units import describe_counted
+from app.snapshots.units import account_votes, describe_counted
 from app.wording import change, listed, plural, points
 
 _ABOUT: dict[LeaderboardMethod, str] = {
@@ -81,6 +81,11 @@ class ShownLeaderboard:
         """How many votes count in the snapshot, in all groups."""
         snapshot = self.published.snapshot
         return describe_counted(snapshot.votes_used, snapshot.votes_read, self.published.diagnostics.get("rankings"))
+
+    @property
+    def account(self) -> list[tuple[int, str]]:
+        """How the votes on record count in the snapshot, in all groups."""
+        return account_votes(self.published.diagnostics)
 
     def differences_of(self, row: Row, rows: Sequence[Row]) -> tuple[str, str] | None:
         """Return what a model is beside all others, in words, and beside `rows`, in digits; None where unknown."""

@@ -17,6 +17,7 @@ from app.rating.uncertainty.bounds import predict_matchups
 from app.rating.uncertainty.results import ModelEstimates
 from app.rating.verdict.calibration import calibrate
 from app.rating.verdict.confidence import measure_confidence
+from app.rating.verdict.counted import count_by_weight
 from app.rating.verdict.order import Confidence
 from app.rating.verdict.rating import Rating
 from app.rating.votes.cells import Cells, pool_annotators
@@ -106,6 +107,7 @@ def fit_snapshot(fit_input: FitInput, *, comparisons: bool = True) -> FitOutput:
         pair_weights=tables,
         style=beside.style,
         calibration=calibration or (),
+        counted=count_by_weight(fitted),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from app.annotators.schemas import Annotator, FoundAnnotator
 from app.rating.errors import counted
 from app.rating.settings import EVEN_ODDS, EVIDENCE_RATIO, TASTE_TESTS, LoopSettings
-from app.review.evidence.schemas import Finding, Findings, JudgedAbility
+from app.review.evidence.schemas import Finding, Findings, JudgedAbility, VoteWeights
 from app.wording import MINUS, points
 
 BEHAVIOURS: dict[str, str] = {
@@ -75,6 +75,7 @@ def describe_findings(evidence: Mapping[str, Any] | None) -> Findings:
         strength=evidence.get("strength"),
         judges=evidence.get("judges"),
         findings=[_finding(test, ratio, about.get(test), explains.get(test)) for test, ratio in tests],
+        weights=evidence.get("weights"),
     )
 
 
@@ -131,9 +132,27 @@ def _odds_beside(one: Finding, first: Finding) -> float:
 def _describe_ability(judged: JudgedAbility, low: float, threshold: float) -> str:
     lower, upper = points(judged.lower, 2), points(judged.upper, 2)
     ends = "" if judged.lower is None or lower == upper else f" (95 % interval {lower} to {upper})"
-    name = "ability" if judged.kind == "ability" else f"{judged.kind} ability"
     below = f"{threshold:g}".replace("-", MINUS)
-    return f"The {name} is {points(judged.value, 2)}{ends}; it is at or below {below} with {format_probability(low)}."
+    return f"The ability is {points(judged.value, 2)}{ends}; it is at or below {below} with {format_probability(low)}."
+
+
+def describe_weights(annotator: Annotator, weights: VoteWeights | None) -> str:
+    """Say how many of the votes on record count in the newest leaderboard: in full, less, or not."""
+    votes = counted(annotator.votes, "vote")
+    if annotator.standing in ("pending", "excluded"):
+        return f"Of {votes} none counts."
+    if weights is None:
+        return f"Of {votes} all count in full."
+    total = weights.full + weights.pushed + weights.many
+    said = [f"{points(weights.full)} count in full"]
+    for number, worth, why in (
+        (weights.pushed, weights.pushed_worth, "as they seem to push a model or to bury it"),
+        (weights.many, weights.many_worth, "as they are far more on a model than its other judges have"),
+    ):
+        if number:
+            said.append(f"{points(number)} count as {points(worth)}, {why}")
+    what = votes if round(total) == annotator.votes else counted(round(total), "pair")
+    return f"Of {what} {'; '.join(said)}."
 
 
 def explain_unflagged(found: FoundAnnotator, findings: Findings, rule: RuleUsed) -> str | None:
