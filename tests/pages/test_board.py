@@ -66,7 +66,8 @@ def test_rows_show_what_the_api_answers(client: Client, publish: Publish) -> Non
             ("m-elo", ""): {"bee": {}, "ant": {}, "cat": {}},
         },
         diagnostics={
-            "votes": {"read": 300, "used": 200, "pending": 70, "excluded": 30, "retracted": 0, "over_quota": 0}
+            "votes": {"read": 300, "used": 200, "pending": 70, "excluded": 30, "retracted": 0, "over_quota": 0},
+            "weights": {"full": 148.0, "pushed": 12.0, "pushed_worth": 1.2, "many": 40.0, "many_worth": 19.7},
         },
     )
     page = visit(client)
@@ -89,9 +90,12 @@ def test_rows_show_what_the_api_answers(client: Client, publish: Publish) -> Non
     assert sure in page.texts(".//details/p")
     behind = page.text(".//section[@class='behind']")
     assert "200 of 300 votes on record count." in behind
-    assert page.texts(".//section/div/ul/li")[:2] == [
-        "70 of annotators with too few votes so far",
-        "30 of excluded annotators",
+    assert page.texts(".//section/div/ul/li")[:5] == [
+        "148 count in full",
+        "12 count as 1: they seem to push a model, or to bury it",
+        "40 count as 20: their annotator has far more votes on a model than its other judges",
+        "70 do not count: of annotators with too few votes so far",
+        "30 do not count: of excluded annotators",
     ]
     assert "snapshot before" not in behind
 
