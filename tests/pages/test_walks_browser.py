@@ -98,7 +98,7 @@ def test_the_bar_of_the_plot_covers_a_row_only_while_a_model_is_chosen(new_page:
     expect(bar).to_contain_text("Halcyon Pro")
     assert bar.evaluate(bottom) == pytest.approx(860, abs=1)
     unscored = page.get_by_role("row", name=re.compile("Pebble 1B"))
-    expect(unscored.locator("td.rank")).to_have_text("16")  # it lost to all: the last, without a score
+    expect(unscored.locator("td.rank b")).to_have_text("16")  # it lost to all: the last, without a score
     shown = [text for text in page.locator("td.rank b").all_inner_texts() if text != "–"]
     assert len(shown) == 15
     page.goto("/models/Pebble%201B")
@@ -107,7 +107,7 @@ def test_the_bar_of_the_plot_covers_a_row_only_while_a_model_is_chosen(new_page:
 
 def test_the_intervals_are_one_plot(reader: Page) -> None:
     tab_to(reader, reader.get_by_role("link", name="model 1-1"))
-    words = "model 1-1: 1,180 points (1,150–1,210), better than 1, likely better than 1, level with 3."
+    words = "model 1-1 (1,150–1,210): better than 1, likely better than 1, level with 3."
     expect(reader.locator("#plot p")).to_have_text(words)
     expect(reader.locator("tr.apart")).to_have_count(2)
     reader.keyboard.press("Escape")

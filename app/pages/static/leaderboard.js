@@ -28,8 +28,8 @@
   }
 
   function describe(row) {
-    const [score, ends] = ["b", "small"].map((part) => row.querySelector(`.score ${part}`)?.textContent);
-    return `${nameOf(row)}: ${score ? `${score} points` : "no score"}${ends ? ` (${ends})` : ""}, ${row.dataset.words}.`;
+    const ends = row.querySelector(".score small")?.textContent;
+    return `${nameOf(row)}${ends ? ` (${ends})` : ""}: ${row.dataset.words}.`;
   }
 
   const showKept = () => show(rows().find((row) => nameOf(row) === kept));
