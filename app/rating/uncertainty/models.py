@@ -157,7 +157,7 @@ def _order(rating: Estimate, members: Indices) -> NDArray[np.bool_]:
     alphas = alpha, float(2.0 * ndtr(np.sqrt(2.0) * ndtri(alpha / 2.0)))
     if rating.covariance is not None and len(scored):
         row = np.searchsorted(rating.small.models, members[scored])
-        found[:, scored[:, None], scored] = _order_scores(rating.fit.R, rating.covariance, row, alphas, known * alpha)
+        found[:, scored[:, None], scored] = order_scores(rating.fit.R, rating.covariance, row, alphas, known * alpha)
     if len(i):
         for order, level in zip(found, (*alphas, alpha / pairs), strict=True):
             least, most = bound_differences(rating, level, members[i], members[j])
@@ -165,7 +165,7 @@ def _order(rating: Estimate, members: Indices) -> NDArray[np.bool_]:
     return found
 
 
-def _order_scores(
+def order_scores(
     R: Floats, spread: Covariance, row: Indices, alphas: tuple[float, float], alpha_together: float
 ) -> list[Mask]:
     """Return which scores are certainly above which: each pair at one α and at another, and all together at a third."""
