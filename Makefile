@@ -66,8 +66,8 @@ docs: setup ## write the generated parts of docs/reference.md, docs/notebook.md 
 site: ## build the documentation into site/, with its builder in an environment of its own
 	$(PYTHON) docs/site/build.py
 
-bench: setup ## benchmarks against peers, in an environment of their own; SMALL=1 runs each once, small, to see that it works
-	$(if $(SMALL),$(BIN)/pytest -n 3 --dist worksteal -m benchmark tests/benchmarks $(ARGS),$(PYTHON) benchmarks/run.py)
+bench: setup ## benchmarks against peers, in an environment of their own; QUICK=1: a minute, what changed; SMALL=1 shows that each runs
+	$(if $(SMALL),$(BIN)/pytest -n 3 --dist worksteal -m benchmark tests/benchmarks $(ARGS),$(if $(QUICK),$(BIN)/python -m benchmarks.quick $(ARGS),$(PYTHON) benchmarks/run.py))
 
 soak: setup ## long campaigns: kills, coverage of the intervals by simulation
 	$(BIN)/pytest -m soak $(ARGS)

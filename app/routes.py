@@ -16,6 +16,7 @@ from app.leaderboard import endpoints as leaderboard
 from app.leaderboard.diff import endpoints as diff
 from app.models import endpoints as models
 from app.monitoring import endpoints as monitoring
+from app.pages.categories import endpoints as categories_page
 from app.pages.compare import endpoints as compare_page
 from app.pages.console.abilities import endpoints as abilities_page
 from app.pages.console.annotators import endpoints as annotators_page
@@ -93,6 +94,7 @@ def install_routes(app: FastAPI) -> None:
         leaderboard_page.router,
         model_page.router,
         matchups_page.router,
+        categories_page.router,
         compare_page.router,
         history_page.router,
         method_page.router,

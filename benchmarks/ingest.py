@@ -142,9 +142,13 @@ def measure(url: str, key: str) -> None:
     print(f"battles over single votes: {ratio:.2f} ×")
 
 
-def main() -> None:
+def require_wrk() -> None:
     if shutil.which("wrk") is None:
-        raise SystemExit("benchmarks.ingest needs wrk: apt-get install wrk")
+        raise SystemExit("the load is put on by wrk, which is missing: apt-get install wrk")
+
+
+def main() -> None:
+    require_wrk()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="stable-arena-bench-")))
         folder.chmod(0o711)  # under root the server runs as another user

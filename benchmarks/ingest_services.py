@@ -5,9 +5,14 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 from fastapi import FastAPI
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
 from app.cli.logs import log_to_stderr
 from app.cli.supervisor import tune_interpreter
@@ -33,6 +38,19 @@ def service() -> FastAPI:
     app = create_app()
     tune_interpreter()
     return app
+
+
+def bare() -> Starlette:
+    """Return what any service costs: an endpoint that reads a vote, and answers as many bytes without a database."""
+
+    async def answer(request: Request) -> JSONResponse:
+        vote = await request.json()
+        return JSONResponse({"status": "created", "id": str(uuid4()), "battle_id": vote["battle_id"]}, 201)
+
+    async def ready(_: Request) -> Response:
+        return Response()
+
+    return Starlette(routes=[Route("/api/v1/votes", answer, methods=["POST"]), Route("/readyz", ready)])
 
 
 def one_insert_each() -> FastAPI:

@@ -91,6 +91,6 @@ def one_processor() -> Iterator[None]:
 
 def in_fresh_process(module: str, *arguments: str) -> dict[str, float]:
     """Run a module that prints one JSON object, and return that."""
-    done = subprocess.run([sys.executable, "-m", module, *arguments], cwd=ROOT, check=True, capture_output=True)
+    done = subprocess.run([sys.executable, "-m", module, *arguments], cwd=ROOT, check=True, stdout=subprocess.PIPE)
     measured: dict[str, float] = json.loads(done.stdout)
     return measured

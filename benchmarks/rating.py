@@ -10,21 +10,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from scipy.special import expit
 
 from app.rating.fitted import Start
 from app.rating.settings import LoopSettings
 from app.rating.simulation.worlds import SimulatedVotes
 from app.rating.uncertainty.estimate import fit_without_errors
 from app.rating.uncertainty.results import Diagnostics, ModelEstimates
-from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.round import run_round
 from app.rating.verdict.style import control_style
 from app.rating.votes.cells import Cells, aggregate
-from app.rating.votes.indexed import IndexedVotes
-from app.rating.votes.measures import Features
 from benchmarks.measure import RUNS, Row, Rows, floor, in_fresh_process, one_processor, print_rows, seconds
-from benchmarks.worlds import cells_of, large, million
+from benchmarks.worlds import cells_of, large, leaning, million
 
 AM_ELO = LoopSettings(min_votes=0, flag_rule="threshold")
 NEW_SHARE = 0.01
@@ -77,20 +73,11 @@ def fit_seconds(cells: Cells, start: Start | None) -> float:
 
 def style_control() -> Iterator[Row]:
     """Time the round and its votes fitted again with four features, each annotator with leans of its own."""
-    million_votes, generator = million(), np.random.default_rng(5)
-    n_annotators, size = million_votes.sizes["n_annotators"], len(million_votes.outcome)
-    z = np.column_stack([np.ones(size), generator.normal(size=(size, 3))])
-    k, a, b = million_votes.annotator, million_votes.model_a, million_votes.model_b
-    R = million_votes.world.score / ELO_PER_NATURAL
-    leans = np.array([0.2, 0.3, 0.1, 0.0]) + generator.normal(0.0, 0.3, (n_annotators, 4))
-    outcome = generator.random(size) < expit(R[a] - R[b] + (z * leans[k]).sum(axis=1))
-    names, n_models = [str(i) for i in range(n_annotators)], million_votes.sizes["n_models"]
-    pairs = k.astype(np.int32), a.astype(np.int32), b.astype(np.int32)
-    votes = IndexedVotes(names, names[:n_models], *pairs, outcome.astype(np.float64))
+    votes, features = leaning(million())
 
     def controlled() -> object:
         rating = run_round(votes.aggregate(), AM_ELO)
-        return control_style(rating, votes, Features(("side", "length", "lists", "bold"), z)).rating.models
+        return control_style(rating, votes, features).rating.models
 
     ours, without = seconds(controlled), seconds(lambda: run_round(votes.aggregate(), AM_ELO).models)
     yield Row("am-ELO + clustered, four features, 1M", ours, "without", without, 2.5, floor(votes.aggregate()))

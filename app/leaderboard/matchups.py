@@ -18,6 +18,8 @@ from app.snapshots.queries import list_placed_models
 from app.snapshots.schemas import SnapshotHead
 
 MOST_CHOSEN = 40
+FEWEST_VOTES = 10
+"""A share of fewer votes says more of chance than of the models: pages do not show it."""
 Position = tuple[int, int]
 """A pair's place in the order of pairs: the numbers of its models."""
 

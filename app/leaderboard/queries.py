@@ -156,6 +156,22 @@ _POINTS = text(
 _FIGURES = ("score", "se", "lower", "upper", "rank", "best_rank", "worst_rank", "votes")
 
 
+def list_ranks(conn: Connection, numbers: Collection[int], models_named: Collection[str]) -> Sequence[RowMapping]:
+    """Return `number`, `model` and `rank` of some models in some snapshots, on the am-elo leaderboard of all votes.
+
+    A model without a score has no row, and a provisional one no rank.
+    """
+    c, (rank,) = snapshot_models.c, (column for column in placed_columns() if column.name == "rank")
+    statement = (
+        select(snapshots.c.number, models.c.name.label("model"), rank)
+        .join_from(snapshot_models, snapshots)
+        .join(models, models.c.id == c.model_id)
+        .where(snapshots.c.number.in_(numbers), models.c.name.in_(models_named))
+        .where(c.method == "am-elo", c.tag == "", c.score.is_not(None))
+    )
+    return conn.execute(statement).mappings().all()
+
+
 def list_figures(conn: Connection, model_id: int, method: str, *, limit: int) -> Sequence[RowMapping]:
     """Return a model's rows on one method's leaderboards of all votes, the newest first."""
     c = snapshot_models.c

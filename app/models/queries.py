@@ -4,7 +4,7 @@ A row of `model_merges` is never changed: the last row of a model and a time is 
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 from sqlalchemy import Connection, RowMapping, Select, func, nulls_first, select, update
@@ -49,6 +49,12 @@ def read_model_names(conn: Connection, numbers: Collection[int] | None = None) -
 def read_archived(conn: Connection) -> set[int]:
     """Return the numbers of the archived models."""
     return set(conn.execute(select(models.c.id).where(models.c.archived_at.is_not(None))).scalars())
+
+
+def list_released(conn: Connection) -> dict[str, date]:
+    """Return the day of release of each model for which it is known, by name."""
+    statement = select(models.c.name, models.c.released).where(models.c.released.is_not(None))
+    return {row.name: row.released for row in conn.execute(statement)}
 
 
 def get_model(conn: Connection, model_id: int) -> RowMapping:

@@ -1,9 +1,9 @@
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field
 
 from app.annotators.schemas import Annotator, Decision, Named, VotesSummary
 from app.api.texts import Reason as Note
@@ -72,6 +72,10 @@ Sort = Literal["strength", "votes", "date", "name"]
 RuleName = Literal["ability", "coin", "equal", "follower", "favour", "against", "side"]
 
 
+def _given(rule: RuleName | Literal[""] | None) -> RuleName | None:
+    return rule or None  # a form sends "" for any
+
+
 class QueueFilter(FrozenModel):
     """Which open flags are listed, and in which order."""
 
@@ -80,13 +84,10 @@ class QueueFilter(FrozenModel):
         description="strength: the strongest reason first. votes: the most votes first, and so the largest share of "
         "them. date: the annotator that came last first. name: by key.",
     )
-    rule: RuleName | None = Field(None, description="Only those flagged by this: `ability`, or a test's name.")
+    rule: Annotated[RuleName | Literal[""] | None, AfterValidator(_given)] = Field(
+        None, description="Only those flagged by this: `ability`, or a test's name; empty for any."
+    )
     min_share: float = Field(0.0, ge=0, le=1, description="Only those with this share of the votes read, or more.")
-
-    @field_validator("rule", mode="before")
-    @classmethod
-    def _any(cls, value: object) -> object:
-        return value or None  # a form sends "" for any
 
     @property
     def shows_groups(self) -> bool:

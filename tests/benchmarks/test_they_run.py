@@ -16,6 +16,7 @@ FIGURES = {
     "imports": r"with battle_id +[\d.]+ s",
     "ingest": r"batches of 10, 4 at once +[\d,]+ +[\d.]+ +[\d.]+\nsingle votes over one INSERT each: ([\d.]+|nan) ×",
     "pages": r"/console/health +200 +[\d.]+ ms",
+    "quick": r"a vote, 4 at once +[\d.]+ ms",
     "rating": r"am-ELO \+ clustered, four features, 1M +[\d.]+ s",
     "readers": r"memory of the server: \d+ MiB",
     "reading": r"and at most 10 a day +[\d.]+ s",

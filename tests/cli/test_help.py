@@ -1,5 +1,6 @@
 """The screen that lists the commands, and what is imported to show it."""
 
+import gc
 import inspect
 import os
 import pty
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from app.cli import command as command_room
-from app.cli.command import COMMANDS, Listed, application, load_command
+from app.cli.command import COMMANDS, Listed, application, importing_much, load_command
 from stable_arena_lab.commands import EXPERIMENTS
 
 ENTER = "from app.cli.command import run; run()"
@@ -140,3 +141,18 @@ def test_rate_imports_what_rating_needs_and_starts_one_thread_of_the_linear_alge
 def test_who_runs_a_command_may_set_the_threads_of_the_linear_algebra() -> None:
     _, threads = enter("--help", OPENBLAS_NUM_THREADS="2")
     assert threads == str(min(2, os.cpu_count() or 1))
+
+
+def test_garbage_is_collected_again_after_an_import_even_one_that_fails() -> None:
+    frozen = gc.get_freeze_count()
+    try:
+        with importing_much():
+            assert not gc.isenabled()
+        assert gc.isenabled()
+        with pytest.raises(ImportError), importing_much():
+            raise ImportError
+        assert gc.isenabled()
+        assert gc.get_freeze_count() > frozen
+    finally:
+        gc.unfreeze()
+        gc.enable()

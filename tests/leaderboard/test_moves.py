@@ -68,7 +68,7 @@ def test_numbers_of_components_do_not_matter() -> None:
     assert (models["z"].change, models["z"].beyond_interval) == (60.0, True)
     assert words == [
         "z rose from rank 2 to 1 in its component, +60.0 points, beyond its interval.",
-        "y fell from rank 1 to 2 in its component, +0.0 points, within its interval.",
+        "y fell from rank 1 to 2 in its component, within its interval.",
     ]
 
 
@@ -76,9 +76,9 @@ def test_models_that_enter_or_leave_do_not_part_the_others() -> None:
     models, words = compare([*ONE, ("old", 0, 800.0)], [*ONE, ("new", 0, 1075.0), ("open", 0, None)])
     assert models["b"].comparable
     assert words == [
-        "b fell from rank 2 to 3, +0.0 points, within its interval.",
-        "y fell from rank 3 to 4, +0.0 points, within its interval.",
-        "z fell from rank 4 to 5, +0.0 points, within its interval.",
+        "b fell from rank 2 to 3, within its interval.",
+        "y fell from rank 3 to 4, within its interval.",
+        "z fell from rank 4 to 5, within its interval.",
         "new is new, at rank 2.",
         "open is new, without a score.",
         "old is no longer on the leaderboard; it was at rank 5.",

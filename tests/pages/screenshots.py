@@ -57,7 +57,7 @@ def addresses(arena: Arena, client: Client, keys: dict[str, str]) -> dict[str, s
     return {
         "leaderboard": "/",
         "leaderboard-tag": "/?tag=code",
-        "leaderboard-method": "/?method=m-elo-all",
+        "leaderboard-method": "/?method=m-elo",
         "model": f"/models/{quote('Halcyon Pro')}",
         "matchups": "/matchups",
         "compare": f"/compare?{pair}",

@@ -20,22 +20,35 @@ def test_scores_votes_and_what_stands_out(client: Client, publish: Publish) -> N
         ("am-elo", "language=fr"): {"ant": {"lower": None, "upper": None}, "bee": {"score": 920.0}},
     }
     publish(boards, diagnostics={"categories": found})
-    page = Page(client.get("/categories?rows=2"))
-    assert page.texts(".//thead/tr/th") == [
-        "model",
-        "all votes",
-        "language=en 90 votes",
-        "language=fr 30 votes",
-        "language=de 0 votes",
-    ]
-    assert page.texts(".//tbody/tr[1]/*") == ["ant", "1,100", "1,100 1,080 to 1,120", "1,100", "–"]
-    assert page.texts(".//tbody/tr[2]/*") == ["bee", "1,000", "1,000 980 to 1,020", "920 (−80) 980 to 1,020", "–"]
-    assert page.texts(".//td//strong") == ["920 (−80)"]
+    page = Page(client.get("/categories"))
+    assert page.texts(".//thead/tr/th") == ["model", "All votes", "English", "French", "German"]
+    assert page.texts(".//tbody/tr[1]/*") == ["ant", "1,100", "1,100", "1,100", "–"]
+    assert page.texts(".//tbody/tr[2]/*") == ["bee", "1,000", "1,000", "920▼stands out by −80", "–"]
+    assert page.texts(".//tbody/tr[3]/*") == ["cat", "900", "–", "–", "–"], "a score without votes is that of all votes"
+    marked = [cell for cell in page.all(".//tbody//td") if cell.get("class") in ("above", "below")]
+    assert [(cell.get("class"), cell.get("title")) for cell in marked] == [("below", "980 to 1,020, 60 votes")]
     assert "varies by about 42 points" in page.text(".//main")
     assert "In none of these categories: 7 votes." in page.text(".//main")
-    more = Page(client.get("/categories" + next(link for link in page.links if "rows=" in link)))
-    assert more.texts(".//tbody/tr[3]/*") == ["cat", "900", "890 880 to 920 no votes", "–", "–"]
-    assert "1 category score beside the rest" in Page(client.get("/")).text(".//main")
+    assert "1 category score that stands out" in Page(client.get("/")).text(".//main")
+
+
+def test_one_dimension_twenty_models_at_a_time_and_a_search(client: Client, publish: Publish) -> None:
+    names = [f"model {number:02d}" for number in range(45)]
+    tags = {"language": "language=fr", "task": "task=creative_writing"}
+    found = {name: {"votes": {tag: 30, "": 0}, "spread": None, "outliers": []} for name, tag in tags.items()}
+    board: dict[str, dict[str, object]] = {name: {} for name in names}
+    publish({("am-elo", tag): board for tag in ("", *tags.values())}, diagnostics={"categories": found})
+    page = Page(client.get("/categories"))
+    assert page.texts(".//ul[@class='tabs']/li/a") == ["Language", "Task"]
+    assert page.texts(".//tbody/tr/th") == names[:20]
+    after = page.one(".//a[@rel='next']").get("href", "")
+    assert Page(client.get("/categories" + after)).texts(".//tbody/tr/th") == names[20:40]
+    other = Page(client.get("/categories" + page.all(".//ul[@class='tabs']/li/a")[1].get("href", "")))
+    assert other.texts(".//thead/tr/th") == ["model", "All votes", "Creative writing"]
+    searched = Page(client.get("/categories?by=task&q=MODEL+4")).texts(".//tbody/tr/th")
+    assert searched == [name for name in names if "4" in name]
+    assert "No model has" in Page(client.get("/categories?q=x")).text(".//main")
+    assert client.get("/categories?by=mood").status_code == 404
 
 
 def test_a_renamed_model_still_stands_out(client: Client, publish: Publish, ask: Callable[..., Response]) -> None:

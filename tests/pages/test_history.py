@@ -24,16 +24,36 @@ def test_each_snapshot_says_what_it_changed(client: Client, publish: Publish) ->
     )
     page = visit(client)
     newest, first = page.all(".//ol/li")
-    assert text_of(newest.findall("h2/a")[0]) == "Snapshot 2"
+    assert text_of(newest.findall("h3/a")[0]) == "Snapshot 2"
     assert [text_of(one) for one in newest.findall("ul/li")] == [
         "bee rose from rank 2 to 1, +150.0 points, beyond its interval.",
         "ant fell from rank 1 to 2, −100.0 points, beyond its interval.",
         "cat is new, at rank 3.",
+        "Everything that changed",
     ]
     assert "the rule coin found annotators with 20.0% of the votes; 1.2% is usual" in text_of(newest)
-    assert "200 votes count (+0), of 300 on record." in text_of(newest)
+    assert "200 votes count, of 300 on record" in text_of(newest)
     assert "The first leaderboard on record" in text_of(first)
-    assert newest.findall("h2/a")[0].get("href") == "/?snapshot=2"
+    assert newest.findall("h3/a")[0].get("href") == "/?snapshot=2"
+
+
+def test_ranks_over_time(client: Client, publish: Publish) -> None:
+    assert not visit(client).all(".//svg")
+    publish({("am-elo", ""): {"ant": {}, "bee": {}}})
+    assert not visit(client).all(".//svg"), "one snapshot makes no line"
+    publish({("am-elo", ""): {"bee": {}, "ant": {"provisional": True}, "cat": {"score": None, "identified": False}}})
+    publish({("am-elo", ""): {"bee": {}, "ant": {}}})
+    page = visit(client)
+    lines, names = page.all(".//svg[2]/g"), page.texts(".//svg[3]/g/a/text")
+    assert names == ["1 bee", "2 ant"]
+    bee, ant = ([one for one in line.findall("line") if one.get("class") is None] for line in lines)
+    assert (len(bee), len(ant)) == (2, 0), "where it had no rank its line has a gap"
+    assert float(bee[0].get("y1", "")) > float(bee[0].get("y2", "")), "a better rank is drawn higher"
+    assert bee[1].get("y1") == bee[1].get("y2")
+    chosen = visit(client, "/history?model=ant")
+    assert chosen.texts(".//svg[3]/g/a/text") == ["2 ant"]
+    assert chosen.texts(".//option[@selected]")[0] == "ant"
+    visit(client, "/history?model=dog", 404)
 
 
 def test_a_snapshot_with_many_moves_names_the_largest(client: Client, publish: Publish) -> None:
@@ -42,7 +62,7 @@ def test_a_snapshot_with_many_moves_names_the_largest(client: Client, publish: P
     publish({("am-elo", ""): {name: {} for name in reversed(names)}})
     moves = [text_of(one) for one in visit(client).all(".//ol/li[1]/ul/li")]
     assert len(moves) == 4
-    assert moves[3] == "and 5 more changes."
+    assert moves[3] == "and 5 more changes"
 
 
 def test_older_snapshots(client: Client, publish: Publish) -> None:
@@ -51,7 +71,7 @@ def test_older_snapshots(client: Client, publish: Publish) -> None:
     page = visit(client)
     assert len(page.all(".//ol/li")) == 10
     older = visit(client, page.one(".//a[@rel='next']").get("href", ""))
-    assert [text_of(one) for one in older.all(".//ol/li/h2/a")] == ["Snapshot 2", "Snapshot 1"]
+    assert [text_of(one) for one in older.all(".//ol/li/h3/a")] == ["Snapshot 2", "Snapshot 1"]
     assert older.all(".//a[@rel='next']") == []
     assert "There is no earlier snapshot" in visit(client, "/history?before=1").text(".//main")
     assert [one.get("value") for one in page.all(".//select[@id='at']/option")] == [str(at) for at in range(1, 13)]

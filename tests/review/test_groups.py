@@ -128,7 +128,7 @@ def test_a_member_that_was_decided_on_meanwhile_stops_the_whole(ask: Ask, assert
 def test_what_is_refused(ask: Ask, assert_problem: Ask, found: Ask) -> None:
     found("honest 0", "honest 1")
     path, undo = "/reviews/groups/decisions", f"/reviews/groups/decisions/{uuid4()}/undo"
-    for wrong in ({"test": "coin"}, {"action": "burn"}, {"reason": " "}, {"annotators": ["x"]}):
+    for wrong in ({"test": "coin"}, {"action": "burn"}, {"reason": " "}, {"annotators": ["x"]}, {"model": "a\0"}):
         assert_problem(ask("POST", path, json={**BODY, **wrong}), 422, "invalid")
     assert_problem(ask("POST", path, json={**BODY, "model": "model 4"}), 404, "not-found")
     assert_problem(ask("POST", path, json={**BODY, "action": "withdraw"}), 409, "conflict")

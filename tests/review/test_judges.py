@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Page as BrowserPage
+from playwright.sync_api import expect
 
 from app.database.engine import Database
 from app.database.tables import annotators
@@ -13,6 +14,7 @@ from app.refits.fragility import measure_newest
 from tests.fixtures.browser import NewPage, assert_accessible
 from tests.fixtures.console import SignIn
 from tests.fixtures.crowds import RANK_EVERYTHING
+from tests.fixtures.geometry import assert_laid_out
 
 Ask = Callable[..., Any]
 
@@ -106,5 +108,7 @@ def test_the_page_fits_a_phone_and_a_desk(
     console(page)
     page.goto("/console/judges")
     page.get_by_role("heading", name="Which judges are enough").wait_for()
+    expect(page.get_by_role("img", name="Abilities of judges, with their intervals")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert_laid_out(page, (width,))
     assert_accessible(page)

@@ -9,6 +9,7 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
+from app.cli.command import importing_much
 from app.cli.inputs import FilesArgument, PeopleFileOptions, given_files, read_votes
 from app.cli.options import OutputOption, grouped
 from app.cli.outputs import choose_format, print_result
@@ -62,7 +63,8 @@ def rate(
     """
     form: Format = choose_format(output_format, output, get_args(Format))
     # the solver, which takes most of a second: neither the help nor a wrong option waits for it
-    from app.cli.rate.offline import rate_votes  # noqa: PLC0415
+    with importing_much():
+        from app.cli.rate.offline import rate_votes  # noqa: PLC0415
 
     aliases = read_aliases(read.alias or ())
     options = read.reading(ReadOptions, features=fit.features, by=fit.by)
@@ -116,9 +118,6 @@ def _tables(rating: dict[str, Any], *, annotators: bool) -> Iterator[RenderableT
         footer += f", as {counts['used']:,} of {counted(counts['pairs_read'], 'pair')}"
     if counts["rejected"]:
         footer += f", {counts['rejected']:,} rejected"
-    if diagnostics["log_likelihood"] is not None:
-        iterations = counted(diagnostics["iterations"], "iteration")
-        footer += f" · log-likelihood {diagnostics['log_likelihood']:.3f} in {iterations}"
     flagged = sum(row["standing"] in ("flagged", "excluded") for row in everyone)
     if flagged:
         footer += f" · {flagged} of {counted(len(everyone), 'annotator')} flagged or excluded (--annotators)"

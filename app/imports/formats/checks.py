@@ -256,12 +256,10 @@ def _at(why: dict[int, str], height: int) -> pl.Series:
 def _bad_names(values: pl.Series, name: Input) -> _Broken:
     """Find invalid names; only battle_id and criterion may be missing."""
     optional, check = name in ("battle_id", "criterion"), label_error if name == "criterion" else name_error
-    suspects = values.filter(~values.str.contains(_PLAIN_NAME).fill_null(value=False)).unique()
-    bad = {text: fault for text in suspects if (fault := check(text or ""))}
-    if optional:
-        bad = {text: fault for text, fault in bad.items() if text}
-    rows = values.is_in([text for text in bad if text is not None])
-    rows = rows.fill_null(value=not optional)
+    names = values.unique()  # many votes name the same
+    suspects = names.filter(~names.str.contains(_PLAIN_NAME).fill_null(value=False))
+    bad = {text: fault for text in suspects if (text or not optional) and (fault := check(text or ""))}
+    rows = values.is_in(list(bad), nulls_equal=True) if bad else _at({}, len(values))
     return _Broken(name, rows, lambda row: bad[values[row]])
 
 

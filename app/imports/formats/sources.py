@@ -121,14 +121,11 @@ def check_columns(path: Path, n_columns: int) -> None:
 
 def refuse_long_values(raw: RawBatch) -> RawBatch:
     """Return the batch with an error in place of every value of more than `MAX_VALUE_BYTES`."""
-    long = {
-        name: (values.str.len_bytes() > MAX_VALUE_BYTES).fill_null(value=False)
-        for name, values in cast("dict[Input, pl.Series]", raw.frame.to_dict()).items()
-        if values.dtype == pl.String
-    }
-    long = {name: rows for name, rows in long.items() if rows.any()}
-    if not long:
+    longest = raw.frame.select(pl.col(pl.String).str.len_bytes().max())
+    names = cast("list[Input]", [values.name for values in longest if (values[0] or 0) > MAX_VALUE_BYTES])
+    if not names:
         return raw
+    long = {name: (raw.frame[name].str.len_bytes() > MAX_VALUE_BYTES).fill_null(value=False) for name in names}
     detail = f"must have at most {MAX_VALUE_BYTES:,} bytes"
     why = {
         name: {**raw.unusable.get(name, {}), **dict.fromkeys(rows.arg_true(), detail)} for name, rows in long.items()

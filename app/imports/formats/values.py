@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, get_args
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from app.imports.formats.schemas import Input
 from app.naming.names import name_error
@@ -13,7 +13,7 @@ from app.votes.rules import Features, metadata_error, ranking_error, tag_errors
 
 MAX_EXACT_FLOAT = 2.0**53
 """Up to this value floats represent every whole number exactly."""
-_FEATURES: TypeAdapter[Features] = TypeAdapter(Features)
+_FEATURES: TypeAdapter[Features] = TypeAdapter(Features, config=ConfigDict(defer_build=True))
 
 
 def name_text(value: object) -> str | None:

@@ -166,6 +166,7 @@ def _by_criterion(votes: pl.DataFrame, criterion: str, path: Path) -> pl.DataFra
 def _without_repeats(votes: pl.DataFrame, *, judged: bool) -> pl.DataFrame:
     sides = [pl.when(pl.col("ranked_names").is_null()).then(side).alias(side) for side in ("model_a", "model_b")]
     key = votes.select("battle_id", "annotator", "criterion", *(sides if judged else ()))
-    votes = votes.filter(key["battle_id"].is_null() | key.to_struct().is_first_distinct())
+    if key["battle_id"].count():
+        votes = votes.filter(key["battle_id"].is_null() | key.to_struct().is_first_distinct())
     named = votes["vote_id"]
     return votes.filter(named.is_null() | named.is_first_distinct()) if named.count() else votes

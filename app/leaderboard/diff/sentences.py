@@ -17,7 +17,7 @@ def describe_moves(models: Sequence[RowChange]) -> Iterator[str]:
     rescored = [one for one in stayed if one.identified_before != one.identified_after]
     same_state = [one for one in stayed if one.identified_before == one.identified_after]
     comparable = [one for one in same_state if one.comparable]
-    moved = [one for one in comparable if one.changed]
+    moved = [one for one in comparable if one.changed and one.identified_after]  # without a score there is no rank
     for one in sorted(rescored, key=lambda m: bool(m.identified_after)):
         yield _describe_score(one, place)
     yield from _describe_components([one for one in same_state if not one.comparable])
@@ -31,7 +31,8 @@ def describe_moves(models: Sequence[RowChange]) -> Iterator[str]:
             yield f"{one.model} is no longer on the leaderboard; it was {rank}."
     if len(comparable) == len(models) and not moved:
         largest = max((abs(one.change) for one in models if one.change is not None), default=0.0)
-        yield f"No model changed its rank or left its interval; the largest change is {largest:.1f} points."
+        by = f"; the largest change is {points(largest, 1)} points" if round(largest, 1) else ""
+        yield f"No model changed its rank or left its interval{by}."
 
 
 def _describe_score(one: RowChange, place: str) -> str:
@@ -65,9 +66,9 @@ def _describe_move(one: RowChange, place: str) -> str:
         text = f"{one.model} keeps rank {after}{place}"
     else:
         text = f"{one.model} {'rose' if after < before else 'fell'} from rank {before} to {after}{place}"
-    return (
-        f"{text}, {change(one.change or 0.0, 1)} points, {'beyond' if one.beyond_interval else 'within'} its interval."
-    )
+    gained = change(one.change or 0.0, 1)
+    by = "" if gained == "+0.0" else f", {gained} points"
+    return f"{text}{by}, {'beyond' if one.beyond_interval else 'within'} its interval."
 
 
 def describe_causes(causes: Causes) -> Iterator[str]:

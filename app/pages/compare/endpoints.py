@@ -9,7 +9,7 @@ from app.leaderboard.comparison import ModelComparison, compare_models
 from app.leaderboard.matchups import Matchup
 from app.models.schemas import FoundModel
 from app.models.service import find_contestant
-from app.pages.formatting import METHODS
+from app.pages.formatting import SHOWN_METHODS
 from app.pages.rendering import public_router, render, render_nothing_published
 from app.snapshots.differences import Word
 from app.snapshots.queries import list_placed_models
@@ -43,7 +43,7 @@ def get_comparison(request: Request, conn: ReadView, a: str | None = None, b: st
         snapshot=snapshot,
         shown=shown,
         said=shown and judge(shown),
-        methods=METHODS,
+        methods=SHOWN_METHODS,
     )
 
 

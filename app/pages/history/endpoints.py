@@ -1,23 +1,29 @@
 """What was published, and what moved."""
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
+from sqlalchemy import Connection
 
 from app.api.dependencies import ReadView
 from app.leaderboard.diff.schemas import RowChange, SnapshotDiff
 from app.leaderboard.diff.sentences import describe_causes, describe_moves
 from app.leaderboard.diff.service import compare_snapshots, list_moves
 from app.leaderboard.groups import ModelGroup, choose_group, list_groups
+from app.leaderboard.queries import list_ranks
+from app.models.service import find_contestant
+from app.pages.plots import draw_ranks
 from app.pages.rendering import public_router, render, render_nothing_published
-from app.snapshots.queries import list_times
+from app.snapshots.queries import list_placed_models, list_times
 from app.snapshots.schemas import LeaderboardMethod
 from app.snapshots.service import find_snapshot, list_snapshots
 
 router = public_router()
 
 _SIZE, _MOST_TIMES = 10, 200
+_LINES, _MOST_LINES, _MOST_POINTS = 10, 20, 60
 _LARGEST = 2**31 - 1
 
 
@@ -26,8 +32,9 @@ def get_history(
     request: Request,
     conn: ReadView,
     before: Annotated[int | None, Query(ge=1, le=_LARGEST)] = None,
+    model: Annotated[tuple[str, ...], Query(max_length=_MOST_LINES)] = (),
 ) -> Response:
-    """List the snapshots, the newest first, and what each changed, in words."""
+    """Draw the ranks of some models over time, by default of the best; list the snapshots and what each changed."""
     found = list_snapshots(conn, limit=_SIZE + 1, before=before)
     if not found and before is None:
         return render_nothing_published(request, conn, "History")
@@ -38,7 +45,27 @@ def get_history(
         older=found[_SIZE - 1].number if len(found) > _SIZE else None,
         first_page=before is None,
         times=list_times(conn, most=_MOST_TIMES),
+        **({"plot": None} if before is not None else view_ranks(conn, model)),
     )
+
+
+def view_ranks(conn: Connection, chosen: Sequence[str]) -> dict[str, Any]:
+    """Return what the template shows of the ranks over time: the plot, which models it has, and its first and last day.
+
+    Raises NotFoundError: there is no such model.
+    """
+    times = list_times(conn, most=_MOST_POINTS)
+    board = list_placed_models(conn, find_snapshot(conn).id)
+    best = [row["model"] for row in board if row["score"] is not None and row["component"] == 0][:_LINES]
+    names = list(dict.fromkeys(find_contestant(conn, name).name for name in chosen)) or best
+    numbers = [one["number"] for one in times]
+    ranks = {(row["number"], row["model"]): row["rank"] for row in list_ranks(conn, numbers, names)}
+    return {
+        "plot": draw_ranks({name: [ranks.get((number, name)) for number in numbers] for name in names}),
+        "drawn": names if chosen else (),
+        "known": [row["model"] for row in board],
+        "ends": [times[0]["published_at"], times[-1]["published_at"]],
+    }
 
 
 @router.get("/history/difference")

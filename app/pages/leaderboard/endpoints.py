@@ -9,17 +9,15 @@ from sqlalchemy import Connection
 
 from app.api.dependencies import HeldSettings, ReadView, held, place_of
 from app.api.fragments import Fragment
-from app.leaderboard.categories import tabulate_categories
-from app.leaderboard.formats import MOST_MODELS
 from app.leaderboard.newest import Newest, NewestState, States
 from app.leaderboard.service import SnapshotState
 from app.pages.leaderboard.leaderboards import ShownLeaderboard, show_leaderboard
-from app.pages.leaderboard.selection import ROWS, Board, Selection
+from app.pages.leaderboard.selection import Board, Selection
 from app.pages.rendering import public_router, render, render_nothing_published, templates
 from app.pages.security import ALWAYS, ContentPolicy
 from app.snapshots.events import RECONNECT_MILLISECONDS, SnapshotEvents
 from app.snapshots.schemas import LeaderboardMethod
-from app.snapshots.service import NoSnapshotError, find_snapshot
+from app.snapshots.service import NoSnapshotError
 
 router = public_router()
 
@@ -63,18 +61,6 @@ def _freshness(state: SnapshotState, newest: SnapshotState) -> Fragment:
         return template.render(snapshot=state.snapshot, fresh=fresh, is_newest=is_newest)
 
     return Fragment(fill)
-
-
-@router.get("/categories")
-def get_categories(
-    request: Request, conn: ReadView, snapshot: str = "", rows: Annotated[int, Query(ge=1, le=MOST_MODELS)] = ROWS
-) -> Response:
-    """Show the scores of the models in all categories, and which stand out."""
-    try:
-        table = tabulate_categories(conn, find_snapshot(conn, snapshot or None))
-    except NoSnapshotError:
-        return render_nothing_published(request, conn, "Categories")
-    return render(request, "leaderboard/categories.html", table=table, asked=snapshot, rows=rows)
 
 
 @router.get("/embed")

@@ -13,9 +13,11 @@ from app.leaderboard.groups import ModelGroup, ModelGroups, choose_group, list_g
 from app.leaderboard.schemas import LeaderboardRow, PublishedLeaderboard, Whose
 from app.leaderboard.service import read_published
 from app.leaderboard.verdict import LeaderVerdict, describe_verdict
-from app.pages.formatting import METHODS, method_name
+from app.models.queries import list_released
+from app.pages.formatting import SHOWN_METHODS, dimension_name, method_name, tag_name
 from app.pages.leaderboard.rows import Axis, Row
 from app.pages.leaderboard.selection import Board
+from app.pages.plots import DatedPlot, draw_dated
 from app.rating.settings import SIDE
 from app.snapshots.differences import Differences, read_differences
 from app.snapshots.queries import list_placed_models, list_snapshots
@@ -51,11 +53,11 @@ class ShownLeaderboard:
         has much of its scores from other votes
     about : what the method does, and what modelling annotators moves
     methods : those of the snapshot, and whether each has this group
-    tags : the tags that have a leaderboard and name no group, and how many models each has
-    models : how many models the leaderboard of all votes has
+    tags : the tags that have a leaderboard and name no group, by the dimension that they are categories of
     made : whether an organization or a licence is known
-    other : the method that is shown beside; None where the snapshot does not have it
+    other : the method that is shown beside another than am-ELO; None where the snapshot does not have it
     before : number of the snapshot that `change` compares with
+    dated : the scores of the group by the models' days of release; None where too few are known
     """
 
     published: PublishedLeaderboard
@@ -70,11 +72,11 @@ class ShownLeaderboard:
     about: str
     axis: Axis | None
     methods: Mapping[LeaderboardMethod, bool]
-    tags: Mapping[str, int]
-    models: int
+    tags: Mapping[str, Sequence[str]]
     made: bool
     other: LeaderboardMethod | None
     before: int | None
+    dated: DatedPlot | None
 
     @property
     def counted(self) -> str:
@@ -97,7 +99,7 @@ class ShownLeaderboard:
     @property
     def label(self) -> str:
         """What stands before the headline where there are other groups or categories."""
-        names = [self.published.tag, self.group.name if len(self.groups) > 1 else None]
+        names = [tag_name(self.published.tag or ""), self.group.name if len(self.groups) > 1 else ""]
         return "".join(f"{name}: " for name in names if name)
 
 
@@ -109,7 +111,7 @@ def show_leaderboard(conn: Connection, snapshot: SnapshotHead, board: Board) -> 
     """
     method, tag = board.method, board.tag
     kept = list_groups(conn, snapshot.id)
-    other = _compared_with(method) if (_compared_with(method), tag) in kept else None
+    other: LeaderboardMethod | None = "am-elo" if method != "am-elo" and ("am-elo", tag) in kept else None
     published = read_published(conn, snapshot, method, tag, (other,) if other else ())
     groups = [one for one in kept[method, tag] if one.models] or kept[method, tag]  # or all are archived
     group = choose_group(groups, board.group)
@@ -128,6 +130,7 @@ def show_leaderboard(conn: Connection, snapshot: SnapshotHead, board: Board) -> 
         for model in models[one.number]
     )
     shown, differences = models[group.number], read_differences(conn, snapshot.id, method, tag)
+    released = list_released(conn)
     votes = sum(model.votes for model in shown) // 2
     if len(groups) == 1 and method in ("am-elo", "m-elo", "elo") and not tag:
         votes = snapshot.votes_used
@@ -146,23 +149,29 @@ def show_leaderboard(conn: Connection, snapshot: SnapshotHead, board: Board) -> 
         else None,
         about=f"{_ABOUT[method]} {_describe_more(published, shown, other)}",
         axis=axes[group.number],
-        methods={one: any(each.key == group.key for each in kept[one, ""]) for one in METHODS if (one, "") in kept},
-        tags=_tags(kept),
-        models=sum(one.models for one in kept.get((method, ""), [])),
+        methods={
+            one: any(each.key == group.key for each in kept[one, ""]) for one in SHOWN_METHODS if (one, "") in kept
+        },
+        tags=_tags(kept, tag),
         made=any(model.organization or model.license for model in published.models),
         other=other,
         before=before,
+        dated=draw_dated(
+            (one.model, one.score, released[one.model])
+            for one in shown
+            if one.score is not None and one.model in released
+        ),
     )
 
 
-def _tags(kept: ModelGroups) -> dict[str, int]:
-    """Return the tags that name no group, and how many models the leaderboard of each has."""
+def _tags(kept: ModelGroups, chosen: str) -> dict[str, list[str]]:
+    """Return the tags that name no group, and the chosen one, by dimension; those of none first."""
     names = {group.tag for group in kept.get(("am-elo", ""), [])}
-    return {
-        tag: sum(group.models for group in groups)
-        for (method, tag), groups in kept.items()
-        if method == "am-elo" and tag and tag not in names
-    }
+    tags = {tag for method, tag in kept if method == "am-elo" and tag and tag not in names} | ({chosen} - {""})
+    found: dict[str, list[str]] = {}
+    for tag in sorted(tags, key=lambda tag: (dimension_name(tag), tag_name(tag))):
+        found.setdefault(dimension_name(tag), []).append(tag)
+    return found
 
 
 def _changes(conn: Connection, published: PublishedLeaderboard) -> tuple[int | None, dict[str, RowChange]]:
@@ -176,11 +185,6 @@ def _changes(conn: Connection, published: PublishedLeaderboard) -> tuple[int | N
     old = {row["model"]: LeaderboardRow.model_validate(dict(row)) for row in rows}
     changes = compare_leaderboards(old, {model.model: model for model in published.models})
     return earlier[0]["number"], {change.model: change for change in changes}
-
-
-def _compared_with(method: LeaderboardMethod) -> LeaderboardMethod:
-    """Return the method that is shown beside another one."""
-    return "m-elo" if method == "am-elo" else "am-elo"
 
 
 def _describe_more(
@@ -217,15 +221,12 @@ def _describe_style(style: Mapping[str, Any]) -> str:
 
 def _describe_difference(models: Sequence[LeaderboardRow], method: LeaderboardMethod) -> str:
     """Return in a sentence how many models modelling annotators moves, and which one the farthest."""
-    other = _compared_with(method)
-    beside = method_name("m-elo" if method == "am-elo" else method)
-    moves = []
-    for model in models:
-        place = model.compared.get(other)
-        if place is None or place.rank is None or model.rank is None:
-            continue
-        without, modelled = (place.rank, model.rank) if method == "am-elo" else (model.rank, place.rank)
-        moves.append((without, modelled, model.model))
+    beside = method_name(method)
+    moves = [
+        (model.rank, place.rank, model.model)
+        for model in models
+        if (place := model.compared.get("am-elo")) and place.rank is not None and model.rank is not None
+    ]
     moved = [move for move in moves if move[0] != move[1]]
     if not moves:
         return ""

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from statistics import median, quantiles
 from typing import Any
 
@@ -13,9 +12,8 @@ from app.leaderboard.schemas import LeaderboardRow, Place
 from app.pages.charts import nice_ticks
 
 _MARGIN = 0.03  # of the axis, at both ends
-_FINE = 5  # parts of the way from tick to tick
 _WIDE = 2.5  # typical intervals: what reaches further is cut, so that one unsure model does not squeeze the others
-_FAR = 2.0  # interquartile ranges beyond the quartiles: a score further out stands at the border, as an outlier
+_FAR = 2.0  # interquartile ranges below the first quartile: a score further down stands at the border, as an outlier
 
 
 @dataclass(frozen=True)
@@ -25,7 +23,7 @@ class Whisker:
     Attributes
     ----------
     cut_start, cut_end : whether it goes on beyond the axis
-    beyond : on which side of the axis the score is: "low", "high", or "" for on it
+    below : whether the score itself is below the axis
     """
 
     start: float
@@ -33,7 +31,7 @@ class Whisker:
     point: float | None
     cut_start: bool
     cut_end: bool
-    beyond: str
+    below: bool
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class Axis:
 
     @classmethod
     def of(cls, models: Sequence[LeaderboardRow]) -> "Axis | None":
-        """Return an axis that holds the scores, but for outliers, and typical intervals; None without scores."""
+        """Return an axis of the scores, but for those far below the others, and of typical intervals; None without."""
         ends = [
             (row.score if row.lower is None else row.lower, row.score, row.score if row.upper is None else row.upper)
             for row in models
@@ -55,8 +53,8 @@ class Axis:
             return None
         half = median((upper - lower) / 2 for lower, _, upper in ends)
         first, _, third = quantiles([score for _, score, _ in ends] * 2, method="inclusive")
-        far = _FAR * max(third - first, 2 * half)
-        lowers, scores, uppers = zip(*(end for end in ends if first - far <= end[1] <= third + far), strict=True)
+        least = first - _FAR * max(third - first, 2 * half)
+        lowers, scores, uppers = zip(*(end for end in ends if end[1] >= least), strict=True)
         reach = _WIDE * half
         low, high = max(min(scores) - reach, min(lowers)), min(max(scores) + reach, max(uppers))
         margin = max((high - low) * _MARGIN, 1.0)
@@ -66,12 +64,9 @@ class Axis:
         """Return where a value is, in percent of the axis; beyond its ends at the end."""
         return round(100 * min(max((value - self.low) / (self.high - self.low), 0.0), 1.0), 2)
 
-    def ticks(self, *, fine: bool = False) -> list[tuple[float, float]]:
-        """Return round values on the axis, and where they are; `fine` ones are those between, for a closer look."""
+    def ticks(self) -> list[tuple[float, float]]:
+        """Return round values on the axis, and where they are."""
         ticks = nice_ticks(self.low, self.high)
-        if fine:
-            between = range(1, _FINE)
-            ticks = [low + (high - low) * part / _FINE for low, high in pairwise(ticks) for part in between]
         return [(tick, self.place(tick)) for tick in ticks if self.low <= tick <= self.high]
 
     def draw(self, row: LeaderboardRow) -> Whisker | None:
@@ -88,7 +83,7 @@ class Axis:
             point=None if score is None else self.place(score),
             cut_start=lower is None or lower < self.low,
             cut_end=upper is None or upper > self.high,
-            beyond="" if score is None else "low" if score < self.low else "high" if score > self.high else "",
+            below=score is not None and score < self.low,
         )
 
 
@@ -111,6 +106,11 @@ class Row:
     whisker: Whisker | None
 
     @property
+    def rank(self) -> int | None:
+        """Its place by score; without a score it has none."""
+        return None if self.model.score is None else self.model.rank
+
+    @property
     def win_rate(self) -> float | None:
         """The share of its votes that it won; a tie is half a win."""
         model = self.model
@@ -129,8 +129,9 @@ class Row:
 
     @property
     def gained(self) -> float | None:
-        """How many points it gained."""
-        return self._stayed.change if self._stayed else None
+        """How many points it gained; None for less than half a point."""
+        gained = self._stayed.change if self._stayed else None
+        return gained if gained and round(gained) else None
 
     @property
     def _stayed(self) -> RowChange | None:

@@ -7,7 +7,7 @@ from fastapi import Query, Request, Response
 
 from app.api.dependencies import ReadView
 from app.leaderboard.charts import read_charts
-from app.leaderboard.matchups import Matchup, MatchupGrid, read_grid
+from app.leaderboard.matchups import FEWEST_VOTES, Matchup, MatchupGrid, read_grid
 from app.pages.rendering import public_router, render, render_nothing_published
 from app.snapshots.service import NoSnapshotError, find_snapshot
 
@@ -76,7 +76,7 @@ def _cell(matchup: Matchup | None, show: Literal["observed", "predicted"]) -> tu
     """Return a cell's shade (such as `won7`), its win rate and its votes."""
     rate = None if matchup is None else getattr(matchup, show)
     votes = 0 if matchup is None else matchup.votes
-    if rate is None:
+    if rate is None or (show == "observed" and votes < FEWEST_VOTES):
         return "", None, votes
     level = min(round(abs(rate - 0.5) / DARKEST * LEVELS), LEVELS)
     return f"{'won' if rate > 0.5 else 'lost'}{level}" if level else "", rate, votes  # noqa: PLR2004  even

@@ -8,6 +8,7 @@ from fastapi.responses import RedirectResponse
 
 from app.api.dependencies import ReadView
 from app.leaderboard.groups import ModelGroups, list_groups
+from app.leaderboard.matchups import FEWEST_VOTES
 from app.leaderboard.model_page import HeadToHead, ModelDetail, Neighbour, describe_model
 from app.models.service import find_contestant, find_model
 from app.pages.charts import draw_band
@@ -53,17 +54,19 @@ def view_model(model: ModelDetail, method: LeaderboardMethod, groups: ModelGroup
         kept = groups[one.method, one.tag or ""]
         own = next(group for group in kept if group.number == one.component + 1)
         places.append((one, own, len(kept) == 1))
+    met = [one for one in model.head_to_head if one.votes >= FEWEST_VOTES]
     return {
         "model": model,
         "method": method,
         "here": next((place for place in places if place[0].method == method and place[0].tag is None), None),
-        "places": places,
+        "categories": [place for place in places if place[0].method == "am-elo" and place[0].tag is not None],
         "chart": draw_band([(one.score, one.lower, one.upper) for one in model.chart]),
         "chart_label": describe_chart(model, method),
         "stability": list(describe_stability(model)),
-        "opponents": sorted(model.head_to_head, key=_strength),
-        "best": [by_name[name] for name in model.best_opponents],
-        "worst": [by_name[name] for name in model.worst_opponents],
+        "opponents": sorted(met, key=_strength),
+        "others": sorted((one for one in model.head_to_head if one not in met), key=_strength),
+        "best": [by_name[name] for name in model.best_opponents if by_name[name] in met],
+        "worst": [by_name[name] for name in model.worst_opponents if by_name[name] in met],
     }
 
 

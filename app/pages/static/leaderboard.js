@@ -1,12 +1,10 @@
-// The intervals as one plot: point at a model to see which are level with it, keep it by a click or the space bar, zoom
-// and move the axis.
+// The intervals as one plot: point at a model to see which are level with it, keep it by a click or the space bar.
 // And a button that copies the permanent address.
 "use strict";
 
 (() => {
-  const root = document.documentElement;
   const find = (selector) => document.querySelector(selector);
-  const hint = find("#plot p")?.textContent;
+  const hint = find("#plot")?.textContent;
   let kept = null; // the name of the model that was chosen
   let shown; // the row that the others are held against
 
@@ -24,7 +22,7 @@
       other.classList.toggle("apart", Boolean(apart));
       other.classList.toggle("chosen", Boolean(differences) && other === row);
     });
-    find("#plot p").textContent = differences ? describe(row) : hint;
+    find("#plot").textContent = differences ? describe(row) : hint;
   }
 
   function describe(row) {
@@ -33,14 +31,6 @@
   }
 
   const showKept = () => show(rows().find((row) => nameOf(row) === kept));
-
-  function zoom() {
-    const factor = Number(find("#zoom").value);
-    find("#move").disabled = factor === 1;
-    root.style.setProperty("--zoom", factor);
-    root.style.setProperty("--from", Number(find("#move").value) * (1 - 1 / factor));
-    root.toggleAttribute("data-zoomed", factor > 1.5);
-  }
 
   function choose(event) {
     const row = event.target.closest(".board tbody tr");
@@ -65,9 +55,6 @@
     if (event.key !== "Escape") return;
     kept = null;
     showKept();
-  });
-  document.addEventListener("input", (event) => {
-    if (event.target.matches("#zoom, #move")) zoom();
   });
   document.addEventListener("htmx:after:swap", begin);
 

@@ -74,17 +74,18 @@ def read_table(votes: VotesLike, features: Sequence[str] = ()) -> VoteTable:
     frame = _open(votes, [column for pair in measured.values() for column in pair])
     if len(frame) == 0:
         raise VotesError("no votes: the table has no rows", "no-votes")
-    (a, b), models = _number(frame, "model_a", "model_b")
+    names = _names(frame)
+    (a, b), models = _number(names, "model_a", "model_b")
     annotated = "annotator" in frame.columns
     if annotated:
-        (annotator,), annotators = _number(frame, "annotator")
+        (annotator,), annotators = _number(names, "annotator")
         _refuse_repeats(frame)
     else:
         annotator, annotators = np.zeros(len(frame), dtype=np.int32), ["pooled"]
     weight = _numbers(frame, "weight") if "weight" in frame.columns else None
     propensity = _numbers(frame, "propensity", missing=True) if "propensity" in frame.columns else None
     share = 1.0 / _numbers(frame, "of_ranking") if "of_ranking" in frame.columns else None
-    indexed = IndexedVotes(annotators, models, annotator, a, b, _outcomes(frame), weight, propensity, share)
+    indexed = IndexedVotes(annotators, models, annotator, a, b, _outcomes(frame, names), weight, propensity, share)
     if not features:
         return VoteTable(indexed, annotated, frame.implementation)
     given = {
@@ -166,40 +167,64 @@ def _refuse_repeats(frame: nw.DataFrame[Any]) -> None:
     _refuse_rows("battle_id", "repeats a vote of the same annotator", repeated.to_numpy())
 
 
-def _number(frame: nw.DataFrame[Any], *columns: str) -> tuple[list[Ints], list[Any]]:
+def _names(frame: nw.DataFrame[Any]) -> pl.DataFrame:
+    """Return the columns of names, and of outcomes in words, as categories or 64-bit integers; none is missing."""
+    found, kinds = dict[str, pl.Series](), list[pl.Expr]()
+    for column in ("annotator", *NEEDED):
+        if column not in frame.columns or (column == "winner" and not _is_text(frame[column])):
+            continue
+        series = frame[column]
+        if series.null_count():
+            _refuse_rows(column, "is missing", series.is_null().to_numpy())
+        if not (_is_text(series) or series.dtype.is_integer()):
+            raise VotesError(f"{column} must be text or whole numbers, is {series.dtype}", "type")
+        found[column] = _in_polars(series)
+        kinds.append(pl.col(column).cast(pl.Int64 if series.dtype.is_integer() else pl.Categorical))
+    return pl.DataFrame(found).select(kinds)
+
+
+def _in_polars(series: nw.Series[Any]) -> pl.Series:
+    """Return a column of text or integers as polars has it; categories of polars and Arrow stay categories."""
+    if series.implementation in (nw.Implementation.POLARS, nw.Implementation.PYARROW):
+        return pl.Series(series.to_native())
+    return pl.Series(series.cast(nw.String).to_list() if _is_text(series) else series.to_numpy())
+
+
+def _number(names: pl.DataFrame, *columns: str) -> tuple[list[Ints], list[Any]]:
     """Return columns of names as the places of the names in sorted order, and the names."""
-    series = [_names(frame, column).alias("name") for column in columns]
-    if len({one.dtype for one in series}) > 1:
+    if len({names[column].dtype for column in columns}) > 1:
         raise VotesError(f"{' and '.join(columns)} differ in kind: one is text, the other numbers", "type")
-    names = nw.concat([one.to_frame() for one in series])["name"].unique().sort().to_list()
-    places = list(range(len(names)))
-    return [one.replace_strict(names, places, return_dtype=nw.Int32).to_numpy() for one in series], names
+    joined = pl.concat([names[column].alias("name") for column in columns])
+    if joined.dtype == pl.Int64:
+        found = joined.unique().sort()
+        place = joined.replace_strict(found, range(len(found)), return_dtype=pl.Int32).to_numpy()
+    else:
+        code = joined.to_physical().to_numpy()
+        row = np.full(int(code.max()) + 1, -1)
+        row[code] = np.arange(len(code))  # where each category is
+        present = np.flatnonzero(row >= 0)
+        found = joined.gather(row[present]).cast(pl.String)
+        order = found.arg_sort().to_numpy()
+        found, place = found.gather(order), np.empty(len(row), dtype=np.int32)
+        place[present[order]] = np.arange(len(order))
+        place = place[code]
+    parts = np.split(place, len(columns))
+    if found[0] == "":
+        for column, part in zip(columns, parts, strict=True):
+            _refuse_rows(column, "is empty", part == 0)
+    return parts, found.to_list()
 
 
-def _names(frame: nw.DataFrame[Any], column: str) -> nw.Series[Any]:
-    """Return a column of names as text or 64-bit integers."""
-    series = frame[column]
-    _refuse_rows(column, "is missing", series.is_null().to_numpy())
-    if series.dtype.is_integer():
-        return series.cast(nw.Int64)
-    if not _is_text(series):
-        raise VotesError(f"{column} must be text or whole numbers, is {series.dtype}", "type")
-    series = series.cast(nw.String)
-    _refuse_rows(column, "is empty", (series == "").to_numpy())
-    return series
-
-
-def _outcomes(frame: nw.DataFrame[Any]) -> Floats:
+def _outcomes(frame: nw.DataFrame[Any], names: pl.DataFrame) -> Floats:
     """Return W of each vote, from outcome words or from numbers."""
-    series = frame["winner"]
-    if not _is_text(series):
+    if "winner" not in names.columns:
         outcome = _numbers(frame, "winner")
-        _refuse_unknown(np.unique(outcome).tolist(), OUTCOMES.values())
+        known = np.array([*OUTCOMES.values()])
+        _refuse_unknown(np.unique(outcome[~np.isin(outcome, known)]).tolist(), OUTCOMES.values())
         return outcome
-    _refuse_rows("winner", "is missing", series.is_null().to_numpy())
-    words = series.cast(nw.String)
-    _refuse_unknown(words.unique().sort().to_list(), OUTCOMES)
-    return words.replace_strict(dict(OUTCOMES), return_dtype=nw.Float64).to_numpy()
+    (place,), words = _number(names, "winner")
+    _refuse_unknown(words, OUTCOMES)
+    return np.array([OUTCOMES[word] for word in words])[place]
 
 
 def _refuse_unknown(found: Iterable[Any], known: Collection[Any]) -> None:

@@ -175,6 +175,8 @@ def _bisect(before: Callable[[Floats], Mask], start: Floats, end: Floats) -> Flo
     """Find where `before`, true at `start`, becomes false on the way to `end`, for all models at once."""
     for _ in range(HALVINGS):
         middle = 0.5 * (start + end)
+        if ((middle == start) | (middle == end)).all():  # no number lies between
+            break
         still = before(middle)
         start, end = np.where(still, middle, start), np.where(still, end, middle)
     return 0.5 * (start + end)

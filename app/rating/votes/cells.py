@@ -170,20 +170,19 @@ def aggregate(
         annotator, model_a, model_b, outcome, weight, n_annotators=n_annotators, n_models=n_models
     )
     pair = (annotator.astype(np.int64) << bits | np.minimum(model_a, model_b)) << bits | np.maximum(model_a, model_b)
-    packed = pair << OUTCOME_BITS | (2.0 * np.where(model_a < model_b, W, 1.0 - W)).astype(np.int64)
+    packed = pair << OUTCOME_BITS | 1 + np.sign(model_b - model_a) * (2.0 * W - 1.0).astype(np.int8)
     if weight is None:
         packed.sort()
     else:
         order = np.argsort(packed, kind="stable")
         packed, weight = packed[order], weight[order]
     cell, code = packed >> OUTCOME_BITS, packed & ((1 << OUTCOME_BITS) - 1)
-    first = np.flatnonzero(np.diff(cell, prepend=-1))
-    count = np.ones(len(cell)) if weight is None else weight
-    n, s, ties = (
-        np.add.reduceat(x, first) if len(first) else x for x in (count, 0.5 * code * count, count * (code == 1))
-    )
-    low, mask = cell[first], (1 << bits) - 1
-    k, a, b = (x.astype(np.int32) for x in (low >> 2 * bits, low >> bits & mask, low & mask))
+    first = np.diff(cell, prepend=-1) != 0
+    row, cell = np.cumsum(first) - 1, cell[first]
+    count = np.ones(len(code)) if weight is None else weight
+    n, s, ties = (sum_by(row, x, len(cell)) for x in (count, 0.5 * code * count, count * (code == 1)))
+    mask = (1 << bits) - 1
+    k, a, b = (x.astype(np.int32) for x in (cell >> 2 * bits, cell >> bits & mask, cell & mask))
     return Cells(k, a, b, n, s, ties, n_annotators, n_models)
 
 

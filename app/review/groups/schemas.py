@@ -5,6 +5,7 @@ from uuid import UUID
 from pydantic import AfterValidator, BaseModel, Field
 
 from app.annotators.schemas import Decision, DecisionRequest, DecisionTaken, FoundAnnotator, Named
+from app.naming.names import Name
 from app.schemas import FrozenModel
 
 Test = Literal["favour", "against"]
@@ -44,7 +45,7 @@ class GroupDecisionRequest(DecisionRequest):
     """What to decide on a group, and why."""
 
     test: Test
-    model: str
+    model: Name
     annotators: list[UUID] | None = Field(
         None, description="The members that were seen: if the group has changed, nothing is decided."
     )

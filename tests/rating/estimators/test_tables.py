@@ -21,10 +21,28 @@ def to_pandas(votes: pl.DataFrame, **options: Any) -> pd.DataFrame:
     return pd.DataFrame(votes.to_dict(as_series=False), **options)
 
 
+def beside_others(names: pl.Series) -> pl.Series:
+    """Return names as categories whose numbers have gaps, and are not in the order of the names."""
+    others = pl.Series(names.name, ["zebra", "", *names.unique().sort(descending=True)])
+    return pl.concat([others, names]).cast(pl.Categorical).tail(len(names))
+
+
 KINDS: dict[str, tuple[Callable[[pl.DataFrame], Any], type]] = {
     "polars": (lambda votes: votes, pl.DataFrame),
     "polars lazy": (lambda votes: votes.lazy(), pl.DataFrame),
     "polars categories": (lambda votes: votes.with_columns(pl.all().cast(pl.Categorical)), pl.DataFrame),
+    "polars enums": (
+        lambda votes: votes.with_columns(pl.col(name).cast(pl.Enum(votes[name].unique())) for name in votes.columns),
+        pl.DataFrame,
+    ),
+    "polars categories beside others": (
+        lambda votes: votes.with_columns(beside_others(votes[name]) for name in votes.columns),
+        pl.DataFrame,
+    ),
+    "one column of categories": (
+        lambda votes: votes.with_columns(pl.col("model_b").cast(pl.Categorical)),
+        pl.DataFrame,
+    ),
     "pandas": (to_pandas, pd.DataFrame),
     "pandas objects": (lambda votes: to_pandas(votes, dtype=object), pd.DataFrame),
     "pandas categories": (lambda votes: to_pandas(votes, dtype="category"), pd.DataFrame),
@@ -33,6 +51,10 @@ KINDS: dict[str, tuple[Callable[[pl.DataFrame], Any], type]] = {
         pd.DataFrame,
     ),
     "arrow": (lambda votes: pa.table(votes.to_dict(as_series=False)), pa.Table),
+    "arrow categories": (
+        lambda votes: pa.table({name: votes[name].to_arrow().dictionary_encode() for name in votes.columns}),
+        pa.Table,
+    ),
     "lists": (lambda votes: votes.to_dict(as_series=False), pl.DataFrame),
     "arrays": (lambda votes: {name: votes[name].to_numpy() for name in votes.columns}, pl.DataFrame),
 }
@@ -99,6 +121,7 @@ GOOD = {
         ({"winner": np.array(["tie", 1.0, 0.0], dtype=object)}, "winner mixes kinds of values; it must be"),
         ({"model_a": ["x", None, "y"]}, "model_a is missing in 1 row, the first is row 1"),
         ({"model_b": ["x", "y", ""]}, "model_b is empty in 1 row, the first is row 2"),
+        ({"model_a": ["", "y", ""]}, "model_a is empty in 2 rows, the first is row 0"),
         ({"model_a": ["y", "y", "x"]}, "a model against itself (row 0)"),
         ({"model_a": [1.5, 2.5, 3.5]}, "model_a must be text or whole numbers, is Float64"),
         ({"model_a": [1, 2, 1]}, "model_a and model_b differ in kind: one is text, the other numbers"),

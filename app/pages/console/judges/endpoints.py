@@ -4,6 +4,7 @@ from fastapi import Response
 
 from app.api.dependencies import ReadView
 from app.pages.console.rendering import Reader, console_router
+from app.pages.plots import draw_intervals
 from app.review.judges import read_judges_compared
 
 router = console_router("judges")
@@ -12,4 +13,6 @@ router = console_router("judges")
 @router.get("")
 def get_judges(console: Reader, conn: ReadView) -> Response:
     """Show how well each judge follows the people."""
-    return console.page("judges/page.html", found=read_judges_compared(conn))
+    found = read_judges_compared(conn)
+    rows = [(one.annotator, one.ability, one.ability_lower, one.ability_upper) for one in found.judges]
+    return console.page("judges/page.html", found=found, plot=draw_intervals(rows, (0.0, 1.0)))
