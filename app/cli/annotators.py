@@ -59,7 +59,7 @@ def list_all(standing: StandingOption = None, output_format: FormatOption = "tab
         {**one.model_dump(mode="json"), "strength": reason.strength, "reasons": reason.words} for one, reason in listed
     ]
     flat = ({**row, "reasons": " ".join(row["reasons"])} for row in rows)
-    why = ("Why", lambda row: " ".join(row["reasons"]))
+    why = ("Why", lambda row: " ".join(row["reasons"][:1]))
     print_result(output_format, {"annotators": rows}, [_table(rows, why)], rows=flat)
 
 
@@ -99,7 +99,7 @@ def pseudonymise() -> None:
 
 
 def _table(rows: Sequence[Row], *more: Column) -> Table:
-    def ability(row: Row) -> str:  # in brackets a shadow ability: not part of the fit
+    def ability(row: Row) -> str:  # in brackets where the votes do not count
         inside = row["ability"] is not None
         return shown(row["ability"], ".3f") if inside else f"({shown(row['shadow_ability'], '.3f')})"
 
@@ -112,9 +112,9 @@ def _table(rows: Sequence[Row], *more: Column) -> Table:
 
 
 def _habits(row: Row) -> Table:
-    """Return the adjusted ability, the readiness to tie and the lean, with 95 % intervals."""
+    """Return the slope of the votes alone, the readiness to tie and the lean, with 95 % intervals."""
     named = (
-        ("Adjusted ability", "adjusted_ability", "adjusted", ".2f"),
+        ("Slope", "adjusted_ability", "adjusted", ".2f"),
         ("Ties between equals", "tie_readiness", "tie_readiness", "%"),
         ("Lean to the left, Elo points", "side_lean", "side_lean", ".0f"),
     )

@@ -32,7 +32,7 @@ def reviews(
         choose = on_the_watch_list(conn) if watch else flagged
         found = list_reviews(conn, limit=limit, choose=choose)
     ability = ("Ability", lambda one: shown(one.evidence.judged and one.evidence.judged.value, ".3f"))
-    why = ("Why", lambda one: one.evidence.not_flagged or " ".join(one.evidence.words))
+    why = ("Why", lambda one: one.evidence.not_flagged or " ".join(one.evidence.words[:1]))
     columns = ("Annotator=annotator", "Strength=evidence.strength:.1f", ability, "Votes=votes", why)
     print_list(output_format, "reviews", found, *columns, figures=["Ability"])
 

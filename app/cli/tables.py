@@ -27,7 +27,9 @@ def leaderboard_table(models: Rows) -> RenderableType:
     tables = []
     for number, rows in components.items():
         title = f"Component {number + 1} of {len(components)}" if len(components) > 1 else None
-        tables.append(table_of(rows, _RANK, "Model=model", _SCORE, _HALF_WIDTH, *_VOTES, title=title, figures=_FIGURES))
+        tables.append(
+            table_of(rows, *_PLACE, "Model=model", _SCORE, _HALF_WIDTH, *_VOTES, title=title, figures=_FIGURES)
+        )
     return Group(*tables)
 
 
@@ -41,7 +43,7 @@ def annotators_table(annotators: Rows) -> RenderableType:
     """Return the annotators with their abilities."""
     paper = ["Σ = 1=paper_ability:.5f"] if any(row.get("paper_ability") is not None for row in annotators) else []
     return table_of(
-        annotators, "Annotator=annotator", "Ability=ability:.3f", *paper, "SE=se:.3f", "Adjusted=adjusted_ability:.3f",
+        annotators, "Annotator=annotator", "Ability=ability:.3f", *paper, "SE=se:.3f", "Slope=adjusted_ability:.3f",
         "P(low)=probability_low:.3f", "Ties=tie_readiness:.2f", "Lean=side_lean:.0f", "Votes=votes",
         "Standing=standing", "Reason=reason", title="Annotators",
     )  # fmt: skip
@@ -57,7 +59,7 @@ def style_tables(style: Mapping[str, Any], without: Rows) -> list[RenderableType
 
     beside = [("Without", lambda row: _score(before[row["model"]])), ("Change", change)]
     return [
-        table_of(style["models"], _RANK, "Model=model", _SCORE, _HALF_WIDTH, *beside, title="With style control",
+        table_of(style["models"], *_PLACE, "Model=model", _SCORE, _HALF_WIDTH, *beside, title="With style control",
                  figures=[*_FIGURES, "Without", "Change"]),
         "",
         table_of(style["features"], "Feature=feature", "Points=points:+.1f", _HALF_WIDTH,
@@ -163,13 +165,10 @@ def make_table(
 
 
 def _rank(row: Mapping[str, Any]) -> str:
-    """Show the rank and its spread; a mark says that a few votes decide the order with the model above."""
+    """Show the rank; a mark says that a few votes decide the order with the model above."""
     if row["rank"] is None:
         return "–"  # provisional
-    best, worst = row["best_rank"], row["worst_rank"]
-    mark = AS_GOOD_AS_TIED if row.get("tied") else ""
-    certain = best is None or best == worst == row["rank"]
-    return f"{mark}{row['rank']}" if certain else f"{mark}{row['rank']} ({best}–{worst})"
+    return f"{AS_GOOD_AS_TIED if row.get('tied') else ''}{row['rank']}"
 
 
 def _score(row: Mapping[str, Any]) -> str:
@@ -186,6 +185,7 @@ def _half(row: Mapping[str, Any]) -> str:
     return "–" if None in ends or not row.get("identified", True) else f"{(ends[1] - ends[0]) / 2:.1f}"
 
 
-_RANK, _SCORE, _HALF_WIDTH = ("Rank", _rank), ("Score", _score), ("±", _half)
+_PLACE = ("Rank", _rank), "Class=class_rank:d"
+_SCORE, _HALF_WIDTH = ("Score", _score), ("±", _half)
 _FIGURES = ("Rank", "Score", "±")
 _VOTES = ("Votes=votes", "Wins=wins", "Ties=ties", "Losses=losses")

@@ -47,19 +47,22 @@ def votes_chart(bins: Rows, min_votes: int) -> Spec:
 
 
 def calibration_chart(bins: Rows) -> Spec:
-    """Return how often favourites won against how often they should, by the leaderboard.
+    """Return how often voters' favourites won against how often they should, with the band that chance leaves open.
 
-    `bins`: `predicted`, `observed` and `votes` of every bin.
+    `bins`: `predicted`, `observed`, `lower`, `upper` and `votes` of every bin.
     """
     percent: Spec = {"axis": {"format": ".0%", "tickCount": 5}}
     across: Spec = {"scale": {"domain": [0.5, 1]}, **percent}
-    up: Spec = {"scale": {"domain": [min([0.5, *(row["observed"] for row in bins)]), 1]}, **percent}
-    x = _axis("predicted win rate of the favourite", "predicted", **across)
+    lowest = min([0.5, *(row[name] for row in bins for name in ("observed", "lower"))])
+    up: Spec = {"scale": {"domain": [lowest, 1]}, **percent}
+    x = _axis("predicted win rate of the voter's favourite", "predicted", **across)
     y = _axis("observed win rate", "observed", **up)
     size = {"field": "votes", "type": "quantitative", "legend": None, "scale": {"range": [20, 400]}}
     ends = {"x": {"datum": 0.5, **across}, "y": {"datum": 0.5, **up}, "x2": {"datum": 1}, "y2": {"datum": 1}}
+    band = {"x": x, "y": {**y, "field": "lower"}, "y2": {"field": "upper"}}
     return _chart(
         bins,
+        {"mark": {"type": "area", "color": "currentColor", "opacity": 0.12}, "encoding": band},
         {"mark": {"type": "rule", "strokeDash": [4, 4], "opacity": 0.6}, "data": {"values": [{}]}, "encoding": ends},
         {
             "mark": {"type": "circle", "color": "var(--chart-counts)", "opacity": 0.85},

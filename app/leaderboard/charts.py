@@ -50,21 +50,7 @@ _VOTES = text(
     GROUP BY bin, standing
     """
 )
-# Each pair from the side of its favourite, in ten bins from 50 to 100 %.
-_CALIBRATION = text(
-    """
-    SELECT sum(votes * predicted) / sum(votes) AS predicted, sum(won) / sum(votes) AS observed, sum(votes) AS votes
-    FROM (
-        SELECT (wins_a + ties + wins_b)::float8 AS votes, greatest(predicted, 1 - predicted) AS predicted,
-            CASE WHEN predicted >= 0.5 THEN wins_a ELSE wins_b END + ties / 2.0::float8 AS won
-        FROM snapshot_matchups
-        WHERE snapshot_id = :snapshot AND predicted IS NOT NULL AND wins_a + ties + wins_b > 0
-    ) AS favourites
-    GROUP BY least(floor(20 * (predicted - 0.5)), 9)
-    ORDER BY 1
-    """
-)
-_BINS = {"abilities": _ABILITIES, "votes": _VOTES, "calibration": _CALIBRATION}
+_BINS = {"abilities": _ABILITIES, "votes": _VOTES}
 
 
 class Chart(NamedTuple):
@@ -76,22 +62,23 @@ class Chart(NamedTuple):
 
 
 def find_undrawn(conn: Connection) -> RowMapping | None:
-    """Return the newest snapshot's `id` and `settings` if its charts were not tried; None else, or if there is none."""
+    """Return the newest snapshot's `id`, `settings` and `calibration` if its charts were not tried; else None."""
     tried = func.coalesce(snapshots.c.diagnostics["warnings"].contains([{"part": PART}]), false()).label("tried")
-    columns = snapshots.c.id, snapshots.c.settings, tried
+    calibration = snapshots.c.diagnostics["calibration"].label("calibration")
+    columns = snapshots.c.id, snapshots.c.settings, calibration, tried
     newest = select(*columns).order_by(snapshots.c.number.desc()).limit(1).subquery()
     drawn = select(snapshot_charts.c.name).where(snapshot_charts.c.snapshot_id == newest.c.id)
     return conn.execute(select(newest).where(~drawn.exists(), ~newest.c.tried)).mappings().one_or_none()
 
 
 def read_bins(conn: Connection, name: str, snapshot_id: UUID) -> list[dict[str, Any]]:
-    """Return the bins of a chart.
+    """Return the bins of a chart of annotators.
 
-    Of abilities and votes `low`, `high`, `standing`, its `place` in a stack of bars, and `annotators`; the abilities of
-    pending ones are left out. Of calibration `predicted`, `observed` and `votes`.
+    `low`, `high`, `standing`, its `place` in a stack of bars, and `annotators`; the abilities of pending ones are left
+    out.
     """
-    rows = [dict(row) for row in conn.execute(_BINS[name], {"snapshot": snapshot_id}).mappings()]
-    return [{**row, "place": STANDINGS.index(row["standing"])} if "standing" in row else row for row in rows]
+    rows = conn.execute(_BINS[name], {"snapshot": snapshot_id}).mappings()
+    return [{**row, "place": STANDINGS.index(row["standing"])} for row in rows]
 
 
 def insert_charts(conn: Connection, snapshot_id: UUID, charts: Sequence[Chart]) -> None:
@@ -133,12 +120,13 @@ def draw_newest(database: Database, interruption: Interruption | None = None) ->
 
 def _draw(database: Database, interruption: Interruption, snapshot: RowMapping) -> list[Chart]:
     with database.read() as conn, interruption.queries(conn):
-        abilities, votes, favourites = (read_bins(conn, name, snapshot["id"]) for name in _BINS)
+        abilities, votes = (read_bins(conn, name, snapshot["id"]) for name in _BINS)
+    calibration = snapshot["calibration"] or []
     min_ability, min_votes = snapshot["settings"].get("min_ability", 0.0), snapshot["settings"].get("min_votes", 0)
     plans = (
         ("abilities", abilities_chart(abilities, min_ability), _describe_abilities(abilities)),
         ("votes", votes_chart(votes, min_votes), _describe_votes(votes, min_votes)),
-        ("calibration", calibration_chart(favourites), _describe_favourites(favourites)),
+        ("calibration", calibration_chart(calibration), _describe_calibration(calibration)),
     )
     charts = []
     for name, spec, description in plans:
@@ -170,12 +158,14 @@ def _describe_votes(bins: Rows, min_votes: int) -> str:
     return f"Votes of {plural(total, 'annotator')}: {pending:,} pending, with δ = {min_votes:,} votes or fewer."
 
 
-def _describe_favourites(bins: Rows) -> str:
+def _describe_calibration(bins: Rows) -> str:
     if not bins:
-        return "No pair of models has both votes and a prediction."
+        return "No vote with a winner has a prediction."
     votes = sum(row["votes"] for row in bins)
     off = sum(row["votes"] * abs(row["observed"] - row["predicted"]) for row in bins) / votes
+    outside = sum(not row["lower"] <= row["observed"] <= row["upper"] for row in bins)
     return (
-        f"Predicted and observed win rates of favourites, over {votes:,.0f} votes: they differ by "
-        f"{100 * off:.1f} percentage points on average."
+        f"How often the model won that each voter should prefer, in {votes:,.0f} votes with a winner: predicted and "
+        f"observed rates differ by {100 * off:.1f} percentage points on average; {outside or 'no'} of "
+        f"{plural(len(bins), 'point')} {'lies' if outside == 1 else 'lie'} outside the band of chance."
     )

@@ -8,6 +8,7 @@ from app.leaderboard import queries as store
 from app.leaderboard.matchups import Matchup, list_matchups
 from app.leaderboard.model_page import Standing
 from app.models.schemas import FoundModel
+from app.snapshots.differences import Differences, read_differences
 from app.snapshots.schemas import LeaderboardMethod, SnapshotHead
 
 
@@ -37,10 +38,11 @@ def compare_models(conn: Connection, snapshot: SnapshotHead, a: FoundModel, b: F
     main = [one.get("am-elo") for one in places]
     comparable = main[0] is not None and main[1] is not None and main[0].component == main[1].component
     common = [(name, of_a[name], of_b[name]) for name in of_a.keys() & of_b.keys()]
+    ends = main if comparable else (None, None)
     met = [one for one in common if one[1].votes and one[2].votes]
     return ModelComparison(
         *places,
-        matchup=of_a.get(b.name) or _unmet(a, b, *(main if comparable else (None, None))),
+        matchup=of_a.get(b.name) or _unmet(a, b, read_differences(conn, snapshot.id), *ends),
         comparable=comparable,
         common=sorted(met, key=lambda one: (-min(one[1].votes, one[2].votes), one[0])),
     )
@@ -62,10 +64,13 @@ def _places(conn: Connection, snapshot: SnapshotHead, model: FoundModel) -> dict
     return {one.method: one for one in places}
 
 
-def _unmet(a: FoundModel, b: FoundModel, place: Standing | None, other: Standing | None) -> Matchup:
+def _unmet(
+    a: FoundModel, b: FoundModel, differences: Differences | None, place: Standing | None, other: Standing | None
+) -> Matchup:
     """Return a pair without votes. Large leaderboards store no prediction for it: the scores give it, no interval."""
     predicted = None
     if place is not None and other is not None and place.score is not None and other.score is not None:
         predicted = win_probability(place.score, other.score)
     known = {"predicted": predicted, "lower": None, "upper": None}
-    return Matchup.of({"model_a": a.name, "model_b": b.name, "wins_a": 0, "ties": 0, "wins_b": 0, **known})
+    row = {"model_a": a.name, "model_b": b.name, "wins_a": 0, "ties": 0, "wins_b": 0, **known}
+    return Matchup.of(row, differences)

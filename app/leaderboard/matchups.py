@@ -13,6 +13,7 @@ from app.leaderboard import queries as store
 from app.leaderboard.row_files import ROW_FILES
 from app.models.service import find_contestant
 from app.schemas import FrozenModel
+from app.snapshots.differences import MEANING, WORDS, Differences, Word, read_differences
 from app.snapshots.queries import list_placed_models
 from app.snapshots.schemas import SnapshotHead
 
@@ -40,13 +41,15 @@ class Matchup(FrozenModel):
         description="Lower end of the prediction's interval; where a model has no score, a one-sided bound."
     )
     upper: float | None = Field(description="Upper end, likewise.")
+    difference: Word | None = Field(None, description=f"What model_a is beside model_b, by the scores. {MEANING}")
 
     @classmethod
-    def of(cls, row: Mapping[str, Any]) -> Self:
+    def of(cls, row: Mapping[str, Any], differences: Differences | None) -> Self:
         """Return the pair of a stored row."""
         votes = row["wins_a"] + row["ties"] + row["wins_b"]
         observed = (row["wins_a"] + row["ties"] / 2) / votes if votes else None
-        return cls(**row, votes=votes, observed=observed)
+        word = differences and differences.between(row["model_a"], row["model_b"])
+        return cls(**row, votes=votes, observed=observed, difference=word)
 
     def swapped(self) -> Self:
         """Return the pair from the side of the other model."""
@@ -60,6 +63,7 @@ class Matchup(FrozenModel):
                 "predicted": _other_side(self.predicted),
                 "lower": _other_side(self.upper),
                 "upper": _other_side(self.lower),
+                "difference": self.difference and WORDS[-1 - WORDS.index(self.difference)],
             }
         )
 
@@ -94,8 +98,9 @@ def list_matchups(
 
     With `among`, both models of a pair are among these numbers. Raises NoMatchupsError.
     """
+    differences = read_differences(conn, snapshot.id)
     rows = store.list_matchups(conn, snapshot.id, model_id=model_id, among=among, after=after, limit=limit)
-    found = [(seen_by(model_id, row), (row["model_a_id"], row["model_b_id"])) for row in rows]
+    found = [(seen_by(model_id, row, differences), (row["model_a_id"], row["model_b_id"])) for row in rows]
     if not found:
         _require_matchups(conn, snapshot)
     return found
@@ -114,17 +119,18 @@ def write_matchups(
 ) -> bytes:
     """Return all pairs of a snapshot, or of one of its models, as a file. Raises NoMatchupsError."""
     _require_matchups(conn, snapshot)
+    differences = read_differences(conn, snapshot.id)
     rows = (
-        {**seen_by(model_id, row).model_dump(), "snapshot": snapshot.number}
+        {**seen_by(model_id, row, differences).model_dump(), "snapshot": snapshot.number}
         for row in store.list_matchups(conn, snapshot.id, model_id=model_id)
     )
     columns = [*Matchup.model_fields, "snapshot"]
     return ROW_FILES[form](rows, columns)
 
 
-def seen_by(model_id: int | None, row: Mapping[str, Any]) -> Matchup:
+def seen_by(model_id: int | None, row: Mapping[str, Any], differences: Differences | None) -> Matchup:
     """Return the pair of a stored row, from the side of one of its models where that is asked for."""
-    matchup = Matchup.of(row)
+    matchup = Matchup.of(row, differences)
     return matchup.swapped() if row["model_b_id"] == model_id else matchup
 
 

@@ -15,6 +15,7 @@ from app.leaderboard.service import NeighbourGap, read_neighbours
 from app.models.schemas import Alias, FoundModel, Model, Version
 from app.models.service import get_model, list_aliases, list_merged, list_versions
 from app.schemas import FrozenModel
+from app.snapshots.differences import MEANING, Word, read_differences
 from app.snapshots.queries import newest_snapshot
 from app.snapshots.schemas import LeaderboardMethod
 
@@ -54,6 +55,7 @@ class Standing(FrozenModel):
     worst_rank: int | None
     rank_set_best: int | None = Field(description="As on the leaderboard.")
     rank_set_worst: int | None
+    class_rank: int | None = Field(None, description="As on the leaderboard.")
     component: int = Field(description="Models compare only within a component; component 0 has the most votes.")
     votes: int
 
@@ -84,6 +86,7 @@ class HeadToHead(FrozenModel):
         description="Lower end of the prediction's interval; where a model has no score, a one-sided bound."
     )
     upper: float | None = Field(description="Upper end, likewise.")
+    difference: Word | None = Field(None, description=f"What it is beside the opponent, by the scores. {MEANING}")
 
     @classmethod
     def of(cls, matchup: Matchup) -> Self:
@@ -161,8 +164,9 @@ def describe_model(conn: Connection, model: FoundModel, method: LeaderboardMetho
 
 
 def _opponents(conn: Connection, snapshot: RowMapping, model_id: int) -> list[HeadToHead]:
+    differences = read_differences(conn, snapshot["id"])
     rows = store.list_matchups(conn, snapshot["id"], model_id=model_id)
-    return sorted((HeadToHead.of(seen_by(model_id, row)) for row in rows), key=lambda one: one.opponent)
+    return sorted((HeadToHead.of(seen_by(model_id, row, differences)) for row in rows), key=lambda one: one.opponent)
 
 
 def _named(conn: Connection, gap: NeighbourGap | None) -> Neighbour | None:

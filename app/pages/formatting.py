@@ -1,10 +1,7 @@
 """How pages write numbers, times and addresses. Each function is a filter of the templates by its name."""
 
-import re
 from datetime import UTC, date, datetime
 from urllib.parse import quote
-
-from markupsafe import Markup, escape
 
 from app.snapshots.schemas import LeaderboardMethod
 from app.wording import MINUS, change, count, duration, listed, percent, plural, points
@@ -31,7 +28,6 @@ _LANGUAGES = {
     "nl": "Dutch", "pl": "Polish", "pt": "Portuguese", "ru": "Russian", "sv": "Swedish", "th": "Thai", "tr": "Turkish",
     "uk": "Ukrainian", "vi": "Vietnamese", "zh": "Chinese",
 }  # fmt: skip
-_POWER = re.compile(r"\b10\^(\d+)")
 
 
 def tick(value: float) -> str:
@@ -82,9 +78,9 @@ def day(value: date) -> str:
     return f"{value.day} {value:%b %Y}"
 
 
-def powers(text: str) -> Markup:
-    """Write a sentence with powers of ten, such as 10^27, as people write them, and keep % with its number."""
-    return Markup(_POWER.sub(r"10<sup>\1</sup>", str(escape(text)).replace(" %", "\N{NO-BREAK SPACE}%")))  # noqa: S704  escaped above
+def unbroken(text: str) -> str:
+    """Keep each % of a sentence on the line of its number."""
+    return text.replace(" %", "\N{NO-BREAK SPACE}%")
 
 
 def sentence(text: str) -> str:
@@ -118,7 +114,7 @@ FILTERS = (
     dimension_name,
     tag_name,
     ordinal,
-    powers,
     sentence,
+    unbroken,
     model_address,
 )

@@ -25,6 +25,7 @@ from app.refits.rows import (
     leaderboard_rows,
     matchup_columns,
     style_account,
+    weight_account,
 )
 from app.snapshots.confidence import insert_confidence
 from app.snapshots.pair_weights import insert_pair_weights
@@ -60,11 +61,13 @@ def write_snapshot(
             "warnings": [notice.named(names) for notice in notices],
             "seconds": dict(seconds),
             "votes": account_votes(fit_input, output),
+            "weights": weight_account(output),
             "rankings": rankings,
             "rules": rules,
             "alarms": alarms,
             **dict.fromkeys(("fragility", "fragility_of_best")),  # measured later, see `app.refits.fragility`
             "verdicts": output.verdicts,
+            "calibration": [one._asdict() for one in output.calibration],
             **style_account(output),
             "categories": dimension_rows(output, names),
             "leaderboard_of": fit_input.whose,

@@ -30,6 +30,7 @@ _NAMES = {
     "strength",
     "evidence",
     "leans",
+    "above",  # follows from what is compared, and earlier versions did not store it
 }
 
 

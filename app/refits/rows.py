@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.rating.arrays import Mask
+from app.rating.arrays import Floats, Mask
 from app.rating.settings import TASTE_TESTS
 from app.rating.types.evidence import FEW_JUDGES, Evidence
 from app.rating.uncertainty.results import AnnotatorEstimates, ModelEstimates
+from app.rating.verdict.counted import CountedVotes
 from app.rating.verdict.rows import habit_columns
 from app.rating.verdict.style import HISTORY, style_rows
 from app.refits.fit.interface import FitInput, FitOutput, Ids, MatchupTable
+from app.snapshots.differences import pack
 
 WORTH_KEEPING = 1.0
 """log10 of a test's ratio from which evidence on an annotator who is not flagged is kept: ten to one."""
@@ -40,9 +42,9 @@ def model_rows(models: ModelEstimates, model_ids: Ids, *, rank_spread: bool = Tr
     `rank_spread`: False for a method without intervals: its best and worst rank are null.
     """
     counted = models.component >= 0
-    columns = {"model_id": model_ids[counted].tolist()}
-    for field in fields(models):
-        columns[field.name] = _plain(getattr(models, field.name)[counted])
+    columns = {"model_id": model_ids[counted].tolist(), "above": pack(models.sureness[np.ix_(counted, counted)])}
+    for name in {field.name for field in fields(models)} - {"sureness"}:
+        columns[name] = _plain(getattr(models, name)[counted])
     for name in ("best_rank", "worst_rank", "rank_set_best", "rank_set_worst", "class_rank"):
         columns[name] = [rank or None for rank in columns[name]]  # 0 without intervals, and for a model without a rank
     if not rank_spread:
@@ -57,6 +59,15 @@ def style_account(output: FitOutput) -> dict[str, Any]:
         return {}
     worth = [] if style.found is None else style_rows(style.found.style)
     return {"style": {"features": worth, "votes": style.votes, "left_out": style.left_out}}
+
+
+def weight_account(output: FitOutput) -> dict[str, float]:
+    """Return how many of the votes that count do so in full, and how many weigh less, and why; together all that do."""
+    return {name: round(float(votes.sum()), 1) for name, votes in _by_weight(output.counted).items()}
+
+
+def _by_weight(counted: CountedVotes | None) -> dict[str, Floats]:
+    return {} if counted is None else {field.name: getattr(counted, field.name) for field in fields(counted)}
 
 
 def dimension_rows(output: FitOutput, names: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -89,7 +100,9 @@ def annotator_columns(fit_input: FitInput, output: FitOutput, model_names: Seque
     figures = ("ability", "se", "shadow_ability", "shadow_se", "probability_low")
     evidence = [
         row
-        for row, here in zip(evidence_rows(output.annotators, output.evidence, model_names), voted, strict=True)
+        for row, here in zip(
+            evidence_rows(output.annotators, output.evidence, model_names, output.counted), voted, strict=True
+        )
         if here
     ]
     return {
@@ -122,14 +135,18 @@ def _leans(output: FitOutput, voted: Mask) -> list[dict[str, Any] | None]:
 
 
 def evidence_rows(
-    annotators: AnnotatorEstimates, evidence: Evidence | None, model_names: Sequence[str]
+    annotators: AnnotatorEstimates,
+    evidence: Evidence | None,
+    model_names: Sequence[str],
+    counted: CountedVotes | None = None,
 ) -> list[dict[str, Any] | None]:
     """Return for every annotator the results of the tests, or None where there is nothing to say.
 
     rule: what flags the annotator, "ability" or a test, or null. held: whether only the release margin keeps the flag.
     strength: log10 of the strongest test's ratio, 100 times the odds against honesty. tests: the same for every test
-    that speaks against the annotator. about: the model, or the side, that a test speaks of. judges: effective number of
-    judges behind the scores of the annotator's models, where it is so low that the ability does not flag.
+    that speaks against the annotator. about: the model, or the side, that a test speaks of. explains: the share of the
+    annotator's votes that a test explains. judges: effective number of judges behind the scores of the annotator's
+    models, where it is so low that the ability does not flag. weights: where votes weigh less, how many do, and why.
     """
     rows: list[dict[str, Any] | None] = [None] * len(annotators.votes)
     log_ratios = {} if evidence is None else evidence.log_ratio
@@ -138,7 +155,9 @@ def evidence_rows(
     strength = table.max(axis=0, initial=-np.inf)
     judges = np.full(len(rows), np.nan) if evidence is None else evidence.judges
     spared = (judges < FEW_JUDGES) & (annotators.probability_low >= EVEN)
-    for k in np.flatnonzero((strength >= WORTH_KEEPING) | (annotators.rule != "") | spared).tolist():
+    weights = _by_weight(counted)
+    lighter = weights["pushed"] + weights["many"] > 0.0 if weights else np.zeros(len(rows), dtype=np.bool_)
+    for k in np.flatnonzero((strength >= WORTH_KEEPING) | (annotators.rule != "") | spared | lighter).tolist():
         against = {test: round(ratio, 3) for test, ratio in zip(tests, table[:, k].tolist(), strict=True) if ratio > 0}
         about = {test: _about(evidence, test, k, model_names) for test in against}
         rows[k] = {
@@ -147,7 +166,11 @@ def evidence_rows(
             "strength": round(float(strength[k]), 3) if math.isfinite(strength[k]) else None,
             "tests": against,
             "about": {test: name for test, name in about.items() if name is not None},
+            "explains": {
+                test: round(float(evidence.explained[test][k]), 3) for test in against if evidence is not None
+            },
             **({"judges": round(float(judges[k]), 1)} if judges[k] < FEW_JUDGES else {}),
+            **({"weights": {name: round(float(of[k]), 1) for name, of in weights.items()}} if lighter[k] else {}),
         }
     return rows
 

@@ -10,7 +10,7 @@ from app.api.texts import Reason as Note
 from app.leaderboard.diff.schemas import RowChange
 from app.policy.schemas import Policy
 from app.rating.settings import TASTE_TESTS, Standing
-from app.review.evidence.schemas import Agreement, Case, JudgedAbility
+from app.review.evidence.schemas import Agreement, Case, JudgedAbility, VoteWeights
 from app.schemas import ClosedModel, FrozenModel
 from app.snapshots.schemas import SnapshotHead
 
@@ -55,7 +55,8 @@ class Reason(FrozenModel):
     rule: str | None = Field(description="What flags: `ability`, or a test's name; null where nothing is noted.")
     held: bool = Field(description="Whether the flag only remains from before: the figures are in the rule's margin.")
     judged: JudgedAbility | None = Field(description="The ability by which the rule judges; null where unknown.")
-    words: list[str] = Field(description="The reasons in sentences, the strongest first.")
+    words: list[str] = Field(description="The reasons in sentences: the likeliest explanation first.")
+    weights: VoteWeights | None = Field(None, description="As in `laboratory` of the evidence.")
     not_flagged: str | None = Field(
         description="Why the annotator has no flag, though the ability is at or below ε; null for others."
     )

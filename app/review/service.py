@@ -47,6 +47,7 @@ def list_reasons(conn: Connection, found: Sequence[FoundAnnotator]) -> list[Reas
                 judged=rule.judged(one),
                 words=describe_reasons(one, findings, rule) if suspect and newest is not None else [],
                 not_flagged=not_flagged,
+                weights=findings.weights,
             )
         )
     return reasons

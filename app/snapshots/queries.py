@@ -165,7 +165,8 @@ def placed_columns() -> list[ColumnElement[Any]]:
     """
     c = snapshot_models.c
     ranked = (c.identified | c.class_rank.is_not(None)) & ~c.provisional
-    return [case((ranked, column)).label(column.name) if column.name in RANKS else column for column in c]
+    shown = [column for column in c if column.name != "above"]  # `app.snapshots.differences` reads it
+    return [case((ranked, column)).label(column.name) if column.name in RANKS else column for column in shown]
 
 
 def list_placed_models(

@@ -23,7 +23,7 @@ def test_observed_and_predicted(ask: Ask, three: int) -> None:
     first, second, never = page["items"]
     assert first == {
         "model_a": "ant", "model_b": "bee", "votes": 40, "wins_a": 20, "ties": 10, "wins_b": 10,
-        "observed": 0.625, "predicted": 0.64, "lower": 0.6, "upper": 0.7,
+        "observed": 0.625, "predicted": 0.64, "lower": 0.6, "upper": 0.7, "difference": None,
     }  # fmt: skip
     assert second["observed"] == 20 / 24
     assert (never["votes"], never["observed"], never["predicted"]) == (0, None, 0.64)
@@ -36,6 +36,26 @@ def test_of_one_model(ask: Ask, three: int) -> None:
     assert seen == pytest.approx(
         {"wins_a": 10, "ties": 10, "wins_b": 20, "observed": 0.375, "predicted": 0.36, "lower": 0.3, "upper": 0.4}
     )
+
+
+def test_how_sure_the_order_of_two_is(ask: Ask, publish: Ask) -> None:
+    rows = {"ant": {"better": ["cat"], "likely": ["bee"]}, "bee": {}, "cat": {}, "dog": {"component": 1}, "eel": {}}
+    rows = {name: {"class_rank": None if name == "eel" else 1, **row} for name, row in rows.items()}
+    names = sorted(rows)
+    pairs = [(a, b, 1, 0, 0, 0.6, 0.5, 0.7) for a in names for b in names if a < b]
+    publish({("am-elo", ""): rows}, matchups=pairs)
+    said = {(one["model_a"], one["model_b"]): one["difference"] for one in page_of(ask)["items"]}
+    assert {pair: word for pair, word in said.items() if word is not None} == {
+        ("ant", "bee"): "likely-better", ("ant", "cat"): "better", ("bee", "cat"): "level",
+    }  # fmt: skip
+    assert said.keys() == {pair[:2] for pair in pairs}, "another group, and a model without a rank, compare with none"
+    mirrored = {one["model_b"]: one["difference"] for one in page_of(ask, model="bee")["items"]}
+    assert (mirrored["ant"], mirrored["cat"]) == ("likely-worse", "level")
+    text_file = pl.read_csv(ask("GET", "/matchups?format=csv").content)
+    assert text_file["difference"].to_list()[:2] == ["likely-better", "better"]
+    ask("PATCH", "/models/cat", json={"archived": True})
+    opponents = ask("GET", "/models/ant").json()["head_to_head"]
+    assert [one["difference"] for one in opponents] == ["likely-better", None, None]
 
 
 def test_archived_models_are_hidden_unless_asked_for(ask: Ask, three: int) -> None:

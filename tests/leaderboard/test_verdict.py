@@ -1,7 +1,11 @@
+from collections.abc import Sequence
+
+import numpy as np
 import pytest
 
 from app.leaderboard.schemas import LeaderboardRow
 from app.leaderboard.verdict import describe_verdict
+from app.snapshots.differences import Differences
 
 Model = tuple[str, float | None, int | None]
 
@@ -18,8 +22,8 @@ def row(place: int, name: str, score: float | None, class_rank: int | None) -> L
 @pytest.mark.parametrize(
     ("models", "votes", "headline", "sentence"),
     [
-        ([("a", 1100, 1), ("b", 1000, 2)], 1234, "a leads all others",
-         "a leads; every other model can be told apart from it at these 1,234 votes."),
+        ([("a", 1100, 1), ("b", 1000, 2)], 1234, "a likely leads all others",
+         "a is likely better than b at these 1,234 votes."),
         ([("a", 1100, 1), ("b", 1070, 1)], 1, "a leads, level with b",
          "a leads; b cannot be told apart from it at this one vote."),
         ([("a", None, 1), ("b", 1060, 1)], 9, "a leads, level with b",
@@ -33,9 +37,9 @@ def row(place: int, name: str, score: float | None, class_rank: int | None) -> L
         ([("a", 1100, 1), *((f"b{i}", 1090 - i, 1) for i in range(11))], 9, "a leads, level with 11 others",
          "a leads; b0 and 10 others cannot be told apart from it at these 9 votes."),
         ([("a", 1100, None), ("b", 1000, None)], 9, "a has the best score",
-         "a has the best score at these 9 votes; without intervals nothing says how sure that is."),
+         "a has the best score at these 9 votes; nothing says how sure that is."),
         ([("a", None, None), ("b", 1000, None)], 9, "a is first",
-         "a is first at these 9 votes; without intervals nothing says how sure that is."),
+         "a is first at these 9 votes; nothing says how sure that is."),
         ([("a", 1100, 1)], 9, "a is the only model with a rank", "a is the only model with a rank at these 9 votes."),
         ([], 0, "No model has a score", "No model has a score at these 0 votes."),
     ],
@@ -43,13 +47,25 @@ def row(place: int, name: str, score: float | None, class_rank: int | None) -> L
 def test_the_verdict_is_a_headline_and_a_sentence(
     models: list[Model], votes: int, headline: str, sentence: str
 ) -> None:
-    said = describe_verdict([row(place, *model) for place, model in enumerate(models, 1)], votes)
+    said = describe_verdict([row(place, *model) for place, model in enumerate(models, 1)], votes, None)
     assert (said.headline, said.sentence) == (headline, sentence)
 
 
-def test_without_classes_intervals_decide() -> None:
-    rows = [
-        row(place, name, score, None).model_copy(update={"lower": score - 20.0, "upper": score + 20.0})
-        for place, (name, score) in enumerate({"a": 1100.0, "b": 1070.0, "c": 1059.0}.items(), 1)
-    ]
-    assert describe_verdict(rows, 9).headline == "a leads, level with b"
+@pytest.mark.parametrize(
+    ("sure", "headline", "sentence"),
+    [
+        ([2, 2, 2], "a leads all others", "a is better than every other model at these 9 votes."),
+        ([1, 2, 2], "a likely leads all others",
+         "a is better than two others and likely better than b at these 9 votes."),
+        ([1, 1, 2], "a likely leads all others",
+         "a is better than one other and likely better than b and c at these 9 votes."),
+        ([1, 0, 2], "a leads, level with c", "a leads; c cannot be told apart from it at these 9 votes."),
+    ],
+)  # fmt: skip
+def test_differences_say_how_sure_it_is(sure: Sequence[int], headline: str, sentence: str) -> None:
+    names = "abcd"
+    rows = [row(place, name, 1200.0 - place, 1) for place, name in enumerate(names, 1)]
+    sureness = np.zeros((4, 4), dtype=np.int8)
+    sureness[0, 1:] = sure
+    said = describe_verdict(rows, 9, Differences(names, [0] * 4, [False] * 4, sureness))
+    assert (said.headline, said.sentence) == (headline, sentence)

@@ -66,14 +66,15 @@ def test_rows_show_what_the_api_answers(client: Client, publish: Publish) -> Non
             ("m-elo", ""): {"bee": {}, "ant": {}, "cat": {}},
         },
         diagnostics={
-            "votes": {"read": 300, "used": 200, "pending": 70, "excluded": 30, "retracted": 0, "over_quota": 0}
+            "votes": {"read": 300, "used": 200, "pending": 70, "excluded": 30, "retracted": 0, "over_quota": 0},
+            "weights": {"full": 148.0, "pushed": 12.0, "pushed_worth": 1.2, "many": 40.0, "many_worth": 19.7},
         },
     )
     page = visit(client)
     rows = columns(page)
 
     assert rows["ant"] == {
-        "Rank": "1between 1–2", "Class": "1", "Model": "ant 60 votes", "Score": "1,1001,080–1,120", "Interval": "",
+        "Rank": "1class 1", "Class": "1", "Model": "ant 60 votes", "Score": "1,1001,080–1,120", "Interval": "",
         "Votes": "60", "Won": "62%", "Change": "▲up 1", "Other": "–", "Maker": "–",
     }  # fmt: skip
     assert rows["bee"]["Change"] == "▼down 1"
@@ -89,11 +90,32 @@ def test_rows_show_what_the_api_answers(client: Client, publish: Publish) -> Non
     assert sure in page.texts(".//details/p")
     behind = page.text(".//section[@class='behind']")
     assert "200 of 300 votes on record count." in behind
-    assert page.texts(".//section/div/ul/li")[:2] == [
-        "70 of annotators with too few votes so far",
-        "30 of excluded annotators",
+    assert page.texts(".//section/div/ul/li")[:5] == [
+        "148 count in full",
+        "12 count as 1: they seem to push a model, or to bury it",
+        "40 count as 20: their annotator has far more votes on a model than its other judges",
+        "70 do not count: of annotators with too few votes so far",
+        "30 do not count: of excluded annotators",
     ]
     assert "snapshot before" not in behind
+
+
+def test_a_row_says_what_the_model_is_beside_the_others(client: Client, publish: Publish) -> None:
+    """For the plot: in words beside all of its group, and in a digit beside each row of the page."""
+    rows = {"ant": {"better": ["cat"], "likely": ["bee"]}, "bee": {}, "cat": {}, "dog": {}, "far": {"component": 1}}
+    board = {name: {"class_rank": None if name == "dog" else 1, **row} for name, row in rows.items()}
+    publish({("am-elo", ""): board, ("m-elo", ""): {"ant": {"class_rank": 1}, "bee": {"class_rank": 1}}})
+    page = visit(client, "/?sort=model")
+    found = {text_of(row.findall("th/a")[0]): (row.get("data-words"), row.get("data-differences"))
+             for row in page.all(".//tbody/tr")}  # fmt: skip
+    assert found == {
+        "ant": ("better than 1, likely better than 1", "-34-"),
+        "bee": ("level with 1, likely worse than 1", "1-2-"),
+        "cat": ("level with 1, worse than 1", "02--"),
+        "dog": (None, None),
+    }
+    assert visit(client, "/?method=m-elo").all(".//tbody/tr[@data-words]") == [], "the snapshot does not say"
+    assert "cannot tell the two apart" in page.text(".//p[@id='words']"), "the words are explained"
 
 
 def test_intervals_share_one_axis(client: Client, publish: Publish) -> None:
@@ -215,7 +237,7 @@ def test_each_group_has_a_tab_an_axis_a_headline_and_an_address(client: Client, 
     assert tabs == [["All votes", "code"], ["group 1", "en-cs"], ["am-ELO", "m-ELO"]]
     assert [page.texts(".//tbody/tr/th/a") for page in (first, second)] == [["ant", "bee"], ["far", "fax"]]
     assert [page.text(".//h1") for page in (first, second)] == [
-        "group 1: ant leads all others",
+        "group 1: ant likely leads all others",
         "en-cs: far has the best score",
     ]
     scales = [page.one(".//thead//svg").get("aria-label") for page in (first, second)]
@@ -227,7 +249,7 @@ def test_each_group_has_a_tab_an_axis_a_headline_and_an_address(client: Client, 
 
     found = columns(visit(client, "/?q=a&group=en-cs"))
     assert {name: (row["Rank"], row["Model"]) for name, row in found.items()} == {
-        "ant": ("1of 2", "ant group 1 60 votes"),
+        "ant": ("1of 2class 1", "ant group 1 60 votes"),
         "far": ("1of 2", "far en-cs 20 votes"),
         "fax": ("2of 2", "fax en-cs 20 votes"),
     }
@@ -330,7 +352,7 @@ def test_a_picture_of_the_first_five_for_previews_of_links(
     assert png.headers["content-type"] == "image/png"
     assert png.content[16:24] == (1200).to_bytes(4) + (630).to_bytes(4)
     texts = list(ET.fromstring(svg.text).itertext())  # noqa: S314  our own
-    assert "m0 <&> leads all others" in texts
+    assert "m0 <&> likely leads all others" in texts
     assert [f"m{at} <&>" in texts for at in range(7)] == [True] * 5 + [False] * 2
     assert page.all(".//meta[@property='og:image']") == []
 

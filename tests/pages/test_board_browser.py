@@ -16,7 +16,9 @@ Publish = Callable[..., int]
 
 def board_of(order: list[str], **first: Any) -> dict[tuple[str, str], dict[str, Any]]:
     """Return a leaderboard of these models, the best first."""
-    return {("am-elo", ""): {name: first if place == 0 else {} for place, name in enumerate(order)}}
+    return {
+        ("am-elo", ""): {name: {"class_rank": 1, **(first if place == 0 else {})} for place, name in enumerate(order)}
+    }
 
 
 @pytest.mark.arena

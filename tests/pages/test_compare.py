@@ -24,7 +24,7 @@ def test_a_clear_difference(client: Client, three: int) -> None:
     page = visit(client, a="cat", b="ant")
     assert verdict_of(page) == (
         "ant is likely better.",
-        "A typical annotator prefers it in 76% of battles; the interval is 70% to 80%.",
+        "ant is ahead: a typical annotator prefers it in 76% of battles; the interval is 70% to 80%.",
     )
     bar = page.one(".//svg[@class='share']")
     assert bar.get("aria-label") == "cat is preferred in 24% of battles, interval 20% to 30%."
@@ -42,11 +42,23 @@ def test_a_clear_difference(client: Client, three: int) -> None:
     ]
 
 
+def test_three_words_for_three_strengths(client: Client, publish: Publish) -> None:
+    rows = {"ant": {"better": ["cat"], "likely": ["bee"]}, "bee": {}, "cat": {}}
+    pairs = [("ant", "bee", 1, 0, 0, 0.6, 0.51, 0.7), ("ant", "cat", 1, 0, 0, 0.7, 0.6, 0.8)]
+    publish({("am-elo", ""): {name: {**row, "class_rank": 1} for name, row in rows.items()}}, matchups=pairs)
+    words = {other: verdict_of(visit(client, a="ant", b=other))[0] for other in ("bee", "cat")}
+    assert words == {"bee": "ant is likely better.", "cat": "ant is better."}
+    assert verdict_of(visit(client, a="cat", b="ant"))[0] == "ant is better."
+    unmet = visit(client, a="bee", b="cat")
+    assert verdict_of(unmet)[0] == "The votes cannot tell the two apart.", "though no row of the pair is stored"
+    assert "in all pairs of models together" in unmet.text(".//section/p[last()]")
+
+
 def test_too_close_to_tell(client: Client, three: int) -> None:
     page = visit(client, a="bee", b="cat")
     assert verdict_of(page) == (
-        "The votes do not tell the two apart.",
-        "bee is ahead: a typical annotator prefers it in 64% of battles. But the interval, 50% to 70%, includes 50%.",
+        "The votes cannot tell the two apart.",
+        "bee is ahead: a typical annotator prefers it in 64% of battles; the interval is 50% to 70%.",
     )
     assert "No vote that counts compares the two directly" in page.text(".//main")
     (row,) = page.all(".//table")[1].findall("tbody/tr")
@@ -74,7 +86,7 @@ def test_without_a_prediction(client: Client, publish: Publish) -> None:
     rows = {"ant": {}, "bee": {"score": None}, "cat": {}, "dog": {"component": 1}}
     bounded = [("ant", "bee", 3, 0, 0, None, 0.4, 1.0), ("bee", "cat", 0, 0, 9, None, 0.0, 0.28)]
     publish({("am-elo", ""): rows}, matchups=bounded)
-    assert verdict_of(visit(client, a="ant", b="bee"))[0] == "The votes do not decide it."
+    assert verdict_of(visit(client, a="ant", b="bee"))[0] == "The votes cannot tell the two apart."
     verdict, reason = verdict_of(visit(client, a="bee", b="cat"))
     assert verdict == "cat is likely better."
     assert "at least 72% of battles" in reason

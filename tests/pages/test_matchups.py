@@ -94,5 +94,5 @@ def test_whether_predictions_hold(client: Client, database: Database, three: int
     assert not visit(client).all(".//figure"), "the worker has not drawn it yet"
     draw_newest(database)
     page: Any = visit(client)
-    assert "over 64 votes" in page.one(".//figure/div").get("aria-label")
+    assert "in 64 votes" in page.one(".//figure/div").get("aria-label")
     assert page.all(".//figure/div/div[@aria-hidden]/svg")

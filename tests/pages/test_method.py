@@ -54,9 +54,10 @@ def test_this_arenas_numbers(client: Client) -> None:
     }
     rows = [[text_of(cell) for cell in row][:3] for row in page.all(".//table")[1].findall("tbody/tr")]
     assert rows == [[name, str(many), str(10 * many)] for name, many in CROWD.items()]
-    assert page.texts(".//main//section/ul/li")[:2] == [
-        "40 are from annotators who are still pending.",
-        "60 are from excluded annotators.",
+    assert page.texts(".//main//section/ul/li")[:3] == [
+        "200 count",
+        "40 do not count: of annotators with too few votes so far",
+        "60 do not count: of excluded annotators",
     ]
     said = page.text(".//main")
     assert "6 tests" in said
@@ -69,8 +70,9 @@ def test_votes_that_are_left_out_add_up(client: Client, publish: Callable[..., i
     left_out = {"pending": 1, "excluded": 2, "of_others": 3, "retracted": 4, "unsealed": 5, "over_quota": 6}
     votes = {"read": 300, "used": 272, **left_out, "same_model": 7}
     publish({("am-elo", ""): {"ant": {}, "bee": {}}}, diagnostics={"votes": votes})
-    reasons = visit(client).texts(".//main//section/ul/li")[:7]
-    assert [int(reason.split(" ")[0]) for reason in reasons] == [1, 2, 3, 4, 5, 6, 7]
+    account = visit(client).texts(".//main//section/ul/li")[:8]
+    numbers = [int(line.split(" ")[0]) for line in account]
+    assert (numbers, sum(numbers)) == ([272, 1, 2, 3, 4, 5, 6, 7], 300)
 
 
 @pytest.mark.usefixtures("crowd_of_a_snapshot")

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -24,11 +25,15 @@ LOOKS = {
 def reader(request: pytest.FixtureRequest, new_page: NewPage, publish: Publish) -> Page:
     """A reader of an arena with 13 groups of six models each, `model 1-1` to `model 13-6`."""
     names = [(group, place) for group in range(1, 14) for place in range(1, 7)]
-    rows = {
+    rows: dict[str, dict[str, Any]] = {
         f"model {group}-{place}": {"component": group - 1, "rank": place, "votes": 900 - 60 * group}
         for group, place in names
     }
     for row in rows.values():
+        group, below = row["component"] + 1, range(row["rank"] + 4, 7)
+        row["class_rank"] = 1 + (row["rank"] > 4)
+        row["likely"] = [f"model {group}-{place}" for place in below[:1]]
+        row["better"] = [f"model {group}-{place}" for place in below[1:]]
         row |= {"score": 1200 - 20 * row["rank"], "lower": 1170 - 20 * row["rank"], "upper": 1230 - 20 * row["rank"]}
     for _ in range(3):
         publish({("am-elo", ""): rows, ("m-elo", ""): rows})
@@ -103,7 +108,8 @@ def test_nothing_covers_a_row_and_the_columns_names_stay(new_page: NewPage) -> N
 
 def test_the_intervals_are_one_plot(reader: Page) -> None:
     tab_to(reader, reader.get_by_role("link", name="model 1-1"))
-    expect(reader.locator("#plot")).to_have_text("model 1-1: 1,180 points (1,150–1,210), level with 3 others here.")
+    words = "model 1-1 (1,150–1,210): better than 1, likely better than 1, level with 3."
+    expect(reader.locator("#plot")).to_have_text(words)
     expect(reader.locator("tr.apart")).to_have_count(2)
     reader.keyboard.press("Escape")
     reader.locator("tbody td.interval").nth(5).click()

@@ -334,8 +334,11 @@ def test_too_few_judges_are_on_record_where_they_spare_an_annotator(
         c = snapshot_annotators.c
         columns = annotators.c.key, c.evidence, c.probability_low, c.rule_standing
         found = conn.execute(select(*columns).where(annotators.c.id == c.annotator_id)).all()
-    spared = {row.key: row.evidence for row in found if row.evidence}
+    spared = {row.key: row.evidence for row in found if row.evidence and row.probability_low > 0.5}
     assert set(spared) == {"flip 12", "flip 13"}
+    others = [row.evidence for row in found if row.evidence and row.key not in spared]
+    assert [one for one in others if one["rule"] or one["tests"]] == [], "their votes weigh less, that is all"
+    assert all(one["weights"]["many"] > 0 for one in others)
     assert {(one["rule"], one["judges"] < 20) for one in spared.values()} == {(None, True)}
     assert all(row.probability_low > 0.95 and row.rule_standing == "active" for row in found if row.key in spared)
 

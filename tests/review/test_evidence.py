@@ -9,6 +9,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 
+from app.annotators.schemas import Annotator
 from app.rating.settings import EVIDENCE_TESTS
 from app.rating.simulation.worlds import simulate_votes
 from app.rating.units import ELO_PER_NATURAL
@@ -16,7 +17,15 @@ from app.review.evidence.annotator_votes import AnnotatorVotes
 from app.review.evidence.expectations import PublishedScores, expect, find_tie_weight
 from app.review.evidence.figures import compare_models, compare_sides, compare_ties, find_agreement, measure_drift
 from app.review.evidence.pace import measure_pace
-from app.review.evidence.reasons import BEHAVIOURS, describe_findings, format_odds, format_ratio, strong_findings
+from app.review.evidence.reasons import (
+    BEHAVIOURS,
+    RuleUsed,
+    describe_findings,
+    describe_reasons,
+    format_odds,
+    format_ratio,
+    strong_findings,
+)
 from app.review.evidence.summary import describe_drift
 
 NAMES = {1: "one", 2: "two", 3: "three"}
@@ -35,6 +44,13 @@ def votes_of(
         np.zeros(len(gap), dtype=bool), gap, nothing, ability,
         tie_weight, own=expect(known, ability, tie_weight), typical=expect(known, 1.0, tie_weight),
     )  # fmt: skip
+
+
+def make_annotator(**figures: Any) -> Annotator:
+    """Return an annotator with these figures; all others are unknown."""
+    unknown = dict.fromkeys(Annotator.model_fields)
+    known = {"id": UUID(int=1), "annotator": "a", "votes": 100, "standing": "flagged", "rule_standing": "flagged"}
+    return Annotator.model_validate({**unknown, **known, **figures})
 
 
 @pytest.mark.parametrize("ability", [-0.7, 0.0, 1.0, 1.75])
@@ -86,7 +102,7 @@ def test_a_change_of_ability_is_told_with_its_time() -> None:
     assert found.log10_ratio > 6
     assert found.before - 2 * found.before_sd > 0.0 > found.after + 2 * found.after_sd
     (words,) = describe_drift(found)
-    assert "after 40 decided votes of 80:" in words
+    assert "After 40 decided votes of 80 the slope" in words
     # The times say that the votes came the other way round.
     seconds = np.arange(80.0) * 86_400
     turned = measure_drift(replace(votes, voted=seconds))
@@ -200,15 +216,45 @@ def test_every_test_has_words() -> None:
     assert alike.findings[0].words == ("The odds are 16 to 1 that this is an annotator who always calls a tie.")
     assert [one.test for one in strong_findings(found)] == ["favour"]
     assert describe_findings(None).findings == []
-    assert (format_ratio(0.4), format_ratio(9.1)) == ("2.5 times", "10^9 times")
-    assert [format_odds(log) for log in (-1.0, -0.6, 0.0, 0.4, 3.2, 9.1)] == [
+    assert (format_ratio(0.4), format_ratio(9.1)) == ("2.5 times", "more than a million times")
+    assert [format_odds(log) for log in (-214.0, -1.0, -0.6, 0.0, 0.4, 3.2, 5.9, 6.0, 214.0)] == [
+        "less than one to a million",
         "1 to 10",
         "1 to 4",
         "1 to 1",
         "2.5 to 1",
         "1,585 to 1",
-        "10^9 to 1",
+        "794,328 to 1",
+        "more than a million to one",
+        "more than a million to one",
     ]
+
+
+def test_the_likeliest_explanation_is_the_diagnosis_and_the_others_stand_beside_it() -> None:
+    """Who pushes one model may seem to bury another: against the diagnosis that is a small chance."""
+    tests = {"favour": 78.0, "against": 12.0, "coin": -60.0, "equal": 1.2}
+    stored = {
+        "rule": "favour", "tests": tests, "about": {"favour": "birch", "against": "amber"},
+        "explains": {"favour": 0.24, "against": 0.2, "equal": 0.031},
+    }  # fmt: skip
+    annotator = make_annotator(probability_low=0.01, ability=0.9)
+    rule = RuleUsed(threshold=0.2, by_evidence=True, bar=100.0)
+    assert describe_reasons(annotator, describe_findings(stored), rule) == [
+        f"The odds are {odds} that this is an annotator who {behaviour}: that explains {share} % of the votes."
+        for odds, behaviour, share in (
+            ("more than a million to one", "always votes for birch and otherwise honestly", 24),
+            ("less than one to a million", "always votes against amber and otherwise honestly", 20),
+            ("1 to 6.3", "always calls a tie", 3),
+        )
+    ]
+
+
+def test_an_ability_is_the_diagnosis_where_no_behaviour_is_likelier_than_not() -> None:
+    low, rule = make_annotator(probability_low=0.97, ability=0.05), RuleUsed(0.2, by_evidence=True, bar=100.0)
+    unlikely, likely = ({"rule": "ability", "tests": {"coin": ratio}} for ratio in (1.5, 4.0))
+    first = [describe_reasons(low, describe_findings(one), rule)[0] for one in (unlikely, likely)]
+    assert first[0].startswith("The ability is 0.05")
+    assert first[1].startswith("The odds are 100 to 1 that this is an annotator who votes at random")
 
 
 def test_scores_know_only_their_own_models() -> None:

@@ -219,7 +219,8 @@ def test_the_queue_has_the_strongest_reason_first(ask: Ask, crowd: list[str], re
         reason = queue[0]["evidence"]
         assert (reason["strength"], reason["rule"], reason["held"]) == (40.5, "favour", True)
         assert queue[0]["evidence"]["words"][0] == (
-            "The odds are 10^40 to 1 that this is an annotator who always votes for model 3 and otherwise honestly."
+            "The odds are more than a million to one that this is an annotator who always votes for model 3 and "
+            "otherwise honestly."
         )
         assert [one["evidence"]["strength"] for one in queue] == sorted(
             (one["evidence"]["strength"] for one in queue), reverse=True

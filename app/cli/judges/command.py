@@ -117,17 +117,17 @@ def _tables(report: "JudgesReport") -> Iterator[RenderableType]:
     shares = ("Left=left_share:%", "Agrees=agreement:%", "Close=agreement_close:%", "Swapped=swap_consistency:%")
     more = [("Own family", lambda row: _with_ends(row, "own_family", 0))] * families + ["Cost=cost:.2f"] * costs
     columns: list[Column] = [
-        ("Ability", lambda row: _with_ends(row, "ability", 2)), ("Lean", lambda row: _with_ends(row, "side_lean", 0)),
+        ("Slope", lambda row: _with_ends(row, "ability", 2)), ("Lean", lambda row: _with_ends(row, "side_lean", 0)),
         *shares, "Votes=votes", *more,
     ]  # fmt: skip
     blank = dict.fromkeys(("side_lean", "left_share", "swap_consistency", "own_family", "cost"), "")
     rows = [*report.judges, {**people, **blank, "annotator": "people", "ability": "1", "votes": round(people["votes"])}]
-    yield table_of(rows, "Judge=annotator", *columns, figures=["Ability", "Lean", "Own family"])
+    yield table_of(rows, "Judge=annotator", *columns, figures=["Slope", "Lean", "Own family"])
     yield ""
     yield from _breakdowns(report)
     yield from ["The judges' own leaderboard", leaderboard_table(report.models), ""]
     by = "the same battles" if people["agreement_by"] == "battle" else "the same pairs of models"
-    yield f"Ability: 1 follows the people's order as they do. Lean, own family, likes: Elo points. Agrees: on {by}."
+    yield f"Slope: 1 follows the people's order as they do. Lean, own family, likes: Elo points. Agrees: on {by}."
     yield from _panel_lines(report)
     for one in report.warnings:
         yield Text(f"warning: {one['board']}: {one['detail']} ({one['code']})", style="yellow")
@@ -145,7 +145,7 @@ def _breakdowns(report: "JudgesReport") -> Iterator[RenderableType]:
         for row in rows
         for one in row["by_category"]
     ]
-    yield from _table_of(["Category", "Judge"], ["Ability", "Agrees"], sorted(by_category, key=itemgetter(0)))
+    yield from _table_of(["Category", "Judge"], ["Slope", "Agrees"], sorted(by_category, key=itemgetter(0)))
     features = [one["feature"] for one in max((row["style"] for row in rows), key=len)]
     by_style = [
         [row["annotator"], *(_with_ends(liked.get(name, {}), "points", 0) for name in features)]
@@ -170,7 +170,7 @@ def _panel_lines(report: "JudgesReport") -> list[str]:
     agrees = f"{100 * enough['agreement']:.1f} % of the pairs are in the same order"
     lines = [f"Enough judges: {', '.join(panels['enough'])}. {agrees}; the people's own order is right in {certain}."]
     lines += [
-        f"{row['annotator']}: {counted(row['calibration_votes'], 'vote')} of people would tell the ability to ± 0.1."
+        f"{row['annotator']}: {counted(row['calibration_votes'], 'vote')} of people would tell the slope to ± 0.1."
         for row in report.judges
         if row["calibration_votes"] is not None
     ]

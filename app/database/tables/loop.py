@@ -121,6 +121,7 @@ snapshot_models = table(
     Column("identified", Boolean, nullable=False),
     Column("class_rank", Integer),
     Column("provisional", Boolean, nullable=False, server_default="false"),
+    Column("above", LargeBinary),  # which models of the leaderboard it is better than: `app.snapshots.differences`
 )
 
 snapshot_annotators = table(

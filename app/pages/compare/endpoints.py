@@ -11,6 +11,7 @@ from app.models.schemas import FoundModel
 from app.models.service import find_contestant
 from app.pages.formatting import SHOWN_METHODS
 from app.pages.rendering import public_router, render, render_nothing_published
+from app.snapshots.differences import Word
 from app.snapshots.queries import list_placed_models
 from app.snapshots.service import NoSnapshotError, find_snapshot
 from app.wording import percent
@@ -67,28 +68,38 @@ _EVEN = 0.5
 
 
 def judge(comparison: ModelComparison) -> tuple[str, str]:
-    """Say in two sentences which model is likely better, and how often a typical annotator prefers it."""
+    """Say in two sentences which model is better, and how often a typical annotator prefers it."""
     matchup = comparison.matchup
     if not comparison.comparable:
         return "The two cannot be compared.", "No chain of votes links them on the newest leaderboard."
-    if matchup.predicted is None:
-        return _judge_by_bounds(matchup)
-    seen = matchup if matchup.predicted >= _EVEN else matchup.swapped()
-    preferred = f"a typical annotator prefers it in {percent(seen.predicted)} of battles"
+    seen = matchup if _leads(matchup) else matchup.swapped()
+    word = seen.difference or _word_of_interval(seen)
+    verdicts = {"better": "is better", "likely-better": "is likely better", None: "has the higher score"}
+    verdict = f"{seen.model_a} {verdicts[word]}." if word in verdicts else "The votes cannot tell the two apart."
+    return verdict, _describe_share(seen)
+
+
+def _leads(matchup: Matchup) -> bool:
+    """Whether the first model is ahead: by the score or, where one has none, by the bound."""
+    if matchup.predicted is not None:
+        return matchup.predicted >= _EVEN
+    return (matchup.lower or 0.0) > _EVEN
+
+
+def _word_of_interval(seen: Matchup) -> Word | None:
+    """Return what the interval says where the snapshot has no word: of models without a rank, or of old snapshots."""
+    if seen.lower is None:
+        return None if seen.predicted is not None else "level"
+    return "likely-better" if seen.lower > _EVEN else "level"
+
+
+def _describe_share(seen: Matchup) -> str:
+    if seen.predicted is None:
+        why = "At least one of the two has no score: it only won, or only lost."
+        if seen.lower is None or seen.lower <= _EVEN:
+            return why
+        return f"A typical annotator prefers it in at least {percent(seen.lower)} of battles. {why}"
+    share = f"a typical annotator prefers it in {percent(seen.predicted)} of battles"
     if seen.lower is None or seen.upper is None:
-        reason = f"By the scores {preferred}. No vote that counts compares the two, so there is no interval."
-        return f"{seen.model_a} has the higher score.", reason
-    ends = f"{percent(seen.lower)} to {percent(seen.upper)}"
-    if seen.lower > _EVEN:
-        return f"{seen.model_a} is likely better.", f"{preferred.capitalize()}; the interval is {ends}."
-    reason = f"{seen.model_a} is ahead: {preferred}. But the interval, {ends}, includes 50%."
-    return "The votes do not tell the two apart.", reason
-
-
-def _judge_by_bounds(matchup: Matchup) -> tuple[str, str]:
-    why = "At least one of the two has no score: it only won, or only lost."
-    seen = matchup if (matchup.lower or 0.0) > _EVEN else matchup.swapped()
-    if seen.lower is None or seen.lower <= _EVEN:
-        return "The votes do not decide it.", why
-    bound = f"A typical annotator prefers it in at least {percent(seen.lower)} of battles."
-    return f"{seen.model_a} is likely better.", f"{bound} {why}"
+        return f"By the scores {share}. No vote that counts compares the two, so there is no interval."
+    return f"{seen.model_a} is ahead: {share}; the interval is {percent(seen.lower)} to {percent(seen.upper)}."

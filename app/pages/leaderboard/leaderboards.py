@@ -19,9 +19,10 @@ from app.pages.leaderboard.rows import Axis, Row
 from app.pages.leaderboard.selection import Board
 from app.pages.plots import DatedPlot, draw_dated
 from app.rating.settings import SIDE
+from app.snapshots.differences import Differences, read_differences
 from app.snapshots.queries import list_placed_models, list_snapshots
 from app.snapshots.schemas import LeaderboardMethod, SnapshotHead
-from app.snapshots.units import describe_counted
+from app.snapshots.units import account_votes, describe_counted
 from app.wording import change, listed, plural, points
 
 _ABOUT: dict[LeaderboardMethod, str] = {
@@ -47,6 +48,7 @@ class ShownLeaderboard:
     rows : the models of all groups
     groups, group : the models that votes link, and those that are shown
     votes, more_votes : how many votes count in the group, and how many more than in the snapshot before
+    differences : between the models; None where the snapshot does not have them
     outlook : whether the votes are enough to know the best model; None where nothing says so, as of a category, which
         has much of its scores from other votes
     about : what the method does, and what modelling annotators moves
@@ -64,6 +66,7 @@ class ShownLeaderboard:
     group: ModelGroup
     votes: int
     more_votes: int
+    differences: Differences | None
     verdict: LeaderVerdict
     outlook: Outlook | None
     about: str
@@ -80,6 +83,18 @@ class ShownLeaderboard:
         """How many votes count in the snapshot, in all groups."""
         snapshot = self.published.snapshot
         return describe_counted(snapshot.votes_used, snapshot.votes_read, self.published.diagnostics.get("rankings"))
+
+    @property
+    def account(self) -> list[tuple[int, str]]:
+        """How the votes on record count in the snapshot, in all groups."""
+        return account_votes(self.published.diagnostics)
+
+    def differences_of(self, row: Row, rows: Sequence[Row]) -> tuple[str, str] | None:
+        """Return what a model is beside all others, in words, and beside `rows`, in digits; None where unknown."""
+        if self.differences is None or row.model.class_rank is None:
+            return None
+        name, others = row.model.model, [other.model.model for other in rows]
+        return self.differences.describe(name), self.differences.digits(name, others)
 
     @property
     def label(self) -> str:
@@ -114,7 +129,8 @@ def show_leaderboard(conn: Connection, snapshot: SnapshotHead, board: Board) -> 
         for one in groups
         for model in models[one.number]
     )
-    shown, released = models[group.number], list_released(conn)
+    shown, differences = models[group.number], read_differences(conn, snapshot.id, method, tag)
+    released = list_released(conn)
     votes = sum(model.votes for model in shown) // 2
     if len(groups) == 1 and method in ("am-elo", "m-elo", "elo") and not tag:
         votes = snapshot.votes_used
@@ -126,7 +142,8 @@ def show_leaderboard(conn: Connection, snapshot: SnapshotHead, board: Board) -> 
         group=group,
         votes=votes,
         more_votes=more,
-        verdict=describe_verdict(shown, votes),
+        differences=differences,
+        verdict=describe_verdict(shown, votes, differences),
         outlook=find_outlook(conn, snapshot, published.tag, group.number - 1)
         if method == "am-elo" and not published.about_category
         else None,

@@ -16,7 +16,7 @@ from app.rating.settings import Standing
 from app.snapshots.queries import count_standings
 from app.snapshots.schemas import Snapshot
 from app.snapshots.service import NoSnapshotError, find_snapshot
-from app.snapshots.units import describe_counted
+from app.snapshots.units import account_votes, describe_counted
 from app.wording import count, plural
 
 router = public_router()
@@ -39,15 +39,6 @@ _STANDINGS: Mapping[Standing, str] = {
     "pending": "Too few votes so far. They wait, and come in with more votes.",
     "excluded": "By a rule or an admin's decision their votes do not count.",
 }
-_LEFT_OUT = {
-    "pending": "from annotators who are still pending",
-    "excluded": "from excluded annotators",
-    "of_others": "from annotators of the other kind, people or judges, who have a leaderboard of their own",
-    "retracted": "retracted",
-    "unsealed": "not cast by a battle's token, as the policy wants it",
-    "over_quota": "beyond the daily number of votes that count of one annotator",
-    "same_model": "between two names of one model",
-}
 _INTERVALS = {
     "clustered": "It takes an annotator's votes as belonging together, because annotators differ in taste and care.",
     "sandwich": "It takes every vote as independent, and does not trust the model's own idea of the votes' spread.",
@@ -69,7 +60,7 @@ def view_method(conn: Connection, snapshot: Snapshot) -> dict[str, Any]:
         "read": read,
         "unit": "pairs" if rankings else "votes",
         "counted": describe_counted(used, read, rankings),
-        "left_out": [(votes[name], why) for name, why in _LEFT_OUT.items() if votes.get(name)],
+        "account": account_votes(diagnostics),
         "standings": [(name, standings[name], meaning) for name, meaning in _STANDINGS.items()],
         "annotators": {name: found["annotators"] for name, found in standings.items()},
         "flag_rule": describe_flag_rule(policy, diagnostics.get("rules") or {}),

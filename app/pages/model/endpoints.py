@@ -106,7 +106,7 @@ def _describe_gap(neighbour: Neighbour, side: str) -> str:
     ]
     if others:
         swap += f", or {', or '.join(others)}"
-    return f"{swap}: as good as tied." if neighbour.tied else f"{swap}."
+    return f"{swap}."
 
 
 def _strength(one: HeadToHead) -> tuple[bool, float, str]:

@@ -11,33 +11,23 @@
   const rows = () => [...document.querySelectorAll(".board tbody tr")];
   const nameOf = (row) => row.querySelector("th a").textContent;
 
-  function intervalOf(row) {
-    const line = row.querySelector(".whisker > line");
-    return line && ["x1", "x2"].map((end) => Number.parseFloat(line.getAttribute(end)));
-  }
-
-  // Models of several groups stand on scales of their own, which do not compare.
-  const comparable = () => find(".board .whisker #ticks line") !== null;
+  const LEVEL = "2"; // the digit of two models that cannot be told apart
 
   function show(row) {
     if (row === shown || !find("#plot")) return;
     shown = row;
-    const own = row && comparable() && intervalOf(row);
-    const level = [];
-    for (const other of rows()) {
-      const interval = own && intervalOf(other);
-      const apart = interval && (interval[0] > own[1] || interval[1] < own[0]);
+    const differences = row?.dataset.differences;
+    rows().forEach((other, place) => {
+      const apart = differences && differences[place] !== LEVEL && other !== row;
       other.classList.toggle("apart", Boolean(apart));
-      other.classList.toggle("chosen", Boolean(own) && other === row);
-      if (interval && !apart && other !== row) level.push(other);
-    }
-    find("#plot").textContent = own ? describe(row, level) : hint;
+      other.classList.toggle("chosen", Boolean(differences) && other === row);
+    });
+    find("#plot").textContent = differences ? describe(row) : hint;
   }
 
-  function describe(row, level) {
-    const [score, ends] = ["b", "small"].map((part) => row.querySelector(`.score ${part}`)?.textContent);
-    const others = level.length === 1 ? nameOf(level[0]) : `${level.length || "no"} others`;
-    return `${nameOf(row)}: ${score ? `${score} points` : "no score"}${ends ? ` (${ends})` : ""}, level with ${others} here.`;
+  function describe(row) {
+    const ends = row.querySelector(".score small")?.textContent;
+    return `${nameOf(row)}${ends ? ` (${ends})` : ""}: ${row.dataset.words}.`;
   }
 
   const showKept = () => show(rows().find((row) => nameOf(row) === kept));

@@ -1,11 +1,12 @@
 """What speaks against each annotator: the posterior odds of the types against honesty."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.rating.arrays import Floats, Indices, Mask
+from app.rating.arrays import Floats, Indices, Mask, sum_by
 from app.rating.settings import EVEN_ODDS, EVIDENCE_RATIO, EVIDENCE_TESTS, TASTE_TESTS
 from app.rating.threads import one_blas_thread
 from app.rating.types.favouritism import Favouritism, find_favouritism
@@ -33,6 +34,8 @@ class Evidence:
     habits : every annotator's ability, readiness to tie and lean to a side
     judges : effective number of judges behind the scores of each annotator's models, NaN where the ratios are −∞
     favouritism : who pushes or buries which model; None where that was not asked
+    explained : by test, share of each annotator's votes that are as the behaviour has them: decided ones (coin), ties
+        (equal), those for the higher score (follower), for the model or against it, for the side; NaN without a vote
     """
 
     log_ratio: dict[str, Floats]
@@ -41,6 +44,7 @@ class Evidence:
     habits: Habits
     judges: Floats
     favouritism: Favouritism | None
+    explained: dict[str, Floats]
 
     def probability_low(self, threshold: float) -> Floats:
         """Return P(ability ≤ threshold) by the full posterior; NaN for annotators without a vote."""
@@ -112,7 +116,7 @@ def weigh(
     cells, typing = sided.cells, Typing(sided, np.nan_to_num(R), crowd)
     habits, judges = typing.habits(), typing.count_judges()
     if not tests:
-        return Evidence({}, {}, typing.law, habits, judges, None)
+        return Evidence({}, {}, typing.law, habits, judges, None, {})
     favouritism = find_favouritism(typing)
     odds = np.where(typing.crowd[:, None], typing.posterior.log_odds, -np.inf)
     if typing.tie_share > MOST_TIES:
@@ -135,7 +139,29 @@ def weigh(
     ratio[few] = -np.inf
     log = {test: one for test, one in zip(found, ratio, strict=True) if test in tests}
     about, pushers = {test: found[test][1] for test in log}, favouritism if set(tests) & set(TASTE_TESTS) else None
-    return Evidence(log, about, typing.law, habits, judges, pushers)
+    return Evidence(log, about, typing.law, habits, judges, pushers, _explain(typing, about))
+
+
+def _explain(typing: Typing, about: dict[str, Indices]) -> dict[str, Floats]:
+    """Return by test which share of each annotator's votes it explains; `about` as in the evidence."""
+    cells, k, decided, won = typing.cells, typing.cells.annotator, typing.decided, typing.won
+    left = np.where(typing.side > 0.0, won, decided - won)
+    votes = cells.votes_by_annotator()
+
+    def for_model(models: Indices, first: Floats) -> Floats:
+        second = decided - first
+        return np.where(cells.model_a == models[k], first, np.where(cells.model_b == models[k], second, 0.0))
+
+    explained: dict[str, Callable[[Indices], Floats]] = {
+        "coin": lambda _: decided,
+        "equal": lambda _: cells.ties,
+        "follower": lambda _: np.where(typing.d > 0.0, won, np.where(typing.d < 0.0, decided - won, 0.0)),
+        "favour": lambda models: for_model(models, won),
+        "against": lambda models: for_model(models, decided - won),
+        "side": lambda sides: np.where(sides[k] == 0, left, decided - left),
+    }
+    with np.errstate(invalid="ignore"):
+        return {test: sum_by(k, explained[test](of), len(votes)) / votes for test, of in about.items()}
 
 
 def _diagnose(log_odds: Floats) -> Floats:

@@ -13,13 +13,14 @@ from app.rating.settings import LoopSettings
 from app.rating.uncertainty.bounds import bound_differences, unscored_bounds
 from app.rating.uncertainty.centre import centred_errors, centred_scores
 from app.rating.uncertainty.covariance import Covariance, contrast_errors
-from app.rating.uncertainty.freedom import widenings
+from app.rating.uncertainty.freedom import widen, widenings
 from app.rating.uncertainty.ranks import (
     bonferroni_multiple,
     class_ranks,
     order_together,
     rank_by,
     rank_range,
+    sureness,
 )
 from app.rating.uncertainty.results import Estimate, ModelEstimates
 from app.rating.units import ELO_PER_NATURAL
@@ -88,10 +89,11 @@ def _counts(cells: Cells) -> dict[str, Floats]:
 
 
 RANKS = ("rank", "best_rank", "worst_rank", "rank_set_best", "rank_set_worst", "class_rank")
+CLOSE = 0.01  # of a difference to where its test decides: there the interpolated widening is replaced by the exact one
 DECIMALS = 6  # of Elo points; scores that agree to them share a rank
 
 
-def find_places(rating: Estimate, ranked: Mask) -> dict[str, Indices]:
+def find_places(rating: Estimate, ranked: Mask) -> dict[str, Any]:
     """Return the place of each model within its component; those that are not ranked follow, for order alone.
 
     Ranks and classes are of the differences of two scores, and so no other model moves them. A model without a score
@@ -103,9 +105,10 @@ def find_places(rating: Estimate, ranked: Mask) -> dict[str, Indices]:
 
     Returns
     -------
-    The ranks of `ModelEstimates` by their names.
+    The ranks of `ModelEstimates` by their names, and `sureness`.
     """
-    found = {name: np.zeros(len(ranked), dtype=np.int64) for name in RANKS}
+    found: dict[str, Any] = {name: np.zeros(len(ranked), dtype=np.int64) for name in RANKS}
+    found["sureness"] = np.zeros((len(ranked), len(ranked)), dtype=np.int8)
     position = np.round(_positions(rating), DECIMALS)  # equal but for rounding: one rank
     for component in range(rating.components.number):
         here = rating.components.label == component
@@ -117,6 +120,7 @@ def find_places(rating: Estimate, ranked: Mask) -> dict[str, Indices]:
             best, worst = rank_range(of_model)
             set_best, set_worst = rank_range(together)
             places = dict(zip(RANKS, (rank, best, worst, set_best, set_worst, class_ranks(rank, of_pair)), strict=True))
+            found["sureness"][members[:, None], members] = sureness(of_pair, together)
         for name, place in places.items():
             found[name][members] = place
         found["rank"][others] = rank_by(position[others]) + len(members)
@@ -153,7 +157,7 @@ def _order(rating: Estimate, members: Indices) -> NDArray[np.bool_]:
     alphas = alpha, float(2.0 * ndtr(np.sqrt(2.0) * ndtri(alpha / 2.0)))
     if rating.covariance is not None and len(scored):
         row = np.searchsorted(rating.small.models, members[scored])
-        found[:, scored[:, None], scored] = _order_scores(rating.fit.R, rating.covariance, row, alphas, known * alpha)
+        found[:, scored[:, None], scored] = order_scores(rating.fit.R, rating.covariance, row, alphas, known * alpha)
     if len(i):
         for order, level in zip(found, (*alphas, alpha / pairs), strict=True):
             least, most = bound_differences(rating, level, members[i], members[j])
@@ -161,7 +165,7 @@ def _order(rating: Estimate, members: Indices) -> NDArray[np.bool_]:
     return found
 
 
-def _order_scores(
+def order_scores(
     R: Floats, spread: Covariance, row: Indices, alphas: tuple[float, float], alpha_together: float
 ) -> list[Mask]:
     """Return which scores are certainly above which: each pair at one α and at another, and all together at a third."""
@@ -173,6 +177,9 @@ def _order_scores(
     def standardise(at: float) -> Floats:
         wide = errors * widenings(at, freedom)
         z: Floats = np.divide(R[:, None] - R, wide, out=np.zeros_like(wide), where=errors > 0.0)
+        near = np.abs(z - at) < CLOSE * at
+        exact = widen(np.full(np.count_nonzero(near), at), freedom[near]) / at
+        z[near] = (R[:, None] - R)[near] / (errors[near] * exact)
         return z
 
     together = np.zeros_like(errors, dtype=np.bool_)

@@ -1,12 +1,14 @@
 """Ranks from differences of scores: which models are certainly above which, one by one or all at once."""
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from app.rating.arrays import Floats, Indices, Mask
 from app.rating.compiled import compiled
 from app.rating.threads import one_blas_thread
 
+LIKELY, SURE = 1, 2  # better by the interval of this one difference; in all pairs together
 SEED = 42
 DRAWS = 4_000
 MOST_SIMULATED = 100  # models; of more, Bonferroni's inequality takes the place of the simulation
@@ -36,6 +38,20 @@ def rank_range(above: Mask) -> tuple[Indices, Indices]:
     best = 1 + np.count_nonzero(above, axis=0)
     worst = len(above) - np.count_nonzero(above, axis=1)
     return best.astype(np.int64), worst.astype(np.int64)
+
+
+def sureness(of_pair: Mask, together: Mask) -> NDArray[np.int8]:
+    """Return how sure it is that the row's model is better than the column's: `LIKELY`, `SURE`, or 0 for not at all.
+
+    This is the one test of a difference: classes, headlines, pages and the API have their words from it.
+
+    Parameters
+    ----------
+    of_pair : whether the 95 % interval of the difference is above 0, shape (n, n)
+    together : whether it is still sure with 95 % confidence in all pairs together, of `order_together`; so in rank sets
+    """
+    sure: NDArray[np.int8] = np.where(together, SURE, np.where(of_pair, LIKELY, 0)).astype(np.int8)
+    return sure
 
 
 def class_ranks(rank: Indices, above: Mask) -> Indices:

@@ -40,6 +40,8 @@ class ModelEstimates:
     component : index of the connected component, 0 the one with most votes; −1 for none
     identified : whether the votes give the model a finite score
     provisional : whether the model has too few votes or annotators, or too wide an interval, to be ranked
+    sureness : how sure it is that the row's model is better than the column's, of `app.rating.uncertainty.ranks`; 0
+        without intervals and without a rank; int8, shape (n_models, n_models)
     """
 
     score: Floats
@@ -59,6 +61,7 @@ class ModelEstimates:
     component: Indices
     identified: Mask
     provisional: Mask
+    sureness: NDArray[np.int8]
 
     @property
     def ranked(self) -> Mask:

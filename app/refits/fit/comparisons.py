@@ -284,4 +284,5 @@ def _fit_elo(cells: Cells, fitted: Rating, shuffles: int) -> ModelEstimates:
         rank_set_best=unknown,
         rank_set_worst=unknown,
         class_rank=unknown,
+        sureness=np.zeros_like(main.sureness),
     )

@@ -15,7 +15,9 @@ from app.rating.sampling.policies import weigh_pairs
 from app.rating.sampling.scored_models import scored_models
 from app.rating.uncertainty.bounds import predict_matchups
 from app.rating.uncertainty.results import ModelEstimates
+from app.rating.verdict.calibration import calibrate
 from app.rating.verdict.confidence import measure_confidence
+from app.rating.verdict.counted import count_by_weight
 from app.rating.verdict.order import Confidence
 from app.rating.verdict.rating import Rating
 from app.rating.votes.cells import Cells, pool_annotators
@@ -78,6 +80,7 @@ def fit_snapshot(fit_input: FitInput, *, comparisons: bool = True) -> FitOutput:
         beside = _fit_beside(fit_input, cells, fitted, parts) if comparisons else _Beside({}, {}, {}, None)
         ratings = {"": fitted} | beside.ratings
         matchups = parts.compute("matchups", lambda: tabulate_matchups(fitted))
+        calibration = parts.compute("calibration", lambda: calibrate(fitted)) if comparisons else None
         stages.end("other_boards")
         tables = parts.compute("pair weights", lambda: tabulate_pairs(fit_input, ratings, parts)) or {}
         stages.end("pair_weights")
@@ -103,6 +106,8 @@ def fit_snapshot(fit_input: FitInput, *, comparisons: bool = True) -> FitOutput:
         categories=beside.dimensions,
         pair_weights=tables,
         style=beside.style,
+        calibration=calibration or (),
+        counted=count_by_weight(fitted),
     )
 
 

@@ -15,6 +15,8 @@ from app.rating.sampling.pair_weights import PairWeights
 from app.rating.settings import TASTE_TESTS, LoopSettings
 from app.rating.types.evidence import Evidence, Weigher
 from app.rating.uncertainty.results import AnnotatorEstimates, Diagnostics, ModelEstimates, Start
+from app.rating.verdict.calibration import CalibrationBin
+from app.rating.verdict.counted import CountedVotes
 from app.rating.verdict.order import Confidence
 from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import fit_round_again, run_round
@@ -309,6 +311,8 @@ class FitOutput:
     categories : of each dimension how its categories differ
     pair_weights : how likely each pair is to be a battle, by tag; "" for battles without a tag
     style : None where the policy declares no features
+    calibration : how often votes came as the scores and abilities predict
+    counted : how much each annotator's votes weigh in the main leaderboard
     """
 
     leaderboards: dict[LeaderboardName, ModelEstimates]
@@ -325,6 +329,8 @@ class FitOutput:
     categories: dict[str, DimensionResult] = field(default_factory=dict)
     pair_weights: dict[str, PairWeights] = field(default_factory=dict)
     style: StyleBoard | None = None
+    calibration: tuple[CalibrationBin, ...] = ()
+    counted: CountedVotes | None = None
 
     @property
     def models(self) -> ModelEstimates:

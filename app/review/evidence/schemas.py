@@ -28,7 +28,22 @@ class Finding(FrozenModel):
     test: str
     log10_ratio: float = Field(description="Logarithm to base 10 of 100 times the odds against honesty.")
     about: str | None = Field(description="The model or the side that the test is about.")
+    explains: float | None = Field(
+        None,
+        description="Share of the votes that are as the behaviour has them, such as those for the model. Null for "
+        "snapshots from before.",
+    )
     words: str
+
+
+class VoteWeights(FrozenModel):
+    """How the votes that count weigh in the scores; `full`, `pushed` and `many` are all of them, pairs of rankings."""
+
+    full: float = Field(description="Votes that count in full.")
+    pushed: float = Field(description="Those that weigh less because they seem to push a model, or to bury it.")
+    pushed_worth: float = Field(description="As how many votes they count.")
+    many: float = Field(description="Those that weigh less because a model has too many from this annotator.")
+    many_worth: float = Field(description="As how many votes they count.")
 
 
 class Findings(FrozenModel):
@@ -42,6 +57,7 @@ class Findings(FrozenModel):
         "then a low ability does not flag. Null where it is not."
     )
     findings: list[Finding] = Field(description="The strongest first; only tests that speak against the annotator.")
+    weights: VoteWeights | None = Field(None, description="Where votes weigh less; null where all count in full.")
 
 
 class Comparison(FrozenModel):

@@ -47,16 +47,16 @@ def describe_figures(
 
 
 def describe_drift(drift: Drift | None) -> Iterator[str]:
-    """Describe a change of ability that is clear."""
+    """Describe a change that is clear. Slopes are of the votes alone, abilities are not."""
     if drift is None or drift.log10_ratio < _CLEAR:
         return
-    when = f"after {counted(drift.votes_before, 'decided vote')} of {drift.votes:,}"
+    when = f"After {counted(drift.votes_before, 'decided vote')} of {drift.votes:,}"
     if drift.changed_at is not None:
         when += f", on {drift.changed_at.astimezone(UTC).date()}"
-    before, after = (points(ability, 1) for ability in (drift.before, drift.after))
+    before, after = (points(slope, 1) for slope in (drift.before, drift.after))
     yield (
-        f"The ability seems to have changed from {before} to {after} {when}: that makes the votes "
-        f"{format_ratio(drift.log10_ratio)} likelier than one ability does."
+        f"{when} the slope seems to change from {before} to {after}: that makes the votes "
+        f"{format_ratio(drift.log10_ratio)} likelier than one slope does."
     )
 
 

@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description 0a59aa0c34b682da: make docs.
+# Written by clients/python/generate.py from the OpenAPI description f31bbfa2a93d876c: make docs.
 
 from __future__ import annotations
 
@@ -116,6 +116,12 @@ class Matchup(BaseModel):
         Field(description="Lower end of the prediction's interval; where a model has no score, a one-sided bound."),
     ]
     upper: Annotated[float | None, Field(description="Upper end, likewise.")]
+    difference: Annotated[
+        Literal["better", "likely-better", "level", "likely-worse", "worse"] | None,
+        Field(
+            description="What model_a is beside model_b, by the scores. better: the difference is sure with 95 % confidence in all pairs of models together. likely-better: the 95 % interval of this one difference is above 0. level: they cannot be told apart. worse, likely-worse: the other way round. Null where one has no rank, without intervals, and in snapshots from before."
+        ),
+    ] = None
 
 
 class Model(BaseModel):

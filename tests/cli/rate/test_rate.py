@@ -190,7 +190,7 @@ def test_the_table(run_cli: RunCli, vote_file: Path) -> None:
     result = run_cli("rate", vote_file)
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
-    assert lines[0].split() == ["Rank", "Model", "Score", "±", "Votes", "Wins", "Ties", "Losses"]
+    assert lines[0].split() == ["Rank", "Class", "Model", "Score", "±", "Votes", "Wins", "Ties", "Losses"]
     for name, line in zip(["ant", "bee=2", "=cat", "[red]dog", "eel"], lines[1:6], strict=True):
         assert f" {name} " in line
     assert "1,503 votes read, 1,500 used · 1 of 26" in result.stdout

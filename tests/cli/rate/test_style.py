@@ -42,7 +42,15 @@ def test_style_is_read_from_the_metadata_of_lmarena(run_cli: RunCli, arena_file:
 
 def test_the_table_has_both_scores(run_cli: RunCli, arena_file: Path) -> None:
     lines = run_cli("rate", arena_file, *SETTINGS, "--style", "length").stdout.splitlines()
-    assert lines[lines.index("With style control") + 1].split() == ["Rank", "Model", "Score", "±", "Without", "Change"]
+    assert lines[lines.index("With style control") + 1].split() == [
+        "Rank",
+        "Class",
+        "Model",
+        "Score",
+        "±",
+        "Without",
+        "Change",
+    ]
     assert any(line.startswith("length ") for line in lines)
 
 

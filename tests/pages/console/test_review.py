@@ -58,12 +58,17 @@ def test_the_queue_has_the_strongest_reason_first(reviewer: Visitor, ask: Ask, p
     queue = ask("GET", "/reviews").json()["items"]
     assert [text_of(link) for link in page.all(".//a[@data-row]")] == [one["annotator"] for one in queue]
     first = page.all(".//tbody/tr")[0]
-    assert queue[0]["evidence"]["words"][0].replace("^", "") in text_of(first)
+    assert queue[0]["evidence"]["words"][0] in text_of(first)
     assert "2 annotators wait" in page.text(".//p[@class='lead']")
     assert "1 appeal waits" in page.text(".//p[@class='lead']")
     appeals = reviewer.page("/console/appeals")
     assert "I <b>disagree</b>" in appeals.text(".//tbody")
     assert page.all(".//a[@data-row]")[0].get("href") == f"/console/annotators/{queue[0]['id']}?queue=1"
+
+
+def queue_of(ask: Ask) -> list[Any]:
+    found: list[Any] = ask("GET", "/reviews").json()["items"]
+    return found
 
 
 def test_a_case_shows_the_evidence_in_words_and_pictures(
@@ -74,7 +79,14 @@ def test_a_case_shows_the_evidence_in_words_and_pictures(
     page = reviewer.page(f"{address}?queue=1")
     assert page.text(".//h1") == "flip 12 flagged"
     case = found["evidence"]
-    assert case["summary"][0].replace("^", "") in page.text(".//main")
+    diagnosis, *others = next(one for one in queue_of(ask) if one["annotator"] == "flip 12")["evidence"]["words"]
+    assert page.text(".//p[@class='lead diagnosis']") == diagnosis
+    assert f"explains {100 * case['laboratory']['findings'][0]['explains']:.0f} % of the votes" in diagnosis
+    folded = page.texts(".//details[@class='more']/ul/li")
+    assert [text.replace("\N{NO-BREAK SPACE}", " ") for text in folded] == [
+        *others,
+        *case["summary"][1 + len(others) :],
+    ]
     chart = page.one(".//svg[@role='img']")
     assert "snapshot 2" in (chart.get("aria-label") or "")
     headings = page.texts(".//h2")

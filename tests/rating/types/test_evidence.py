@@ -87,6 +87,28 @@ def test_what_the_evidence_is_about(attacked: Callable[[str], tuple[Arena, Evide
     assert set(evidence.about["equal"]) == {-1}
 
 
+def test_the_share_of_votes_that_a_behaviour_explains_is_counted_by_hand() -> None:
+    """Of ten votes two are ties, three go to the higher score, six to the left, two to the right."""
+    pairs = [(2, 0), (2, 1), (2, 3), (0, 2), (0, 1), (1, 0), (3, 0), (3, 1), (1, 3), (0, 3)]
+    outcome = np.array([1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.5, 0.5, 0.0, 0.0])
+    left, right = np.array(pairs).T
+    sided = SidedCells.of_votes(np.zeros(10, dtype=int), left, right, outcome, n_annotators=2, n_models=4)
+    evidence = weigh(sided, np.array([0.9, 0.6, 0.3, 0.0]))
+    share = {test: found[0] for test, found in evidence.explained.items()}
+    assert (share["coin"], share["equal"], share["follower"]) == pytest.approx((0.8, 0.2, 0.3))
+    assert share["side"] == pytest.approx([0.6, 0.2][evidence.about["side"][0]])
+    assert all(np.isnan(found[1]) for found in evidence.explained.values()), "without a vote nothing is explained"
+
+
+def test_what_pushes_a_model_explains_the_votes_for_it(attacked: Callable[[str], tuple[Arena, Evidence]]) -> None:
+    arena, evidence = attacked("target-only")
+    votes = arena.votes
+    for_target = np.where(votes.left == arena.target, votes.outcome == 1.0, votes.outcome == 0.0)
+    for_target &= (votes.left == arena.target) | (votes.right == arena.target)
+    for k in np.flatnonzero(arena.attacker):
+        assert evidence.explained["favour"][k] == pytest.approx(for_target[votes.annotator == k].mean())
+
+
 def test_a_few_who_lean_are_not_taken_for_those_who_always_choose_a_side() -> None:
     """A lean of 300 points; of those who lean 400 in a crowd that does not, one in eight is flagged."""
     world, wronged, found = "one in 14 leans 300 points", list[bool](), list[bool]()

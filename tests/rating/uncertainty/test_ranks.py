@@ -6,15 +6,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.rating.arrays import Floats, Mask
+from app.rating.settings import LoopSettings
+from app.rating.simulation.worlds import simulate_votes
 from app.rating.uncertainty import ranks
-from app.rating.uncertainty.covariance import contrast_errors
+from app.rating.uncertainty.bounds import predict_matchups
+from app.rating.uncertainty.covariance import Covariance, contrast_errors
+from app.rating.uncertainty.freedom import critical_values
+from app.rating.uncertainty.models import order_scores
 from app.rating.uncertainty.ranks import (
+    LIKELY,
+    SURE,
     bonferroni_multiple,
     class_ranks,
     order_together,
     rank_by,
     rank_range,
 )
+from app.rating.verdict.rating import estimate
+from app.rating.votes.cells import aggregate
 
 ALPHA = 0.05
 
@@ -114,3 +123,35 @@ def test_more_models_than_are_simulated_are_ordered_by_bonferronis_inequality() 
     found = order(score, np.eye(n))
     assert found[0, 1:].all()
     assert found.sum() == n - 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_one_test_of_difference_makes_classes_rank_sets_and_predictions(seed: int) -> None:
+    votes = simulate_votes(seed, n_models=14, roles={"honest": 25}, votes_each=40, score_sd=90.0)
+    cells = aggregate(votes.annotator, votes.model_a, votes.model_b, votes.outcome, **votes.sizes)
+    rating = estimate(cells, LoopSettings())
+    found, (a, b) = rating.models, np.triu_indices(14, 1)
+    sure = found.sureness
+    leader = int(np.argmin(found.rank))
+    assert set(np.flatnonzero(found.class_rank == 1)) == {leader, *np.flatnonzero(sure[leader] == 0)}
+    np.testing.assert_array_equal(found.rank_set_best, 1 + (sure == SURE).sum(axis=0))
+    np.testing.assert_array_equal(found.rank_set_worst, 14 - (sure == SURE).sum(axis=1))
+    predicted = predict_matchups(rating, a, b)
+    np.testing.assert_array_equal(sure[a, b] > 0, predicted.lower > 0.5)
+    np.testing.assert_array_equal(sure[b, a] > 0, predicted.upper < 0.5)
+    assert not (sure.astype(bool) & sure.T.astype(bool)).any()
+    assert {0, LIKELY, SURE} == set(sure.ravel().tolist()), "all of them occur"
+
+
+def test_a_difference_at_the_border_is_judged_as_exactly_as_its_interval() -> None:
+    """Few judges: the widening that is interpolated for all pairs would be off by .1 %."""
+    freedom = np.array([2.3, 3.7, 11.1, 47.9])
+    exact = critical_values(freedom, 0.95)
+    spread = Covariance(
+        np.zeros((5, 5)), np.diag([0.0, 1.0, 1.0, 1.0, 1.0]), np.empty(0), "clustered", 5,
+        np.concatenate([[1.0], freedom]), np.full(5, 5),
+    )  # fmt: skip
+    for factor in (1.0 - 1e-6, 1.0 + 1e-6):
+        R = np.concatenate([[0.0], -factor * exact])
+        above = order_scores(R, spread, np.arange(5), (0.05, 0.001), 0.0)[0]
+        assert above[0, 1:].tolist() == [factor > 1.0] * 4

@@ -7,7 +7,7 @@ from typing import Any
 from app.annotators.schemas import Action, Annotator, Decision, PastEvidence
 from app.pages.charts import draw_band
 from app.pages.formatting import moment
-from app.review.evidence.reasons import RuleUsed, format_probability
+from app.review.evidence.reasons import RuleUsed, describe_reasons, describe_weights, format_probability
 from app.review.evidence.schemas import Drift, Pace
 from app.review.evidence.summary import describe_drift
 from app.review.schemas import AnnotatorDetail, Impact, JointImpact
@@ -56,9 +56,12 @@ def view_case(detail: AnnotatorDetail, rule: RuleUsed, votes: Sequence[VoteOnRec
     """Return what the template shows; `votes` are the surprising votes as recorded."""
     case, low = detail.evidence, detail.probability_low
     history = list(reversed(case.history)) if case else []
+    reasons = describe_reasons(detail, case.laboratory, rule) if case else []
     return {
         "annotator": detail,
         "case": case,
+        "reasons": reasons,
+        "figures": [sentence for sentence in case.summary if sentence not in reasons] if case else [],
         "choices": list_choices(detail),
         "history": history,
         "chart": _draw_history(history, rule.threshold),
@@ -68,6 +71,7 @@ def view_case(detail: AnnotatorDetail, rule: RuleUsed, votes: Sequence[VoteOnRec
         "expected": {one.of: one for one in case.agreement.expected} if case else {},
         "pace_words": _describe_pace(case.pace) if case else "",
         "drift_words": _describe_drift(case.drift) if case else "",
+        "weights": describe_weights(detail, case.laboratory.weights) if case else "",
         "records": {vote.id: vote for vote in votes},
     }
 
@@ -126,7 +130,7 @@ def _describe_drift(drift: Drift | None) -> str:
     if drift is None:
         return ""
     clear = next(describe_drift(drift), None)
-    return clear or f"Within {plural(drift.votes, 'decided vote')} no change of the ability is clear."
+    return clear or f"Within {plural(drift.votes, 'decided vote')} no change of the slope is clear."
 
 
 def _seconds(value: float) -> str:
