@@ -14,6 +14,7 @@ from app.imports import endpoints as imports
 from app.invitations import endpoints as invitations
 from app.leaderboard import endpoints as leaderboard
 from app.leaderboard.diff import endpoints as diff
+from app.leaderboard.governance import endpoints as governance
 from app.models import endpoints as models
 from app.monitoring import endpoints as monitoring
 from app.pages.categories import endpoints as categories_page
@@ -37,6 +38,7 @@ from app.pages.console.sessions import endpoints as sessions_page
 from app.pages.console.sign_in import endpoints as sign_in_page
 from app.pages.console.webhooks import endpoints as webhooks_page
 from app.pages.files import endpoints as page_files
+from app.pages.governance import endpoints as governance_page
 from app.pages.history import endpoints as history_page
 from app.pages.leaderboard import endpoints as leaderboard_page
 from app.pages.matchups import endpoints as matchups_page
@@ -72,6 +74,7 @@ def install_routes(app: FastAPI) -> None:
         refits.router,
         leaderboard.router,
         diff.router,
+        governance.router,
         models.router,
         leaderboard.models_router,  # after models: names may hold slashes, and its GET /models/{name} matches them all
         snapshots.router,
@@ -98,6 +101,7 @@ def install_routes(app: FastAPI) -> None:
         compare_page.router,
         history_page.router,
         method_page.router,
+        governance_page.router,
         vote_page.router,
         sign_in_page.router,
         sessions_page.router,

@@ -6,7 +6,8 @@ from typing import Any
 from sqlalchemy import Connection
 
 from app.audit import service as audit
-from app.errors import PreconditionFailedError
+from app.errors import BadInputError, PreconditionFailedError
+from app.naming.aliases import read_names
 from app.policy import queries as store
 from app.policy.schemas import Policy, PolicyVersion
 from app.policy.service import as_version, current_policy
@@ -25,6 +26,7 @@ def set_policy(
     Needs a READ COMMITTED transaction.
 
     Raises PreconditionFailedError: the policy in force is not one that the caller wants to replace.
+    Raises BadInputError: the anchor is no model, or one that nothing public names.
     """
     store.lock_policies(conn)
     replaced = current_policy(conn)
@@ -32,10 +34,19 @@ def set_policy(
         raise PreconditionFailedError(
             f"version {replaced.version} of the policy is in force", extensions={"version": replaced.version}
         )
+    if settings.anchor is not None:
+        _check_anchor(conn, settings.anchor.model)
     row = store.add_policy(conn, settings.model_dump(mode="json"), reason, created_by)
     detail = {"reason": reason, "changes": changed_settings(replaced.settings, settings)}
     audit.record(conn, actor=created_by, action="policy.set", subject=str(row["version"]), detail=detail)
     return as_version(row)
+
+
+def _check_anchor(conn: Connection, model: str) -> None:
+    number = read_names(conn, [model]).number(model, None)
+    if number is None or store.is_unreleased(conn, number):
+        wrong = "is the name of no model" if number is None else "is an unreleased model"
+        raise BadInputError.at("/settings/anchor/model", f"{model!r} {wrong}")
 
 
 def changed_settings(before: Policy, after: Policy) -> dict[str, list[Any]]:

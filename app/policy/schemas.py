@@ -57,6 +57,19 @@ def of_fit(name: str, *, bounded: bool = True) -> Any:
     return Field(definition.service, description=text, **(bounds_of(name) if bounded else {}))
 
 
+class Anchor(FrozenModel):
+    """A model with a fixed score."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    model: Name
+    score: Annotated[_Number, Field(**bounds_of("base"))] = Field(description="Elo points.")
+
+    def __str__(self) -> str:
+        """Return it as `rate` takes it."""
+        return f"{self.model}={self.score:g}"
+
+
 class Policy(BaseModel):
     """The thresholds for refits, and for flagging and excluding annotators."""
 
@@ -107,6 +120,11 @@ class Policy(BaseModel):
     min_model_annotators: StrictInt = of_fit("min_model_annotators")
     max_interval_width: _Number | None = of_fit("max_interval_width")
     base: _Number = of_fit("base")
+    anchor: Anchor | None = Field(
+        None,
+        description="A model and the score that it keeps, in place of base; null for none. Without a score of this model "
+        "a refit fails, and another leaderboard than the main one is left out.",
+    )
     refit_interval_seconds: _Number = Field(
         600,
         gt=0,
@@ -178,6 +196,12 @@ class Policy(BaseModel):
     )
     sealed_only: StrictBool = Field(
         False, description="Whether refits count only sealed votes, on pairs that the service drew."
+    )
+    max_unreleased: StrictInt | None = Field(
+        None,
+        ge=0,
+        le=10**6,
+        description="How many unreleased models an organization may have in battles; null for no limit.",
     )
     calibration_share: _Number = Field(
         0.2,

@@ -34,8 +34,8 @@ def get_model(
 
     The page of a merged model leads to that of the model for which its votes count.
     """
-    named = find_model(conn, name or in_query or "")
-    contestant = find_contestant(conn, named.name)
+    named = find_model(conn, name or in_query or "", public=True)
+    contestant = find_contestant(conn, named.name, public=True)
     if contestant.model_id != named.model_id:  # for the time being: a merge may be taken back
         return RedirectResponse(f"{model_address(contestant.name)}", status_code=307)
     model, newest = describe_model(conn, contestant, method), newest_snapshot(conn)

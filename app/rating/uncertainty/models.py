@@ -27,8 +27,13 @@ from app.rating.votes.cells import Cells
 from app.rating.votes.graph import follow_wins, orient
 
 
-def make_model_estimates(rating: Estimate) -> ModelEstimates:
+def make_model_estimates(rating: Estimate, centre: Floats | None = None) -> ModelEstimates:
     """Convert a rating to what is published: Elo points, intervals, ranks within each component.
+
+    Parameters
+    ----------
+    centre : Elo points at which the scores of each model's component are centred, shape (n_models,); None for the
+        rating's own, see `find_centre`
 
     Raises
     ------
@@ -37,12 +42,7 @@ def make_model_estimates(rating: Estimate) -> ModelEstimates:
     """
     settings, identified, label = rating.settings, rating.identified, rating.components.label
     centred = centred_scores(rating)
-    centre = np.full(len(centred), settings.base)
-    if settings.anchor is not None:
-        model, points = settings.anchor
-        if not identified[model]:
-            raise VotesError("the anchor model has no score: it has no counted votes, or only won, or only lost")
-        centre[label == label[model]] = points - centred[model]
+    centre = find_centre(rating) if centre is None else centre
     score = centre + centred
     se, half = centred_errors(rating, settings.confidence)
     lower, upper = score - half, score + half
@@ -57,8 +57,28 @@ def make_model_estimates(rating: Estimate) -> ModelEstimates:
     )
 
 
+def find_centre(rating: Estimate) -> Floats:
+    """Return the Elo points at which the scores of each model's component are centred, shape (n_models,).
+
+    Raises
+    ------
+    VotesError
+        The anchor model has no score.
+    """
+    settings, label = rating.settings, rating.components.label
+    centre = np.full(len(label), settings.base)
+    if settings.anchor is not None:
+        model, points = settings.anchor
+        if not rating.identified[model]:
+            raise VotesError("the anchor model has no score: it has no counted votes, or only won, or only lost")
+        centre[label == label[model]] = points - centred_scores(rating)[model]
+    return centre
+
+
 def find_provisional(cells: Cells, settings: LoopSettings, *, votes: Floats, width: Floats) -> Mask:
     """Return which models have too few votes or annotators, or too wide an interval, to be ranked, shape (n_models,).
+
+    Those that the settings leave unranked are among them.
 
     Parameters
     ----------
@@ -66,6 +86,7 @@ def find_provisional(cells: Cells, settings: LoopSettings, *, votes: Floats, wid
     width : of its interval; NaN without one, infinite for a bound on one side
     """
     few = votes < settings.min_model_votes
+    few[list(settings.unranked)] = True
     if settings.min_model_annotators > 0:
         few |= _count_annotators(cells) < settings.min_model_annotators
     if settings.max_interval_width is not None:

@@ -94,8 +94,7 @@ def _compute_leaderboards(
 
 
 def _rate_judges(fit_input: FitInput, judges: Mask) -> ModelEstimates:
-    settings, ballots = fit_input.settings, _ballots(fit_input).of_annotators(judges)
-    return rate_judges(ballots, confidence=settings.confidence, base=settings.base).rating.models
+    return rate_judges(_ballots(fit_input).of_annotators(judges), fit_input.settings).rating.models
 
 
 def _ballots(fit_input: FitInput) -> Ballots:
@@ -265,6 +264,9 @@ def _fit_elo(cells: Cells, fitted: Rating, shuffles: int) -> ModelEstimates:
     main = fitted.models  # of the same votes
     score, sem, nothing = np.full((3, cells.n_models), np.nan)
     score[voted], sem[voted] = result.score, result.sem
+    if fitted.settings.anchor is not None:
+        model, points = fitted.settings.anchor
+        score[main.component == main.component[model]] += points - score[model]
     rank = np.zeros(cells.n_models, dtype=np.int64)
     for component in range(fitted.diagnostics.components):
         members = (main.component == component) & ~main.provisional
