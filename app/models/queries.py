@@ -100,7 +100,7 @@ def update_model(conn: Connection, model_id: int, values: Mapping[str, Any]) -> 
 
 
 def set_archived(conn: Connection, model_id: int, *, archived: bool, reason: str | None) -> None:
-    """Archive a model or show it again. One that is archived already keeps its time, without a new reason its reason."""
+    """Archive a model or show it again. One archived already keeps its time, and its reason unless given."""
     values: dict[str, Any] = {"archived_at": None, "archive_reason": None}
     if archived:
         values["archived_at"] = func.coalesce(models.c.archived_at, func.clock_timestamp())

@@ -122,8 +122,8 @@ class Policy(BaseModel):
     base: _Number = of_fit("base")
     anchor: Anchor | None = Field(
         None,
-        description="A model and the score that it keeps, in place of base; null for none. Without a score of this model "
-        "a refit fails, and another leaderboard than the main one is left out.",
+        description="A model and the score that it keeps, in place of base; null for none. Without its score a refit "
+        "fails, and a leaderboard besides the main one is left out.",
     )
     refit_interval_seconds: _Number = Field(
         600,
