@@ -34,19 +34,23 @@ def set_policy(
         raise PreconditionFailedError(
             f"version {replaced.version} of the policy is in force", extensions={"version": replaced.version}
         )
-    if settings.anchor is not None:
-        _check_anchor(conn, settings.anchor.model)
+    if (wrong := anchor_error(conn, settings)) is not None:
+        raise BadInputError.at("/settings/anchor", wrong)
     row = store.add_policy(conn, settings.model_dump(mode="json"), reason, created_by)
     detail = {"reason": reason, "changes": changed_settings(replaced.settings, settings)}
     audit.record(conn, actor=created_by, action="policy.set", subject=str(row["version"]), detail=detail)
     return as_version(row)
 
 
-def _check_anchor(conn: Connection, model: str) -> None:
+def anchor_error(conn: Connection, settings: Policy) -> str | None:
+    """Return what is wrong with the anchor's model, or None: it must be one that the public knows."""
+    if settings.anchor is None:
+        return None
+    model = settings.anchor.model
     number = read_names(conn, [model]).number(model, None)
-    if number is None or store.is_unreleased(conn, number):
-        wrong = "is the name of no model" if number is None else "is an unreleased model"
-        raise BadInputError.at("/settings/anchor/model", f"{model!r} {wrong}")
+    if number is None:
+        return f"must name a model, and there is no {model!r}"
+    return f"must name a public model, and {model!r} is unreleased" if store.is_unreleased(conn, number) else None
 
 
 def changed_settings(before: Policy, after: Policy) -> dict[str, list[Any]]:

@@ -65,6 +65,18 @@ class Anchor(FrozenModel):
     model: Name
     score: Annotated[_Number, Field(**bounds_of("base"))] = Field(description="Elo points.")
 
+    @model_validator(mode="before")
+    @classmethod
+    def is_written_as_in_rate(cls, value: Any) -> Any:
+        """Take MODEL=SCORE too, divided at the last equals sign: names may contain others."""
+        model, equals, score = value.rpartition("=") if isinstance(value, str) else ("", "", "")
+        if not equals:
+            return value
+        try:
+            return {"model": model, "score": float(score)}
+        except ValueError:
+            raise ValueError(f"must be MODEL=SCORE, is {value!r}") from None
+
     def __str__(self) -> str:
         """Return it as `rate` takes it."""
         return f"{self.model}={self.score:g}"
