@@ -30,12 +30,14 @@ from app.pages.console.invitations import endpoints as invitations_page
 from app.pages.console.judges import endpoints as judges_page
 from app.pages.console.keys import endpoints as keys_page
 from app.pages.console.merges import endpoints as merges_page
+from app.pages.console.models import endpoints as models_page
 from app.pages.console.policy import endpoints as policy_page
 from app.pages.console.refits import endpoints as refits_page
 from app.pages.console.retractions import endpoints as retractions_page
 from app.pages.console.reviews import endpoints as reviews_page
 from app.pages.console.sessions import endpoints as sessions_page
 from app.pages.console.sign_in import endpoints as sign_in_page
+from app.pages.console.start import endpoints as start_page
 from app.pages.console.webhooks import endpoints as webhooks_page
 from app.pages.files import endpoints as page_files
 from app.pages.governance import endpoints as governance_page
@@ -105,6 +107,7 @@ def install_routes(app: FastAPI) -> None:
         vote_page.router,
         sign_in_page.router,
         sessions_page.router,
+        start_page.router,
         abilities_page.router,
         judges_page.router,
         policy_page.router,
@@ -115,6 +118,7 @@ def install_routes(app: FastAPI) -> None:
         invitations_page.router,
         keys_page.router,
         retractions_page.router,
+        models_page.router,
         merges_page.router,
         webhooks_page.router,
         audit_page.router,
