@@ -38,6 +38,7 @@ from app.pages.console.reviews import endpoints as reviews_page
 from app.pages.console.sessions import endpoints as sessions_page
 from app.pages.console.sign_in import endpoints as sign_in_page
 from app.pages.console.start import endpoints as start_page
+from app.pages.console.votes import endpoints as votes_page
 from app.pages.console.webhooks import endpoints as webhooks_page
 from app.pages.files import endpoints as page_files
 from app.pages.governance import endpoints as governance_page
@@ -118,6 +119,7 @@ def install_routes(app: FastAPI) -> None:
         invitations_page.router,
         keys_page.router,
         retractions_page.router,
+        votes_page.router,
         models_page.router,
         merges_page.router,
         webhooks_page.router,

@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Mapping
+from difflib import get_close_matches
 from uuid import UUID
 
 from sqlalchemy import Connection
@@ -16,6 +17,8 @@ from app.naming import aliases
 from app.naming.aliases import read_names
 from app.naming.look_alikes import LookAlikes, find_look_alikes
 from app.naming.names import name_error
+
+_MOST_COMPARED, _ALIKE = 5_000, 0.5  # names that one is compared with; how alike suggestions are, 0 to 1
 
 
 def list_models(
@@ -59,6 +62,12 @@ def find_contestant(conn: Connection, reference: str, *, public: bool = False) -
     if public and contestant.unreleased:
         raise NotFoundError(f"there is no model {reference!r}")
     return contestant
+
+
+def suggest_models(conn: Connection, reference: str) -> list[str]:
+    """Return the names of at most three public models that look most like this one."""
+    names = {one.name.casefold(): one.name for one in list_models(conn, limit=_MOST_COMPARED, unreleased=False)}
+    return [names[one] for one in get_close_matches(reference.casefold(), names, cutoff=_ALIKE)]
 
 
 def list_merged(conn: Connection, model: FoundModel) -> list[str]:
