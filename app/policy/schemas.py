@@ -134,8 +134,7 @@ class Policy(BaseModel):
     base: _Number = of_fit("base")
     anchor: Anchor | None = Field(
         None,
-        description="A model and the score that it keeps, in place of base; null for none. Without its score a refit "
-        "fails, and a leaderboard besides the main one is left out.",
+        description="A model and the score that it keeps, in place of base; null for none. A refit without it fails.",
     )
     refit_interval_seconds: _Number = Field(
         600,
@@ -213,7 +212,7 @@ class Policy(BaseModel):
         None,
         ge=0,
         le=10**6,
-        description="How many unreleased models an organization may have in battles; null for no limit.",
+        description="Unreleased models that an organization may have; null for no limit.",
     )
     calibration_share: _Number = Field(
         0.2,

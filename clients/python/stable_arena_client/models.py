@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description 967a4ba538ed7437: make docs.
+# Written by clients/python/generate.py from the OpenAPI description 5ea79366f695b23b: make docs.
 
 from __future__ import annotations
 
@@ -442,7 +442,7 @@ class Policy(BaseModel):
     anchor: Annotated[
         Anchor | None,
         Field(
-            description="A model and the score that it keeps, in place of base; null for none. Without its score a refit fails, and a leaderboard besides the main one is left out."
+            description="A model and the score that it keeps, in place of base; null for none. A refit without it fails."
         ),
     ] = None
     refit_interval_seconds: Annotated[
@@ -521,7 +521,7 @@ class Policy(BaseModel):
     ] = False
     max_unreleased: Annotated[
         int | None,
-        Field(description="How many unreleased models an organization may have in battles; null for no limit."),
+        Field(description="Unreleased models that an organization may have; null for no limit."),
     ] = None
     calibration_share: Annotated[
         float,
