@@ -92,16 +92,15 @@ def test_the_votes_on_a_pair(sign_in: SignIn, ask: Ask, crowd: list[str], refit:
 @pytest.mark.browser
 @pytest.mark.arena
 def test_the_pages_are_accessible_and_fit_a_phone(
-    arena: Arena, console: BrowserPage, ask: Ask, sign_in: SignIn
+    arena: Arena, page: BrowserPage, console: Callable[[BrowserPage], None], ask: Ask
 ) -> None:
     assert ask("POST", "/models", json={"name": "lynx", "organization": "Zoo", "unreleased": True}).status_code == 201
-    for address in (
-        MODELS,
-        "/console/start",
-        "/console/votes?a=Meridian 4&b=Lumen 2",
-        "/governance",
-        "/console/policy",
-    ):
-        console.goto(address)
-        assert_accessible(console)
-        assert_fits_phone(console)
+    console(page)
+    votes = "/console/votes?a=Meridian 4&b=Lumen 2"
+    for address in (MODELS, "/console/start", votes, "/console/policy", "/governance", "/matchups"):
+        page.goto(address)
+        assert_accessible(page)
+        assert_fits_phone(page)
+    page.goto("/console/policy")
+    page.get_by_text("More settings").click()
+    assert_accessible(page)
