@@ -54,7 +54,8 @@ def serve(
     # The database is opened here first, so that what is wrong with it is said in one line. It is held, so that the
     # embedded server stops after everything that uses it.
     with _shared_metrics(settings), _listening_socket(settings) as address:
-        log.info("starting", stage="opening the database, and its schema if it is new")
+        if settings.database_url is None:
+            log.info("starting", stage="starting the embedded PostgreSQL, which is made first if it is new")
         with open_database_of(settings) as database:
             with database.read() as conn:
                 require_pseudonym_key(conn)

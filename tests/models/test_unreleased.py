@@ -202,3 +202,14 @@ def test_what_it_was_before_it_changed_is_as_secret(ask: Ask, refit: Ask, lynx: 
     assert ask("POST", f"/models/{CODENAME}/unmerge", json={}).status_code == 200
     assert ask("POST", f"/models/{CODENAME}/publish", json={}).status_code == 200
     assert ask("GET", f"/models/{before}", scope="read").status_code == 200
+
+
+def test_voters_learn_the_codename_and_no_place_of_it(ask: Ask, lynx: None, refit: Ask, client: Client) -> None:
+    refit()
+    token = ask("POST", "/keys/tokens", scope="ingest", json={"annotator": "honest 0"}).json()["token"]
+    headers, query = {"Authorization": f"Bearer {token}"}, {"annotator": "honest 0"}
+    order = client.get("/api/v1/annotators/me/order", params=query, headers=headers).json()
+    assert {one["model"] for one in order["models"]} == {*OTHERS}
+    assert order["votes"] == 120
+    near = client.get(f"/models/{CODENAME[:-1]}8")
+    assert (near.status_code, CODENAME in near.text) == (404, False), "nor is it suggested"

@@ -48,12 +48,13 @@ def test_the_anchor_keeps_its_score_and_no_difference_changes(
     change_policy(anchor=ANCHOR)
     refit()
     for one, before in zip(boards, free, strict=True):
-        after, shift = board(**one), 1234.0 - (free[0] if "tag" in one else before)["model 3"]
+        after, shift = board(**one), 1234.0 - before["model 3"]
         assert after == pytest.approx({name: score + shift for name, score in before.items()}, abs=1e-6), one
     whole = board()
     assert whole["model 3"] == pytest.approx(1234.0, abs=1e-9)
     for row in ask("GET", "/leaderboard/categories").json()["models"]:
-        difference = free[-2][row["model"]] - free[0][row["model"]]
+        in_code, overall = (scores[row["model"]] - scores["model 3"] for scores in (free[-2], free[0]))
+        difference = in_code - overall
         assert row["categories"]["category=code"]["difference"] == pytest.approx(difference, abs=1e-6)
     snapshot = ask("GET", "/snapshots/2").json()
     assert snapshot["settings"]["anchor"] == ANCHOR
@@ -63,6 +64,22 @@ def test_the_anchor_keeps_its_score_and_no_difference_changes(
     assert reproduce(database, "1").reproduced
     refit()
     assert board()["Model III"] == pytest.approx(1234.0, abs=1e-9), "by its new name"
+
+
+@pytest.mark.comparisons
+def test_a_category_without_the_anchor_has_no_leaderboard(ask: Ask, change_policy: Ask, refit: Ask) -> None:
+    change_policy(dimensions={"category": ["code", "text"]}, anchor=None)
+    votes = [
+        {**vote, "tags": ["category=text"] if "model 3" in (vote["model_a"], vote["model_b"]) else ["category=code"]}
+        for vote in crowd_votes(honest=12, flip=2)
+    ]
+    for start in range(0, len(votes), 1000):
+        assert ask("POST", "/votes/batch", json={"votes": votes[start : start + 1000]}).status_code == 200
+    change_policy(anchor=ANCHOR)
+    refit()
+    snapshot = ask("GET", "/snapshots/1").json()
+    assert snapshot["tags"] == ["category=text"]
+    assert [one["code"] for one in snapshot["diagnostics"]["warnings"]].count("tag-board-omitted") == 1
 
 
 def test_a_refit_without_the_anchor_s_score_fails(

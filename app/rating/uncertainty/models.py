@@ -27,13 +27,8 @@ from app.rating.votes.cells import Cells
 from app.rating.votes.graph import follow_wins, orient
 
 
-def make_model_estimates(rating: Estimate, centre: Floats | None = None) -> ModelEstimates:
+def make_model_estimates(rating: Estimate) -> ModelEstimates:
     """Convert a rating to what is published: Elo points, intervals, ranks within each component.
-
-    Parameters
-    ----------
-    centre : Elo points at which the scores of each model's component are centred, shape (n_models,); None for the
-        rating's own, see `find_centre`
 
     Raises
     ------
@@ -42,7 +37,12 @@ def make_model_estimates(rating: Estimate, centre: Floats | None = None) -> Mode
     """
     settings, identified, label = rating.settings, rating.identified, rating.components.label
     centred = centred_scores(rating)
-    centre = find_centre(rating) if centre is None else centre
+    centre = np.full(len(centred), settings.base)
+    if settings.anchor is not None:
+        model, points = settings.anchor
+        if not identified[model]:
+            raise VotesError("the anchor model has no score: it has no counted votes, or only won, or only lost")
+        centre[label == label[model]] = points - centred[model]
     score = centre + centred
     se, half = centred_errors(rating, settings.confidence)
     lower, upper = score - half, score + half
@@ -55,24 +55,6 @@ def make_model_estimates(rating: Estimate, centre: Floats | None = None) -> Mode
     return ModelEstimates(
         score, se, lower, upper, **columns, component=label, identified=identified, provisional=provisional
     )
-
-
-def find_centre(rating: Estimate) -> Floats:
-    """Return the Elo points at which the scores of each model's component are centred, shape (n_models,).
-
-    Raises
-    ------
-    VotesError
-        The anchor model has no score.
-    """
-    settings, label = rating.settings, rating.components.label
-    centre = np.full(len(label), settings.base)
-    if settings.anchor is not None:
-        model, points = settings.anchor
-        if not rating.identified[model]:
-            raise VotesError("the anchor model has no score: it has no counted votes, or only won, or only lost")
-        centre[label == label[model]] = points - centred_scores(rating)[model]
-    return centre
 
 
 def find_provisional(cells: Cells, settings: LoopSettings, *, votes: Floats, width: Floats) -> Mask:

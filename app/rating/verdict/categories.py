@@ -15,7 +15,7 @@ from app.rating.model.weights import weigh_votes
 from app.rating.plain.likelihood import Likelihood
 from app.rating.plain.m_elo import maximise_scores, shift_projector
 from app.rating.threads import one_blas_thread
-from app.rating.uncertainty.models import find_centre, make_model_estimates
+from app.rating.uncertainty.models import make_model_estimates
 from app.rating.uncertainty.pooling import PooledFit, PooledLikelihood, fit_categories
 from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.rating import Rating
@@ -79,7 +79,7 @@ class Categories:
         found = replace(
             whole, cells=cells, pairs=pairs, fit=fit, covariance=spread, components=_with_votes(whole.components, pairs)
         )
-        return replace(found, models=make_model_estimates(found, find_centre(whole)))  # one shift for all categories
+        return replace(found, models=make_model_estimates(found))
 
     def differences(self, category: int) -> tuple[Floats, Floats]:
         """Return by how much each model's score is higher in a category than in all votes, and its error, Elo points.

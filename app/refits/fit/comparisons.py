@@ -207,7 +207,13 @@ def _fit_dimension(
         return FittedCategories({values[votes.index(max(votes))]: fitted}, fitted if weighed else None, dimensions)
     cells = [fit_input.cells(counted & (place == number)) for number in range(len(values) + bool(votes[-1]))]
     found = pool_categories(fitted, cells)
-    tags = {tag: found.rating(number) for number, tag in enumerate(values) if votes[number]}
+    tags = {}
+    for number, tag in enumerate(values):
+        if votes[number] and not _has_anchor(cells[number], fit_input):
+            detail = f"there is no leaderboard of {tag}: no counted vote of the category is on the policy's anchor"
+            parts.notices.append(RatingNotice("tag-board-omitted", detail))
+        elif votes[number]:
+            tags[tag] = found.rating(number)
     weighted = None
     if weighed:
         share = np.array([fit_input.policy.category_weights.get(tag, 0.0) for tag in values] + [0.0] * bool(votes[-1]))
@@ -215,6 +221,13 @@ def _fit_dimension(
     return FittedCategories(
         tags, weighted, {name: DimensionResult(by_tag, found.tau, find_outliers(found, values, votes))}
     )
+
+
+def _has_anchor(cells: Cells, fit_input: FitInput) -> bool:
+    """Whether votes are on the anchor, so that the scores of these votes can be fixed by it."""
+    if fit_input.settings.anchor is None:
+        return True
+    return bool(np.isin(fit_input.settings.anchor[0], [cells.model_a, cells.model_b]))
 
 
 def find_outliers(found: Categories, tags: Sequence[str], votes: Sequence[float]) -> tuple[StandingOut, ...]:
