@@ -32,7 +32,7 @@ QUERIES = {
     "/": ("", "method=m-elo", "method=style", "tag=category=code", "compare=m-elo", "all=true"),
     "/compare": ("", "a=model 0&b=model 1"),
     "/embed": ("", "top=3"),
-    "/history": ("", "before=1&after=2"),
+    "/history": ("", "before=2", "model=model 0&model=model 1"),
     "/history/difference": ("before=1&after=2",),
     "/matchups": ("", "show=predicted", "model=model 0&model=model 1"),
     "/models/{name:path}": ("", "method=m-elo-all"),
@@ -129,7 +129,8 @@ def test_nothing_public_names_an_unreleased_model(
 @pytest.mark.usefixtures("lynx")
 def test_who_asks_for_it_by_name_finds_nothing(ask: Ask, refit: Ask, client: Client) -> None:
     refit()
-    for address in (f"/models/{CODENAME}", "/models/model 2", f"/compare?a={CODENAME}", f"/matchups?model={CODENAME}"):
+    pages = (f"/compare?a={CODENAME}", f"/matchups?model={CODENAME}", f"/history?model={CODENAME}")
+    for address in (f"/models/{CODENAME}", "/models/model 2", *pages):
         assert client.get(address).status_code == 404, address
     assert ask("GET", f"/matchups?model={CODENAME}").status_code == 404, "the list is public"
     assert ask("GET", f"/models/{CODENAME}", scope="read").status_code == 404
