@@ -14,6 +14,7 @@ from app.imports import endpoints as imports
 from app.invitations import endpoints as invitations
 from app.leaderboard import endpoints as leaderboard
 from app.leaderboard.diff import endpoints as diff
+from app.leaderboard.governance import endpoints as governance
 from app.models import endpoints as models
 from app.monitoring import endpoints as monitoring
 from app.pages.categories import endpoints as categories_page
@@ -29,14 +30,18 @@ from app.pages.console.invitations import endpoints as invitations_page
 from app.pages.console.judges import endpoints as judges_page
 from app.pages.console.keys import endpoints as keys_page
 from app.pages.console.merges import endpoints as merges_page
+from app.pages.console.models import endpoints as models_page
 from app.pages.console.policy import endpoints as policy_page
 from app.pages.console.refits import endpoints as refits_page
 from app.pages.console.retractions import endpoints as retractions_page
 from app.pages.console.reviews import endpoints as reviews_page
 from app.pages.console.sessions import endpoints as sessions_page
 from app.pages.console.sign_in import endpoints as sign_in_page
+from app.pages.console.start import endpoints as start_page
+from app.pages.console.votes import endpoints as votes_page
 from app.pages.console.webhooks import endpoints as webhooks_page
 from app.pages.files import endpoints as page_files
+from app.pages.governance import endpoints as governance_page
 from app.pages.history import endpoints as history_page
 from app.pages.leaderboard import endpoints as leaderboard_page
 from app.pages.matchups import endpoints as matchups_page
@@ -72,6 +77,7 @@ def install_routes(app: FastAPI) -> None:
         refits.router,
         leaderboard.router,
         diff.router,
+        governance.router,
         models.router,
         leaderboard.models_router,  # after models: names may hold slashes, and its GET /models/{name} matches them all
         snapshots.router,
@@ -98,9 +104,11 @@ def install_routes(app: FastAPI) -> None:
         compare_page.router,
         history_page.router,
         method_page.router,
+        governance_page.router,
         vote_page.router,
         sign_in_page.router,
         sessions_page.router,
+        start_page.router,
         abilities_page.router,
         judges_page.router,
         policy_page.router,
@@ -111,6 +119,8 @@ def install_routes(app: FastAPI) -> None:
         invitations_page.router,
         keys_page.router,
         retractions_page.router,
+        votes_page.router,
+        models_page.router,
         merges_page.router,
         webhooks_page.router,
         audit_page.router,

@@ -39,14 +39,19 @@ def migrate(
 def compile_ahead() -> None:
     """Compile the numeric kernels once, so that the first fit need not.
 
-    The machine code is kept beside the installed package, or in the user's cache. It takes about half a minute.
+    The machine code is kept beside the installed package, or in the user's cache. It takes about a minute.
     """
     # numba, for this command alone
     from app.rating.compile import compile_kernels  # noqa: PLC0415
     from app.votes.batch_items import compile_batch_scan  # noqa: PLC0415
 
     started = time.monotonic()
-    compile_kernels(lambda step: typer.echo(f"Compiling: {step}"))
-    typer.echo("Compiling: batches")
+
+    def show(step: str) -> None:
+        typer.echo(f"{time.monotonic() - started:3.0f} s  Compiling: {step}")
+
+    typer.echo("Compiling the kernels takes about a minute, once.")
+    compile_kernels(show)
+    show("batches")
     compile_batch_scan()
     typer.echo(f"Compiled in {time.monotonic() - started:.0f} s.")

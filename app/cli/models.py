@@ -14,8 +14,8 @@ from app.cli.session import changing, reading
 from app.database.timestamps import from_midnight
 from app.errors import BadInputError
 from app.models.merges import mark_changed, merge_model, unmark_changed, unmerge_model
-from app.models.schemas import Merge, ModelChange, NewAlias, NewModel, NewVersion, Unmerge
-from app.models.service import add_alias, add_model, change_model, list_models
+from app.models.schemas import Merge, ModelChange, NewAlias, NewModel, NewVersion, Publication, Unmerge
+from app.models.service import add_alias, add_model, change_model, list_models, publish_model
 
 Name = Annotated[str, typer.Argument(help="The model's name, or an alias.")]
 
@@ -49,14 +49,19 @@ def show(
         found = list_models(conn, limit=ALL, archived=archived)
     facts = ("Organization=organization", "License=license", "Link=link", "Released=released")
     archived_on = ("Archived", lambda one: one.archived_at and one.archived_at.date())
-    print_list(output_format, "models", found, "Model=name", *facts, archived_on, "Merged into=merged_into")
+    hidden = ("Unreleased", lambda one: "yes" if one.unreleased else None)
+    print_list(output_format, "models", found, "Model=name", *facts, hidden, archived_on, "Merged into=merged_into")
 
 
 @models.command()
 @grouped
-def add(name: Annotated[str, typer.Argument(help="The new model's name.")], facts: Facts) -> None:
+def add(
+    name: Annotated[str, typer.Argument(help="The new model's name.")],
+    facts: Facts,
+    unreleased: Annotated[bool, typer.Option("--unreleased", help="A codename: nothing public names it yet.")] = False,
+) -> None:
     """Add a model before the first vote names it; needed where votes on unknown models are refused."""
-    new = read_form(NewModel, {"name": name, **facts.given()})
+    new = read_form(NewModel, {"name": name, "unreleased": unreleased, **facts.given()})
     with changing(creates=True) as conn:
         added = add_model(conn, new, added_by=COMMAND_LINE)
     typer.echo(one_line(f"{added.name} was added."))
@@ -71,12 +76,33 @@ def rename(name: Name, new_name: Annotated[str, typer.Argument(help="The new nam
 
 
 @models.command()
-def archive(
-    name: Name, undo: Annotated[bool, typer.Option("--undo", help="Show it on leaderboards again.")] = False
+def publish(
+    name: Name,
+    real: Annotated[str | None, typer.Option("--as", help="Its real name; the codename becomes an alias.")] = None,
 ) -> None:
-    """Hide a model from leaderboards; its votes still count."""
+    """Let the public know of an unreleased model; the next refit gives it a rank."""
+    body = read_form(Publication, {"name": real})
     with changing() as conn:
-        changed = change_model(conn, name, read_form(ModelChange, {"archived": not undo}), changed_by=COMMAND_LINE)
+        published = publish_model(conn, name, body, published_by=COMMAND_LINE)
+    typer.echo(one_line(f"{published.name} is public, and ranked from the next refit on."))
+
+
+@models.command()
+def archive(
+    name: Name,
+    reason: Annotated[
+        str | None, typer.Option(help="Why, for everyone to read; name no person here. Needed without --undo.")
+    ] = None,
+    undo: Annotated[bool, typer.Option("--undo", help="Show it on leaderboards again.")] = False,
+) -> None:
+    """Hide a model from the newest leaderboard and later ones; its votes still count."""
+    if reason is None and not undo:
+        raise BadInputError("say why with --reason: the page /governance shows it")
+    if reason is not None and undo:
+        raise BadInputError("--reason does not go with --undo")
+    body = read_form(ModelChange, {"archived": False} if undo else {"archived": True, "reason": reason})
+    with changing() as conn:
+        changed = change_model(conn, name, body, changed_by=COMMAND_LINE)
     typer.echo(one_line(f"{changed.name} is {'shown on leaderboards again' if undo else 'archived'}."))
 
 

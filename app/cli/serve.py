@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
+import structlog
 import typer
 
 from app.cli.logs import log_level, log_to_stderr
@@ -16,6 +17,8 @@ from app.errors import BadInputError, StableArenaError
 from app.naming.service import require_pseudonym_key
 from app.opening import open_database_of
 from app.settings import Settings, read_settings
+
+log = structlog.get_logger()
 
 _METRICS = "stable-arena-metrics-"
 
@@ -50,12 +53,16 @@ def serve(
     stopped = stop_at_once(stop_signals())  # later the supervisor handles them
     # The database is opened here first, so that what is wrong with it is said in one line. It is held, so that the
     # embedded server stops after everything that uses it.
-    with _shared_metrics(settings), _listening_socket(settings) as address, open_database_of(settings) as database:
-        with database.read() as conn:
-            require_pseudonym_key(conn)
-        supervisor = Supervisor(settings, address)
-        if not stopped.is_set():
-            supervisor.run()
+    with _shared_metrics(settings), _listening_socket(settings) as address:
+        if settings.database_url is None:
+            log.info("starting", stage="starting the embedded PostgreSQL, which is made first if it is new")
+        with open_database_of(settings) as database:
+            with database.read() as conn:
+                require_pseudonym_key(conn)
+            supervisor = Supervisor(settings, address)
+            if not stopped.is_set():
+                log.info("starting", stage="starting the servers", servers=settings.server.workers)
+                supervisor.run()
     if supervisor.failed:
         raise typer.Exit(1)
 

@@ -40,7 +40,7 @@ def post_export(
 
     A worker makes the file. Follow `Location` until the state is `done`, then download `…/file`. The file has no
     retracted votes, and annotators have the key that is stored. CSV is safe for spreadsheets: a text that one would
-    read as a formula has an apostrophe in front.
+    read as a formula has an apostrophe in front. Files of votes and answers have the codenames of unreleased models.
 
     Needs scope `review`. Problems: `not-authenticated`, `scope-missing`; `invalid`, also for a filter that does not go
     with what is exported; `not-found`, `no-snapshot`, `no-such-board` where there is no such snapshot, model or

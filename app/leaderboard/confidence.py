@@ -85,7 +85,7 @@ class LeaderboardConfidence(FrozenModel):
         "the best k, the verdict is `not-yet`."
     )
     provisional: int = Field(
-        description="Models that have too few votes for a rank. The verdict is on the ranked models only."
+        description="Models without a rank: with too few votes, or unreleased. The verdict is on the ranked ones only."
     )
     models: list[ModelConfidence] = Field(
         description="The largest component's ranked models, best first, without archived ones."
@@ -175,7 +175,7 @@ def _read_leaderboard(
             f"snapshot {snapshot.number} does not say how sure its order is: old snapshots drop it, early versions of "
             f"the service did not compute it, and it needs intervals and 2 to {MOST_MODELS} ranked models with a score"
         )
-    places = {row["model_id"]: row for row in list_placed_models(conn, snapshot.id, tag=tag, with_archived=True)}
+    places = {row["model_id"]: row for row in list_placed_models(conn, snapshot.id, tag=tag, with_hidden=True)}
     return [places[model_id] for model_id in known.joint.models.tolist()], known
 
 

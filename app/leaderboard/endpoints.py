@@ -10,6 +10,7 @@ from app.api.fragments import Fragment, FragmentedResponse
 from app.api.kept_answers import PublicRoute, revalidated
 from app.api.pagination import Cursor, Number, PageSize, paginate, read_cursor
 from app.api.problems import problem_responses
+from app.auth.callers import Caller
 from app.database.timestamps import Timestamp
 from app.errors import BadInputError, FieldError
 from app.leaderboard import matchups
@@ -216,7 +217,7 @@ def list_matchups(
     chosen = find_snapshot(conn, str(position[0]) if paged and position else snapshot, None if paged else as_of)
     if position is not None and position[0] != chosen.id:
         raise BadInputError("the cursor is from another list", (FieldError("/cursor", "is from another snapshot"),))
-    model_id = None if model is None else find_contestant(conn, model).model_id
+    model_id = None if model is None else find_contestant(conn, model, public=True).model_id
     if format == "json":
         found = matchups.list_matchups(
             conn, chosen, model_id=model_id, after=position and position[1:], limit=limit + 1
@@ -229,9 +230,10 @@ def list_matchups(
 
 
 # Names may hold slashes, as in meta-llama/Llama-3: `path` takes them.
-@models_router.get("/models/{name:path}", dependencies=[require("read")], responses=problem_responses(404))
+@models_router.get("/models/{name:path}", responses=problem_responses(404))
 def get_model(
     name: str,
+    caller: Annotated[Caller, require("read")],
     conn: ReadView,
     method: Annotated[
         LeaderboardMethod, Query(description="Which leaderboard `newest`, `history` and `chart` are from.")
@@ -241,10 +243,11 @@ def get_model(
 
     `name` is its name, an alias, or the name of a model that was merged into it. The answer has the model's place on
     every leaderboard of the newest snapshot, its earlier places, its results against each other model in the votes that
-    this snapshot counts, and how few votes would swap it with its neighbours. Needs scope `read`. Problems:
-    `not-authenticated`, `scope-missing`, `not-found`; `invalid` for an unknown method.
+    this snapshot counts, and how few votes would swap it with its neighbours. An unreleased model is found
+    with scope `review:read` too. Needs scope `read`. Problems: `not-authenticated`, `scope-missing`, `not-found`;
+    `invalid` for an unknown method.
     """
-    return describe_model(conn, find_contestant(conn, name), method)
+    return describe_model(conn, find_contestant(conn, name, public=not caller.may("review:read")), method)
 
 
 def _file_name(published: PublishedLeaderboard) -> str:

@@ -165,7 +165,7 @@ def read_grid(
         raise BadInputError(f"choose at most {MOST_CHOSEN} models", (FieldError("/model", "is given too often"),))
     rows = list_placed_models(conn, snapshot.id)
     if names:
-        wanted = {find_contestant(conn, name).model_id for name in names}
+        wanted = {find_contestant(conn, name, public=True).model_id for name in names}
         chosen = [row for row in rows if row["model_id"] in wanted]
     else:
         chosen = list(rows[start - 1 : start - 1 + size])

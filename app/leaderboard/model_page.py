@@ -147,7 +147,7 @@ def describe_model(conn: Connection, model: FoundModel, method: LeaderboardMetho
     return ModelDetail(
         **model.model_dump(),
         aliases=list_aliases(conn, model),
-        merged=list_merged(conn, number),
+        merged=list_merged(conn, model),
         versions=list_versions(conn, model),
         newest=next((one for one in history[:1] if newest is not None and one.snapshot_id == newest["id"]), None),
         standings=[Standing.model_validate({**row, "tag": row["tag"] or None}) for row in places],

@@ -5,10 +5,11 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, RowMapping, and_, func, or_, select, text, tuple_, union_all
+from sqlalchemy import BigInteger, Connection, RowMapping, and_, cast, func, or_, select, text, tuple_, union_all
+from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from app.database.tables import models, snapshot_annotators, snapshot_matchups, snapshot_models, snapshots
-from app.snapshots.queries import placed_columns
+from app.snapshots.queries import is_archived, placed_columns
 
 # Every request for a leaderboard runs this statement. Plain text is the cheapest, and no column in it is large.
 # Refits end in about the order of their requests, so the last 20 hold the one that ended last. One that ended in the
@@ -22,7 +23,8 @@ _STATE = """
             SELECT finished_at FROM refits WHERE finished_at <= clock_timestamp() ORDER BY requested_at DESC LIMIT 20
         ) r) AS last_refit_at,
         (SELECT md5(coalesce(string_agg(
-            ROW(id, name, organization, license, link, released, archived_at)::text, ',' ORDER BY id), '')) FROM models)
+            ROW(id, name, organization, license, link, released, archived_at, archive_reason, unreleased)::text,
+            ',' ORDER BY id), '')) FROM models)
             || (SELECT md5(coalesce(string_agg(
                 ROW(a.*, a.valid_from > now(), a.valid_until > now())::text, ',' ORDER BY id), ''))
                 FROM model_aliases AS a)
@@ -59,25 +61,29 @@ def find_state(
     return found.mappings().one_or_none()
 
 
-_COMPONENTS = text(
-    """
-    SELECT method, tag, component, sum(votes)::bigint / 2 AS votes, array_agg(model_id ORDER BY model_id) AS members,
-        count(*) FILTER (WHERE archived_at IS NULL) AS models,
-        count(rank) FILTER (WHERE (identified OR class_rank IS NOT NULL) AND NOT provisional) AS ranked
-    FROM snapshot_models JOIN models ON models.id = model_id
-    WHERE snapshot_id = :snapshot
-    GROUP BY method, tag, component
-    ORDER BY method, tag, component
-    """
-)
-
-
 def list_components(conn: Connection, snapshot_id: UUID) -> Sequence[RowMapping]:
     """Return the components of every leaderboard of a snapshot, by method, tag ("" means all votes) and component.
 
     `votes` between its models; `members`, the models' numbers; how many are shown (`models`) and `ranked`.
     """
-    return conn.execute(_COMPONENTS, {"snapshot": snapshot_id}).mappings().all()
+    c = snapshot_models.c
+    shown = and_(~is_archived(snapshot_id), ~models.c.unreleased)
+    ranked = and_(or_(c.identified, c.class_rank.is_not(None)), ~c.provisional)
+    group = c.method, c.tag, c.component
+    statement = (
+        select(
+            *group,
+            cast(func.sum(c.votes) / 2, BigInteger).label("votes"),
+            func.array_agg(aggregate_order_by(c.model_id, c.model_id)).label("members"),
+            func.count().filter(shown).label("models"),
+            func.count(c.rank).filter(ranked).label("ranked"),
+        )
+        .join_from(snapshot_models, models, models.c.id == c.model_id)
+        .where(c.snapshot_id == snapshot_id)
+        .group_by(*group)
+        .order_by(*group)
+    )
+    return conn.execute(statement).mappings().all()
 
 
 def list_matchups(
@@ -92,7 +98,7 @@ def list_matchups(
     """Yield a snapshot's pairs, or those of one model, or those among some models; by their numbers, after a pair.
 
     Each row has the columns of `snapshot_matchups` but the snapshot, and the names `model_a` and `model_b`. Pairs with
-    an archived model are left out, except where that model is `model_id`.
+    a model that is archived or unreleased are left out, except where that model is `model_id`.
     """
     columns = [column for column in snapshot_matchups.c if column.name != "snapshot_id"]
     of_snapshot = select(*columns).where(snapshot_matchups.c.snapshot_id == snapshot_id)
@@ -103,7 +109,10 @@ def list_matchups(
         pairs = union_all(*(of_snapshot.where(side == model_id) for side in sides)).subquery("pairs")
     side_a, side_b = models.alias(), models.alias()
     c = pairs.c
-    shown = [or_(side.c.archived_at.is_(None), side.c.id == model_id) for side in (side_a, side_b)]
+    shown = [
+        or_(and_(~is_archived(snapshot_id, side), ~side.c.unreleased), side.c.id == model_id)
+        for side in (side_a, side_b)
+    ]
     pair = (c.model_a_id, c.model_b_id)
     statement = (
         select(pairs, side_a.c.name.label("model_a"), side_b.c.name.label("model_b"))

@@ -168,8 +168,8 @@ def read_published(
         other: {row["model_id"]: Place(**row) for row in list_placed_models(conn, snapshot.id, other, tag)}
         for other in compare
     }
-    placed = list_placed_models(conn, snapshot.id, method, tag, with_archived=True)
-    rows = [row for row in placed if not row["archived"]]
+    placed = list_placed_models(conn, snapshot.id, method, tag, with_hidden=True)
+    rows = [row for row in placed if not (row["archived"] or row["unreleased"])]
     names = {row["model_id"]: row["model"] for row in rows}
     models = [
         LeaderboardRow(
@@ -185,7 +185,7 @@ def read_published(
         tag=tag or None,
         of=_whose(method, diagnostics),
         models=models,
-        archived=len(placed) - len(rows),
+        archived=sum(row["archived"] and not row["unreleased"] for row in placed),
         diagnostics=diagnostics,
     )
 

@@ -18,6 +18,7 @@ from app.models.schemas import (
     NewAlias,
     NewModel,
     NewVersion,
+    Publication,
     Unmerge,
     Version,
 )
@@ -28,8 +29,9 @@ _Position = TypeAdapter(tuple[Name])
 _Admin = Annotated[Caller, require("admin")]
 
 
-@router.get("", dependencies=[require("read")])
+@router.get("")
 def list_models(
+    caller: Annotated[Caller, require("read")],
     conn: ReadView,
     archived: Annotated[bool, Query(description="Whether to list archived models too.")] = False,
     limit: PageSize = 50,
@@ -37,9 +39,16 @@ def list_models(
 ) -> Page[Model]:
     """List models by name.
 
-    Needs scope `read`. Problems: `not-authenticated`, `scope-missing`; `invalid` for an unknown cursor.
+    Unreleased ones only for a key with scope `review:read` too. Needs scope `read`. Problems: `not-authenticated`,
+    `scope-missing`; `invalid` for an unknown cursor.
     """
-    found = models.list_models(conn, limit=limit + 1, archived=archived, after=read_single(cursor, _Position))
+    found = models.list_models(
+        conn,
+        limit=limit + 1,
+        archived=archived,
+        unreleased=caller.may("review:read"),
+        after=read_single(cursor, _Position),
+    )
     return paginate(found, limit, lambda last: (last.name,))
 
 
@@ -47,8 +56,10 @@ def list_models(
 def post_model(body: NewModel, caller: _Admin, conn: Transaction) -> Model:
     """Add a model before any vote names it.
 
-    A service that refuses unknown models (`STABLE_ARENA_INGEST__UNKNOWN_MODELS`) needs this for each new model. Needs
-    scope `admin`. Problems: `not-authenticated`, `scope-missing`; `conflict` where the name is taken; `invalid`.
+    A service that refuses unknown models (`STABLE_ARENA_INGEST__UNKNOWN_MODELS`) needs this for each new model, and so
+    does a model that is to be `unreleased`. Needs scope `admin`. Problems: `not-authenticated`, `scope-missing`;
+    `conflict` where the name is taken, or the organization has as many unreleased models as the policy's
+    `max_unreleased`; `invalid`.
     """
     return models.add_model(conn, body, added_by=caller.name)
 
@@ -81,11 +92,23 @@ def patch_model(name: str, body: ModelChange, caller: _Admin, conn: Transaction)
     """Change a model: its name, what is known of it, whether leaderboards show it.
 
     A field that is left out stays; null clears it. A renamed model keeps its old name as an alias for good, so votes
-    may still use it. Leaderboards hide an archived model; their ranks stay as published, and its votes still count.
-    Needs scope `admin`. Problems: `not-authenticated`, `scope-missing`, `not-found`; `conflict` where the new name is
-    taken; `invalid` for a link that is not http or https, or for another field that is not valid.
+    may still use it. The newest leaderboard and later ones hide an archived model; earlier ones show it as they were
+    published, and its votes still count. Its `reason` stands on the page `/governance`. Needs scope `admin`. Problems:
+    `not-authenticated`, `scope-missing`, `not-found`; `conflict` where the new name is taken; `invalid` for a link that
+    is not http or https, or for another field that is not valid.
     """
     return models.change_model(conn, name, body, changed_by=caller.name)
+
+
+@router.post("/{name:path}/publish", responses=problem_responses(404, 409))
+def post_publication(name: str, body: Publication, caller: _Admin, conn: Transaction) -> Model:
+    """Publish an unreleased model, under its codename or its real name.
+
+    Leaderboards show it at once, and rank it from the next refit on. Its codename becomes an alias. Asking again
+    changes nothing. Needs scope `admin`. Problems: `not-authenticated`, `scope-missing`, `not-found`; `conflict` where
+    the name is taken, or the model is published under another one; `invalid`.
+    """
+    return models.publish_model(conn, name, body, published_by=caller.name)
 
 
 # A name may hold slashes, as in meta-llama/Llama-3, so the parameter is a `path`.

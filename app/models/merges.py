@@ -119,7 +119,9 @@ def _add_former(conn: Connection, found: FoundModel, at: datetime, added_by: str
     if (wrong := name_error(name)) is not None:
         raise BadInputError(f"the name {name!r} {wrong}")
     facts = found.model_dump(include={"organization", "license", "link", "released"})
-    return add_model(conn, NewModel(name=name, **facts), added_by=added_by).model_id
+    number = add_model(conn, NewModel(name=name, **facts), added_by=added_by).model_id
+    store.update_model(conn, number, {"unreleased": found.unreleased})
+    return number
 
 
 def _rule(contestants: Contestants, model_id: int, before: datetime) -> Rule | None:

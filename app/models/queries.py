@@ -11,7 +11,7 @@ from sqlalchemy import Connection, RowMapping, Select, func, nulls_first, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import IntegrityError
 
-from app.database.tables import model_merges, models
+from app.database.tables import model_merges, models, policies
 
 # One change of names at a time, so that a checked name is still free. The number must differ from other locks' numbers.
 _NAMES_LOCK = 20_250_305
@@ -22,12 +22,19 @@ def lock_names(conn: Connection) -> None:
     conn.execute(select(func.pg_advisory_xact_lock(_NAMES_LOCK)))
 
 
-def list_models(conn: Connection, *, archived: bool, limit: int, after: str | None) -> Sequence[RowMapping]:
-    """Return models by name, those after a name, with `merged_into`; archived models only with `archived`."""
+def list_models(
+    conn: Connection, *, archived: bool, unreleased: bool, limit: int, after: str | None
+) -> Sequence[RowMapping]:
+    """Return models by name, those after a name, with `merged_into`.
+
+    Archived models only with `archived`, unreleased ones only with `unreleased`.
+    """
     name = models.c.name.collate("C")
     statement = _models().order_by(name).limit(limit)
     if not archived:
         statement = statement.where(models.c.archived_at.is_(None))
+    if not unreleased:
+        statement = statement.where(~models.c.unreleased)
     if after is not None:
         statement = statement.where(name > after)
     return conn.execute(statement).mappings().all()
@@ -57,6 +64,20 @@ def list_released(conn: Connection) -> dict[str, date]:
     return {row.name: row.released for row in conn.execute(statement)}
 
 
+def list_unreleased(conn: Connection) -> Sequence[tuple[int, str | None]]:
+    """Return the number and the organization of every unreleased model, in order."""
+    statement = select(models.c.id, models.c.organization).where(models.c.unreleased).order_by(models.c.id)
+    return [(row.id, row.organization) for row in conn.execute(statement)]
+
+
+def read_most_unreleased(conn: Connection) -> int | None:
+    """Return how many unreleased models the policy in force allows an organization; None for no limit."""
+    c = policies.c
+    newest = select(c.settings["max_unreleased"].as_integer()).order_by(c.version.desc()).limit(1)
+    found: int | None = conn.execute(newest).scalar_one_or_none()
+    return found
+
+
 def get_model(conn: Connection, model_id: int) -> RowMapping:
     """Return the model with this number, which must exist, with `merged_into`."""
     return conn.execute(_models().where(models.c.id == model_id)).mappings().one()
@@ -78,10 +99,13 @@ def update_model(conn: Connection, model_id: int, values: Mapping[str, Any]) -> 
     return True
 
 
-def set_archived(conn: Connection, model_id: int, *, archived: bool) -> None:
-    """Archive a model or show it again. A model that is archived already keeps its time."""
-    moment = func.coalesce(models.c.archived_at, func.clock_timestamp()) if archived else None
-    conn.execute(update(models).where(models.c.id == model_id).values(archived_at=moment))
+def set_archived(conn: Connection, model_id: int, *, archived: bool, reason: str | None) -> None:
+    """Archive a model or show it again. One archived already keeps its time, and its reason unless given."""
+    values: dict[str, Any] = {"archived_at": None, "archive_reason": None}
+    if archived:
+        values["archived_at"] = func.coalesce(models.c.archived_at, func.clock_timestamp())
+        values["archive_reason"] = models.c.archive_reason if reason is None else reason
+    conn.execute(update(models).where(models.c.id == model_id).values(values))
 
 
 def _models() -> Select[Any]:

@@ -56,6 +56,8 @@ class Model(FrozenModel):
     released: date | None
     created_at: datetime
     archived_at: datetime | None = Field(description="When it was archived; null for a model that is shown.")
+    archive_reason: str | None = Field(description="Why it was archived; null where no reason was given.")
+    unreleased: bool = Field(description="Whether its name is a codename, which nothing public names.")
     merged_into: str | None = Field(description="The model for which its votes count; null where they count for it.")
 
 
@@ -78,6 +80,19 @@ class NewModel(ModelFacts):
     """A model that votes may name from now on."""
 
     name: ModelName
+    unreleased: bool = Field(
+        False,
+        description="The name is a codename. Battles show the model and its votes count, but no public leaderboard, "
+        "page or file names it, and it has no rank, until it is published.",
+    )
+
+
+class Publication(ClosedModel):
+    """Publish an unreleased model."""
+
+    name: ModelName | None = Field(
+        None, description="Its real name; the codename becomes an alias. Null: the codename is its name."
+    )
 
 
 def _without_default(schema: dict[str, Any]) -> None:
@@ -96,6 +111,16 @@ class ModelChange(ModelFacts):
         description="Whether leaderboards hide it; its votes still count.",
         json_schema_extra=_without_default,
     )
+    reason: Reason | None = Field(
+        None, description="Why it is archived, with `archived`. Everyone can read it: name no person or key here."
+    )
+
+    @model_validator(mode="after")
+    def reason_is_for_archiving(self) -> Self:
+        """Refuse a reason for anything else."""
+        if self.reason is not None and not self.archived:
+            raise ValueError("a reason goes with archived: true")
+        return self
 
 
 class NewAlias(ClosedModel):

@@ -1,7 +1,9 @@
 """Models: how to find them, and changes of them. Every change is in the audit log."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping
+from difflib import get_close_matches
 from uuid import UUID
 
 from sqlalchemy import Connection
@@ -9,29 +11,38 @@ from sqlalchemy import Connection
 from app.audit import service as audit
 from app.errors import ConflictError, NotFoundError
 from app.models import queries as store
-from app.models.contestants import ALWAYS, read_contestants
-from app.models.schemas import Alias, FoundModel, ModelChange, NewAlias, NewModel, Version
+from app.models.contestants import ALWAYS, read_contestants, read_unoffered_ids
+from app.models.schemas import Alias, FoundModel, ModelChange, NewAlias, NewModel, Publication, Version
 from app.naming import aliases
 from app.naming.aliases import read_names
 from app.naming.look_alikes import LookAlikes, find_look_alikes
 from app.naming.names import name_error
 
+_MOST_COMPARED, _ALIKE = 5_000, 0.5  # names that one is compared with; how alike suggestions are, 0 to 1
 
-def list_models(conn: Connection, *, limit: int, archived: bool = False, after: str | None = None) -> list[FoundModel]:
+
+def list_models(
+    conn: Connection, *, limit: int, archived: bool = False, unreleased: bool = True, after: str | None = None
+) -> list[FoundModel]:
     """Return models by name, those after a name; archived models only with `archived`."""
-    rows = store.list_models(conn, archived=archived, limit=limit, after=after)
+    rows = store.list_models(conn, archived=archived, unreleased=unreleased, limit=limit, after=after)
     return [FoundModel.model_validate(dict(row)) for row in rows]
 
 
-def find_model(conn: Connection, reference: str) -> FoundModel:
-    """Return the model with this name; otherwise the model that has it as an alias now. Raises NotFoundError."""
+def find_model(conn: Connection, reference: str, *, public: bool = False) -> FoundModel:
+    """Return the model with this name; otherwise the model that has it as an alias now.
+
+    `public`: for a reader who may not know of unreleased models.
+    Raises NotFoundError.
+    """
     number = None
     if name_error(reference) is None:
         names = read_names(conn, [reference])
         number = names.own.get(reference) or names.number(reference, None)
-    if number is None:
+    found = None if number is None else get_model(conn, number)
+    if found is None or (public and found.unreleased):
         raise NotFoundError(f"there is no model {reference!r}")
-    return get_model(conn, number)
+    return found
 
 
 def get_model(conn: Connection, number: int) -> FoundModel:
@@ -39,29 +50,41 @@ def get_model(conn: Connection, number: int) -> FoundModel:
     return FoundModel.model_validate(dict(store.get_model(conn, number)))
 
 
-def find_contestant(conn: Connection, reference: str) -> FoundModel:
+def find_contestant(conn: Connection, reference: str, *, public: bool = False) -> FoundModel:
     """Return the model for which votes by this name count: the model with the name, or the one it was merged into.
 
+    `public`: for a reader who may not know of unreleased models.
     Raises NotFoundError.
     """
-    found = find_model(conn, reference)
+    found = find_model(conn, reference, public=public)
     number = read_contestants(conn).of(found.model_id)
-    return found if number == found.model_id else get_model(conn, number)
+    contestant = found if number == found.model_id else get_model(conn, number)
+    if public and contestant.unreleased:
+        raise NotFoundError(f"there is no model {reference!r}")
+    return contestant
 
 
-def list_merged(conn: Connection, model_id: int) -> list[str]:
-    """Return the names of the models whose votes count for a model."""
+def suggest_models(conn: Connection, reference: str) -> list[str]:
+    """Return the names of at most three public models that look most like this one."""
+    names = {one.name.casefold(): one.name for one in list_models(conn, limit=_MOST_COMPARED, unreleased=False)}
+    return [names[one] for one in get_close_matches(reference.casefold(), names, cutoff=_ALIKE)]
+
+
+def list_merged(conn: Connection, model: FoundModel) -> list[str]:
+    """Return the names of the models whose votes count for a model; of a released one only those of released ones."""
     contestants = read_contestants(conn)
-    return [get_model(conn, one).name for one in sorted(contestants.merged) if contestants.of(one) == model_id]
+    found = [get_model(conn, one) for one in sorted(contestants.merged) if contestants.of(one) == model.model_id]
+    return [one.name for one in found if model.unreleased or not one.unreleased]
 
 
 def list_versions(conn: Connection, model: FoundModel) -> list[Version]:
-    """Return when a model changed, in order."""
+    """Return when a model changed, in order; of a released one only what is released."""
     rules = read_contestants(conn).rules.get(model.model_id, ())
+    found = [(rule.before, get_model(conn, rule.into_id)) for rule in rules if rule.before < ALWAYS]
     return [
-        Version(model=model.name, changed_at=rule.before, before=get_model(conn, rule.into_id).name)
-        for rule in rules
-        if rule.before < ALWAYS
+        Version(model=model.name, changed_at=at, before=before.name)
+        for at, before in found
+        if model.unreleased or not before.unreleased
     ]
 
 
@@ -73,32 +96,78 @@ def list_aliases(conn: Connection, model: FoundModel) -> list[Alias]:
 def add_model(conn: Connection, new: NewModel, *, added_by: str) -> FoundModel:
     """Add a model before any vote names it.
 
-    Raises ConflictError: a model or an alias has the name already.
+    Raises ConflictError: a model or an alias has the name already, or the organization has as many unreleased models as
+    the policy allows.
     """
     store.lock_names(conn)
+    if new.unreleased:
+        _check_room(conn, new.organization)
     if aliases.overlapping_alias(conn, new.name, None, None):
         raise ConflictError(f"{new.name!r} is an alias of a model")
     number = store.insert_model(conn, new.model_dump())
     if number is None:
         raise ConflictError(f"there is a model {new.name!r} already")
-    audit.record(conn, actor=added_by, action="model.add", subject=new.name, detail={})
+    detail = {"unreleased": True} if new.unreleased else {}
+    audit.record(conn, actor=added_by, action="model.add", subject=new.name, detail=detail)
     return get_model(conn, number)
+
+
+def count_unreleased(conn: Connection) -> Counter[str | None]:
+    """Return how many unreleased models that battles show each organization has; None for models of no one."""
+    out = read_unoffered_ids(conn)
+    return Counter(one for number, one in store.list_unreleased(conn) if number not in out)
+
+
+def _check_room(conn: Connection, organization: str | None) -> None:
+    most = store.read_most_unreleased(conn)
+    if most is not None and count_unreleased(conn)[organization] >= most:
+        whose = "models of no organization" if organization is None else f"models of {organization!r}"
+        raise ConflictError(f"the policy allows {most} unreleased {whose} (max_unreleased): publish or archive one")
+
+
+def publish_model(conn: Connection, reference: str, publication: Publication, *, published_by: str) -> FoundModel:
+    """Let the public know of a model, under its codename or another name; the next refit gives it a rank.
+
+    What the model was before it changed is published too. A published model stays as it is.
+
+    Raises NotFoundError.
+    Raises ConflictError: another model or an alias has the new name, or the model is published under another name.
+    """
+    store.lock_names(conn)
+    found = find_model(conn, reference)
+    name = publication.name or found.name
+    if not found.unreleased:
+        if name != found.name:
+            raise ConflictError(f"{found.name!r} is published already: rename it")
+        return found
+    former = [rule.into_id for rule in read_contestants(conn).rules.get(found.model_id, ()) if rule.before < ALWAYS]
+    for number in (found.model_id, *former):
+        store.update_model(conn, number, {"unreleased": False})
+    if name != found.name:
+        _rename(conn, found, name, published_by)
+    audit.record(conn, actor=published_by, action="model.publish", subject=found.name, detail={"name": name})
+    return get_model(conn, found.model_id)
 
 
 def change_model(conn: Connection, reference: str, change: ModelChange, *, changed_by: str) -> FoundModel:
     """Change a model's fields, its name, or whether leaderboards show it; fields that were not set stay.
 
     Raises NotFoundError.
-    Raises ConflictError: another model or an alias has the new name.
+    Raises ConflictError: another model or an alias has the new name, or an unreleased model would be one more than the
+    policy allows its organization.
     """
     store.lock_names(conn)
     found = find_model(conn, reference)
     values = change.model_dump(exclude_unset=True)
-    name, archived = values.pop("name", found.name), values.pop("archived", None)
+    name, archived, reason = values.pop("name", found.name), values.pop("archived", None), values.pop("reason", None)
+    organization, gone = values.get("organization", found.organization), found.archived_at is not None
+    stays = archived is False or (archived is None and not gone)
+    if found.unreleased and stays and (gone or organization != found.organization):
+        _check_room(conn, organization)
     if values:
         store.update_model(conn, found.model_id, values)
     if archived is not None:
-        store.set_archived(conn, found.model_id, archived=archived)
+        store.set_archived(conn, found.model_id, archived=archived, reason=reason)
     if name != found.name:
         _rename(conn, found, name, changed_by)
     changed = get_model(conn, found.model_id)

@@ -43,6 +43,7 @@ NAVIGATION = (
     ("/compare", "Compare"),
     ("/history", "History"),
     ("/method", "Method"),
+    ("/governance", "Governance"),
     ("/docs", "API"),
     ("/console", "Console"),
 )

@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, insert, select, text
 
-from app.database.tables import policies
+from app.database.tables import models, policies
 
 
 def list_policies(conn: Connection, *, limit: int, until: int | None = None) -> Sequence[RowMapping]:
@@ -17,6 +17,11 @@ def list_policies(conn: Connection, *, limit: int, until: int | None = None) -> 
     if until is not None:
         statement = statement.where(policies.c.version <= until)
     return conn.execute(statement).mappings().all()
+
+
+def is_unreleased(conn: Connection, model_id: int) -> bool:
+    """Return whether nothing public names a model."""
+    return bool(conn.execute(select(models.c.unreleased).where(models.c.id == model_id)).scalar_one())
 
 
 def lock_policies(conn: Connection) -> None:

@@ -57,6 +57,31 @@ def of_fit(name: str, *, bounded: bool = True) -> Any:
     return Field(definition.service, description=text, **(bounds_of(name) if bounded else {}))
 
 
+class Anchor(FrozenModel):
+    """A model with a fixed score."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    model: Name
+    score: Annotated[_Number, Field(**bounds_of("base"))] = Field(description="Elo points.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def is_written_as_in_rate(cls, value: Any) -> Any:
+        """Take MODEL=SCORE too, divided at the last equals sign: names may contain others."""
+        model, equals, score = value.rpartition("=") if isinstance(value, str) else ("", "", "")
+        if not equals:
+            return value
+        try:
+            return {"model": model, "score": float(score)}
+        except ValueError:
+            raise ValueError(f"must be MODEL=SCORE, is {value!r}") from None
+
+    def __str__(self) -> str:
+        """Return it as `rate` takes it."""
+        return f"{self.model}={self.score:g}"
+
+
 class Policy(BaseModel):
     """The thresholds for refits, and for flagging and excluding annotators."""
 
@@ -107,6 +132,10 @@ class Policy(BaseModel):
     min_model_annotators: StrictInt = of_fit("min_model_annotators")
     max_interval_width: _Number | None = of_fit("max_interval_width")
     base: _Number = of_fit("base")
+    anchor: Anchor | None = Field(
+        None,
+        description="A model and the score that it keeps, in place of base; null for none. A refit without it fails.",
+    )
     refit_interval_seconds: _Number = Field(
         600,
         gt=0,
@@ -178,6 +207,12 @@ class Policy(BaseModel):
     )
     sealed_only: StrictBool = Field(
         False, description="Whether refits count only sealed votes, on pairs that the service drew."
+    )
+    max_unreleased: StrictInt | None = Field(
+        None,
+        ge=0,
+        le=10**6,
+        description="Unreleased models that an organization may have; null for no limit.",
     )
     calibration_share: _Number = Field(
         0.2,

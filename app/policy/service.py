@@ -6,7 +6,7 @@ from sqlalchemy import Connection, RowMapping
 
 from app.errors import NotFoundError
 from app.policy import queries as store
-from app.policy.schemas import Policy, PolicyVersion
+from app.policy.schemas import Anchor, Policy, PolicyVersion
 from app.rating.settings import EVIDENCE_TESTS, FlagRule
 
 
@@ -46,6 +46,8 @@ def stored_policy(settings: Mapping[str, Any]) -> Policy:
     tests = settings.get("evidence_tests", EVIDENCE_TESTS)
     known = tuple(test for test in EVIDENCE_TESTS if test in tests) or EVIDENCE_TESTS
     settings = {**settings, "evidence_tests": known, "style_features": tuple(settings.get("style_features", ()))}
+    if (anchor := settings.get("anchor")) is not None:
+        settings["anchor"] = Anchor.model_construct(**anchor)
     try:
         return Policy.model_validate(settings)
     except ValidationError:

@@ -88,6 +88,7 @@ class LoopSettings:
     ----------
     method : "am-elo" estimates abilities; "m-elo" (Bradley-Terry) takes every ability as 1.
     anchor : (model index, finite Elo points): shifts that model's component so that the model has these points.
+    unranked : indices of models without a rank, however many votes they have; the others are ranked without them.
     """
 
     method: Method = "am-elo"
@@ -155,6 +156,7 @@ class LoopSettings:
         1000.0, "Elo points at which the mean of the models with enough votes sits.", stored={"ge": -1e6, "le": 1e6}
     )
     anchor: tuple[int, float] | None = None
+    unranked: tuple[int, ...] = ()
     min_model_votes: int = define(
         0,
         "A model with fewer counted votes is provisional: it has no rank.",

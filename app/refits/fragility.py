@@ -92,7 +92,7 @@ def _measure(
     with database.read() as conn:
         fit_input = load_past_fit_input(conn, find_snapshot(conn, str(snapshot_id)))
         counted = np.isin(fit_input.annotator_ids, list_counted_annotators(conn, snapshot_id))
-        models = list_placed_models(conn, snapshot_id, with_archived=True)
+        models = list_placed_models(conn, snapshot_id, with_hidden=True)
         ranked = np.isin(fit_input.model_ids, [row["model_id"] for row in models if row["rank"]])
         names = model_names(conn, fit_input.model_ids)
     measure = partial(measure_both, fit_input, counted, ranked)

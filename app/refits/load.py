@@ -11,14 +11,15 @@ from app.annotators.service import OVERRIDES
 from app.annotators.standings import read_standings
 from app.errors import ConflictError, StableArenaError
 from app.models.contestants import Contestants, read_contestants, read_unoffered_ids
-from app.models.queries import read_model_ids
-from app.policy.schemas import Policy, PolicyVersion
+from app.models.queries import list_unreleased, read_model_ids
+from app.naming.aliases import read_names
+from app.policy.schemas import Anchor, Policy, PolicyVersion
 from app.policy.service import current_policy, find_policy
 from app.rating.arrays import OUTCOME_VALUES, TABLE_SIZE, Mask
 from app.rating.settings import EVIDENCE_TESTS, LEAST_SPREAD, MOST_SPREAD, SIDE, FlagRule, LoopSettings
 from app.refits.counting import over_quota, shares
 from app.refits.fit.interface import FitInput, Ids
-from app.snapshots.queries import list_leaderboards, read_held, read_past_judges
+from app.snapshots.queries import list_leaderboards, read_held, read_past_judges, read_past_unreleased
 from app.snapshots.schemas import Snapshot
 from app.snapshots.vote_sets import contestants_of, count_retracted, holds_foreign_rows, read_vote_set
 from app.votes.arrays import VoteArrays, any_ranking, read_criteria, read_votes
@@ -32,6 +33,13 @@ class DanglingVotesError(StableArenaError):
 
     code = "dangling-votes"
     title = "Votes name what is not on record"
+
+
+class AnchorLostError(StableArenaError):
+    """The policy's anchor names no model: its alias was removed."""
+
+    code = "anchor-lost"
+    title = "The policy's anchor is no model"
 
 
 class NotReproducibleError(ConflictError):
@@ -62,6 +70,8 @@ def load_fit_input(conn: Connection, settings: Policy | None = None, kept: KeptV
         overrides=[override for _, override, _ in annotators],
         rule_standings=[standing for _, _, standing in annotators],
         judges=read_judges(conn),
+        contestants=read_contestants(conn),
+        unreleased=[number for number, _ in list_unreleased(conn)],
         vote_set=vote_set,
         read=_read_all(conn, policy.settings, kept),
         criteria=read_criteria(conn, dated=_dated(conn, policy.settings), contestants=read_contestants(conn)),
@@ -94,6 +104,8 @@ def load_past_fit_input(conn: Connection, snapshot: Snapshot) -> FitInput:
         overrides=[OVERRIDES[actions[i]] if i in actions else None for i in annotator_ids.tolist()],
         rule_standings=[held.get(i, "active") for i in annotator_ids.tolist()],
         judges=judges,
+        contestants=contestants,
+        unreleased=read_past_unreleased(conn, snapshot.id),
         vote_set=snapshot.vote_set,
         read=_read_past(conn, snapshot, contestants, policy.settings, criteria=criteria, battles=bool(judges)),
         criteria=criteria,
@@ -110,6 +122,8 @@ def _load(
     overrides: Sequence[str | None],
     rule_standings: Sequence[str],
     judges: Sequence[int],
+    contestants: Contestants,
+    unreleased: Sequence[int],
     vote_set: str,
     read: ReadVotes,
     criteria: Mapping[str, VoteArrays],
@@ -128,6 +142,11 @@ def _load(
     votes = _within_quota(votes, policy.settings)
     dimensions = group_tags(read.tags, votes.tags) if dimensions is None else dict(dimensions)
     model_ids = _ids(read_model_ids(conn))
+    settings = replace(
+        settings,
+        anchor=_place_anchor(conn, policy.settings.anchor, contestants, model_ids),
+        unranked=tuple(_positions(_ids(unreleased), model_ids, "model").tolist()),
+    )
     columns = _columns(votes, annotator_ids, model_ids, ranked=ranked)
     overall = FitInput(
         **columns,
@@ -160,6 +179,18 @@ def _load(
         name: replace(bare, **_columns(own, annotator_ids, model_ids, ranked=ranked)) for name, own in counted.items()
     }
     return replace(overall, criteria=inputs)
+
+
+def _place_anchor(
+    conn: Connection, anchor: Anchor | None, contestants: Contestants, model_ids: Ids
+) -> tuple[int, float] | None:
+    """Return the position of the anchor, by whatever name it has now, and its points. Raises AnchorLostError."""
+    if anchor is None:
+        return None
+    number = read_names(conn, [anchor.model]).number(anchor.model, None)
+    if number is None:
+        raise AnchorLostError(f"the policy's anchor is {anchor.model!r}, which is the name of no model")
+    return int(np.searchsorted(model_ids, contestants.of(number))), anchor.score
 
 
 def _columns(votes: VoteArrays, annotator_ids: Ids, model_ids: Ids, *, ranked: bool) -> dict[str, Any]:
@@ -279,6 +310,7 @@ RETIRED_TESTS = ("contrary", "mimic")  # coin, favour and follower find what the
 def _past_settings(snapshot: Snapshot) -> LoopSettings:
     # A setting that the version did not know yet does what the version did.
     past = {"flag_rule": "threshold", "influence_limit": None, **snapshot.settings}
+    past.pop("anchor", None)  # the policy has it
     past.pop("flag_probability", None)  # it mattered to the rule probability alone
     past.pop("seek_higher", None)  # it changed few fits, of few votes
     past.pop("ability_cap", None)  # these two mend what maximising over abilities did to scores

@@ -55,7 +55,7 @@ def write_snapshot(
     values: dict[str, Any] = {
         "refit_id": refit_id,
         "policy_version": fit_input.policy_version,
-        "settings": asdict(fit_input.settings),
+        "settings": stored_settings(fit_input),
         "diagnostics": {
             **asdict(output.diagnostics),
             "warnings": [notice.named(names) for notice in notices],
@@ -69,7 +69,7 @@ def write_snapshot(
             "verdicts": output.verdicts,
             "calibration": [one._asdict() for one in output.calibration],
             **style_account(output),
-            "categories": dimension_rows(output, names),
+            "categories": dimension_rows(output, names, without=fit_input.settings.unranked),
             "leaderboard_of": fit_input.whose,
             "doors": doors,
             "audit": audit_head(conn),
@@ -77,6 +77,7 @@ def write_snapshot(
         },
         "held": fit_input.annotator_ids[output.annotators.held].tolist(),
         "judges": fit_input.annotator_ids[: len(fit_input.judges)][fit_input.judges].tolist(),
+        "unreleased": fit_input.unreleased.tolist(),
         "votes_read": fit_input.votes_read,
         "votes_used": round(output.votes_used),
         "votes_sealed": count_sealed(fit_input, output),
@@ -94,6 +95,13 @@ def write_snapshot(
     insert_pair_weights(conn, snapshot["id"], output.pair_weights)
     insert_snapshot_annotators(conn, snapshot["id"], annotators)
     return UUID(str(snapshot["id"]))
+
+
+def stored_settings(fit_input: FitInput) -> dict[str, Any]:
+    """Return the settings of the fit as all may read them: the anchor by its name, no word of unreleased models."""
+    settings, anchor = asdict(fit_input.settings), fit_input.policy.anchor
+    del settings["unranked"]
+    return settings | {"anchor": anchor and anchor.model_dump()}
 
 
 def apply_standings(conn: Connection, snapshot_id: UUID) -> None:

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -70,13 +70,18 @@ def _by_weight(counted: CountedVotes | None) -> dict[str, Floats]:
     return {} if counted is None else {field.name: getattr(counted, field.name) for field in fields(counted)}
 
 
-def dimension_rows(output: FitOutput, names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return how the categories of each dimension differ; "" are the votes of no category."""
+def dimension_rows(output: FitOutput, names: Sequence[str], without: Collection[int] = ()) -> dict[str, dict[str, Any]]:
+    """Return how the categories of each dimension differ; "" are the votes of no category.
+
+    `without`: models that are not named.
+    """
     return {
         dimension: {
             "votes": found.votes,
             "spread": found.spread,
-            "outliers": [{**one._asdict(), "model": names[one.model]} for one in found.outliers],
+            "outliers": [
+                {**one._asdict(), "model": names[one.model]} for one in found.outliers if one.model not in without
+            ],
         }
         for dimension, found in output.categories.items()
     }

@@ -19,6 +19,7 @@ from sqlalchemy import (
     func,
     insert,
     literal,
+    or_,
     select,
     true,
     tuple_,
@@ -39,7 +40,7 @@ from app.database.tables import (
     snapshots,
     votes,
 )
-from app.models.contestants import AS_RECORDED, Contestants
+from app.models.contestants import AS_RECORDED, Contestants, read_contestants
 from app.snapshots.units import VOTES_READ
 from app.snapshots.vote_sets import is_retracted
 from app.votes.queries import battle_of, ranking_of
@@ -85,6 +86,38 @@ def list_votes(
         .join_from(votes, model_a, model_a.c.id == c.model_a_id)
         .join(model_b, model_b.c.id == c.model_b_id)
         .where(c.annotator_id == annotator_id, c.id.not_in(without))
+        .order_by(c.id.desc())
+        .limit(limit)
+    )
+    if before is not None:
+        statement = statement.where(c.id < before)
+    return conn.execute(statement).mappings().all()
+
+
+def list_votes_on(
+    conn: Connection, model_id: int, other_id: int, *, limit: int, before: UUID | None = None
+) -> Sequence[RowMapping]:
+    """Return the votes that count for two models, the one recorded last first, those with an id below `before`.
+
+    `id, annotator, annotator_id, model_a, model_b, outcome, criterion, voted_at, received_at, retracted`, with the
+    models' current names. Rankings are left out. It reads votes of other pairs until it has enough.
+    """
+    model_a, model_b, c = models.alias("model_a"), models.alias("model_b"), votes.c
+    counts_a, counts_b = read_contestants(conn).sides()
+    pair = or_(and_(counts_a == model_id, counts_b == other_id), and_(counts_a == other_id, counts_b == model_id))
+    statement = (
+        select(
+            *(c[name] for name in ("id", "criterion", "outcome", "voted_at", "received_at")),
+            annotators.c.key.label("annotator"),
+            annotators.c.public_id.label("annotator_id"),
+            model_a.c.name.label("model_a"),
+            model_b.c.name.label("model_b"),
+            is_retracted(c.id).label("retracted"),
+        )
+        .join_from(votes, annotators, annotators.c.id == c.annotator_id)
+        .join(model_a, model_a.c.id == c.model_a_id)
+        .join(model_b, model_b.c.id == c.model_b_id)
+        .where(pair, c.ranking.is_(None))
         .order_by(c.id.desc())
         .limit(limit)
     )

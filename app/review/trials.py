@@ -85,8 +85,9 @@ def _compare(
     counts = Counter(one.change for one in annotators)
     snapshot = newest_snapshot(conn)
     if without is None:
-        placed = [] if snapshot is None else list_placed_models(conn, snapshot["id"])
-        published = {row["model"]: LeaderboardRow.model_validate(dict(row)) for row in placed}
+        placed = [] if snapshot is None else list_placed_models(conn, snapshot["id"], with_hidden=True)
+        shown = (row for row in placed if not row["archived"])  # unreleased ones too: an admin asks
+        published = {row["model"]: LeaderboardRow.model_validate(dict(row)) for row in shown}
     else:
         published = _previewed(conn, without.models)
     models = list(compare_leaderboards(published, _previewed(conn, model_rows(output.models, fit_input.model_ids))))

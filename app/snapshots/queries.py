@@ -11,9 +11,12 @@ from uuid import UUID
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    DateTime,
+    FromClause,
     RowMapping,
     Select,
     case,
+    false,
     func,
     insert,
     literal,
@@ -150,6 +153,11 @@ def read_past_judges(conn: Connection, snapshot_id: UUID) -> list[int]:
     return list(conn.execute(judges).scalar_one())
 
 
+def read_past_unreleased(conn: Connection, snapshot_id: UUID) -> list[int]:
+    """Return the models that were unreleased at a snapshot's refit."""
+    return list(conn.execute(select(snapshots.c.unreleased).where(snapshots.c.id == snapshot_id)).scalar_one())
+
+
 def list_leaderboards(conn: Connection, snapshot_id: UUID) -> list[tuple[str, str]]:
     """Return the (method, tag) of every leaderboard of a snapshot, by method and tag; "" means all votes."""
     c = snapshot_models.c
@@ -169,23 +177,33 @@ def placed_columns() -> list[ColumnElement[Any]]:
     return [case((ranked, column)).label(column.name) if column.name in RANKS else column for column in shown]
 
 
+def is_archived(snapshot_id: UUID, of: FromClause = models) -> ColumnElement[bool]:
+    """Return whether a snapshot's leaderboards hide a model, a row of `of`, because it is archived.
+
+    An earlier snapshot than the newest shows the models that were archived after its publication, as it did then.
+    """
+    c, newest = snapshots.c, select(func.max(snapshots.c.number)).scalar_subquery()
+    until = case((c.number < newest, c.published_at), else_=literal("infinity", DateTime(timezone=True)))
+    return func.coalesce(of.c.archived_at <= select(until).where(c.id == snapshot_id).scalar_subquery(), false())
+
+
 def list_placed_models(
-    conn: Connection, snapshot_id: UUID, method: str = "am-elo", tag: str = "", *, with_archived: bool = False
+    conn: Connection, snapshot_id: UUID, method: str = "am-elo", tag: str = "", *, with_hidden: bool = False
 ) -> Sequence[RowMapping]:
     """Return the models of one leaderboard, by component, rank and name; those without a rank last.
 
-    Each row has `model`, `placed_columns`, what is known of the model, and whether it is `archived`. `place` is for
-    order alone.
+    Each row has `model`, `placed_columns`, what is known of the model, and whether it is `archived` and `unreleased`:
+    such models are there only `with_hidden`, and no public answer may name them. `place` is for order alone.
     """
-    c, archived = snapshot_models.c, models.c.archived_at.is_not(None)
-    known = models.c.organization, models.c.license, models.c.link, archived.label("archived")
+    c, archived, unreleased = snapshot_models.c, is_archived(snapshot_id), models.c.unreleased
+    known = models.c.organization, models.c.license, models.c.link, archived.label("archived"), unreleased
     statement = (
         select(models.c.name.label("model"), *placed_columns(), c.rank.label("place"), *known)
         .join_from(snapshot_models, models)
         .where(c.snapshot_id == snapshot_id, c.method == method, c.tag == tag)
         .order_by(c.component, c.rank, models.c.name.collate("C"))
     )
-    return conn.execute(statement if with_archived else statement.where(~archived)).mappings().all()
+    return conn.execute(statement if with_hidden else statement.where(~archived, ~unreleased)).mappings().all()
 
 
 def list_counted_annotators(conn: Connection, snapshot_id: UUID) -> Sequence[int]:

@@ -43,11 +43,19 @@ def test_a_model_s_life(printed: Callable[..., str], database: Database) -> None
     (model,) = listed(printed)
     assert (model["name"], model["license"], model["released"]) == ("[red]ant", None, "2026-01-31")
     assert "[red]ant" in printed("list")
-    assert printed("archive", "ant") == "[red]ant is archived.\n"
+    assert printed("archive", "ant", "--reason", "no longer served") == "[red]ant is archived.\n"
+    assert listed(printed, "--archived")[0]["archive_reason"] == "no longer served"
     assert (listed(printed), len(listed(printed, "--archived"))) == ([], 1)
     assert printed("archive", "ant", "--undo") == "[red]ant is shown on leaderboards again.\n"
     with database.read() as conn:
         assert [one.name for one in list_aliases(conn, find_model(conn, "ant"))] == ["ant", "latest"]
+
+
+def test_a_codename_until_it_is_published(printed: Callable[..., str]) -> None:
+    printed("add", "lynx", "--unreleased")
+    assert [one["unreleased"] for one in listed(printed)] == [True]
+    assert printed("publish", "lynx", "--as", "Lynx 2") == "Lynx 2 is public, and ranked from the next refit on.\n"
+    assert [(one["name"], one["unreleased"]) for one in listed(printed)] == [("Lynx 2", False)]
 
 
 def test_two_spellings_of_one_model(printed: Callable[..., str]) -> None:
@@ -87,7 +95,10 @@ def test_what_is_refused(run_cli: RunCli, printed: Callable[..., str]) -> None:
         (["alias", "ant", "x", "--until", "2026-01-01T00:00:00"], 2, "valid_until: input should have timezone info"),
         (["set", "ant", "--link", "ftp://x.example"], 2, "link: must begin with http:// or https://"),
         (["set", "ant"], 2, "nothing to set"),
-        (["archive", "nothing"], 1, "there is no model 'nothing'"),
+        (["archive", "ant"], 2, "say why with --reason"),
+        (["archive", "ant", "--undo", "--reason", "x"], 2, "--reason does not go with --undo"),
+        (["publish", "nothing"], 1, "there is no model 'nothing'"),
+        (["archive", "nothing", "--reason", "x"], 1, "there is no model 'nothing'"),
     ):
         result = run_cli("models", *arguments)
         assert (result.exit_code, result.stdout) == (exit_code, ""), arguments

@@ -22,7 +22,7 @@ RunCli = Callable[..., Result]
         ["policy"],
         ["policy", "preview", "min_votes=1"],
         ["models", "list"],
-        ["models", "archive", "ant"],
+        ["models", "archive", "ant", "--reason", "x"],
         ["audit", "list"],
         ["audit", "verify"],
         ["keys", "list"],

@@ -124,6 +124,10 @@ def test_archived_models_are_hidden_and_count(ask: Ask, crowd: list[str], refit:
     refit()
     refitted = ask("GET", "/leaderboard").json()
     assert refitted["models"] == hidden["models"]
+    old = ask("GET", "/leaderboard?snapshot=1").json()
+    assert (old["models"], old["archived"]) == (before["models"], 0), "a leaderboard from before stays as published"
+    assert "model 0" in ask("GET", "/matchups?snapshot=1").text
+    assert "model 0" not in ask("GET", "/matchups").text
     assert refitted["snapshot"]["votes_used"] == before["snapshot"]["votes_used"]
     assert patch("model 0", archived=False)["archived_at"] is None
     assert len(ask("GET", "/leaderboard").json()["models"]) == 6

@@ -26,6 +26,7 @@ def test_everyone_can_read_every_page(page: Page, database: Database) -> None:
         "/history",
         "/history/difference?before=1&after=4",
         "/method",
+        "/governance",
     ):
         page.goto(address)
         assert_accessible(page)

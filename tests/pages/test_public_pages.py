@@ -25,6 +25,7 @@ PAGES = (
     "/history",
     "/history/difference?before=1&after=2",
     "/method",
+    "/governance",
 )
 
 

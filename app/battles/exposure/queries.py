@@ -68,7 +68,7 @@ def count_all(conn: Connection, chosen: Chosen) -> RowMapping:
 
 
 def count_by_model(conn: Connection, chosen: Chosen) -> Sequence[RowMapping]:
-    """Return `model_id, model, organization, archived`, the counts, and `compared`, for every model on record.
+    """Return `model_id, model, organization, archived, unreleased`, the counts and `compared`, for every model.
 
     `archived` is any model that battles do not show now.
     """
@@ -90,6 +90,7 @@ def count_by_model(conn: Connection, chosen: Chosen) -> Sequence[RowMapping]:
         models.c.name.label("model"),
         models.c.organization,
         models.c.id.in_(read_unoffered_ids(conn)).label("archived"),
+        models.c.unreleased,
         *figures,
     )
     statement = statement.outerjoin_from(models, counted, counted.c.model_id == models.c.id)

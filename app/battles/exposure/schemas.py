@@ -24,6 +24,7 @@ class ModelExposure(Counts):
     model: str
     organization: str | None
     archived: bool
+    unreleased: bool
     intended: float | None = Field(
         description="How many of the `compared` battles the policy would show the model in, on average: the sum of the "
         "model's probabilities over all battles. Null where no table of pairs is left."

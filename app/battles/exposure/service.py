@@ -58,10 +58,10 @@ def report_exposure(
         raise BadInputError.at("/since", "must be before the end of the period, by a year at most")
     chosen = Chosen(since, until, None if found is None else found.id, tag)
     rows = store.count_by_model(conn, chosen)
-    models, variance, earlier_battles = _models(conn, chosen, rows)
+    models, variance, earlier_battles = count_models(conn, chosen, rows)
     total = Counts.model_validate(dict(store.count_all(conn, chosen)))
     newest = newest_snapshot(conn)
-    best = {} if newest is None else _best_of_many(conn, newest["id"] if found is None else found.id, rows)
+    best = {} if newest is None else find_best_of_many(conn, newest["id"] if found is None else found.id, rows)
     shown = [(model, one) for model, one in zip(models, variance, strict=True) if model.offered or not model.archived]
     return Exposure(
         since=since,
@@ -78,7 +78,7 @@ def report_exposure(
     )
 
 
-def _models(
+def count_models(
     conn: Connection, chosen: Chosen, rows: Sequence[RowMapping]
 ) -> tuple[list[ModelExposure], list[float], int]:
     """Return the exposure of all models, the variance of each by the policy, and the battles of the period before."""
@@ -122,12 +122,15 @@ def _organizations(models: Iterable[ModelExposure], best: Mapping[str, BestOfMan
     return sorted(found, key=lambda one: (-one.offered, one.organization))
 
 
-def _best_of_many(conn: Connection, snapshot_id: UUID, models: Sequence[RowMapping]) -> dict[str, BestOfMany]:
-    """Return the best model of each organization with several, from the joint errors of the snapshot's scores."""
+def find_best_of_many(conn: Connection, snapshot_id: UUID, models: Sequence[RowMapping]) -> dict[str, BestOfMany]:
+    """Return the best model of each organization with several, from the joint errors of the snapshot's scores.
+
+    Unreleased models are not among the scores, but it was chosen among them too.
+    """
     known = find_confidence(conn, snapshot_id)
     if known is None:
         return {}
-    joint, placed = known.joint, list_placed_models(conn, snapshot_id, with_archived=True)
+    joint, placed = known.joint, list_placed_models(conn, snapshot_id, with_hidden=True)
     published = {row["model_id"]: row["score"] for row in placed if row["score"] is not None}
     errors = np.sqrt(np.diag(joint.covariance))
     row_of = {row["model_id"]: row for row in models}
@@ -136,11 +139,11 @@ def _best_of_many(conn: Connection, snapshot_id: UUID, models: Sequence[RowMappi
         organization = row_of[model_id]["organization"]
         if organization is not None and model_id in published:
             of[organization].append(place)
-    found = {}
+    found, unreleased = {}, Counter(row["organization"] for row in models if row["unreleased"])
     for organization, places in of.items():
-        if len(places) < _FEWEST_VARIANTS:
+        if len(places) + unreleased[organization] < _FEWEST_VARIANTS:
             continue
-        winner = adjust_winner(joint.score[places], errors[places])
+        winner = adjust_winner(joint.score[places], errors[places], others=unreleased[organization])
         place = places[winner.index]
         score = published[int(joint.models[place])]
         shift = score - float(joint.score[place])  # the leaderboard's base

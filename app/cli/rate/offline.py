@@ -141,8 +141,10 @@ def _by_order(fitted: Elo, started: float) -> dict[str, Any]:
 
 def _echo(options: FitOptions, file: VoteFile) -> dict[str, Any]:
     anchor = options.anchored and {"model": options.anchored[0], "score": options.anchored[1]}
+    settings = asdict(options.loop)
+    del settings["unranked"]  # of a file every model is ranked
     return {
-        **asdict(options.loop),
+        **settings,
         "method": options.method,
         "anchor": anchor,
         "shuffles": options.shuffles,

@@ -106,6 +106,7 @@ snapshots = table(
     # annotators who stay flagged or excluded by hysteresis alone
     Column("held", ARRAY(Integer), nullable=False, server_default="{}"),
     Column("judges", ARRAY(Integer), nullable=False, server_default="{}"),  # annotators who were judges then
+    Column("unreleased", ARRAY(Integer), nullable=False, server_default="{}"),  # models that had no rank therefore
 )
 
 snapshot_models = table(

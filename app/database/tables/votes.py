@@ -9,6 +9,7 @@ refit refuses a number without a row.
 from sqlalchemy import (
     ARRAY,
     BigInteger,
+    Boolean,
     CheckConstraint,
     Column,
     Date,
@@ -36,6 +37,8 @@ models = table(
     *(Column(name, Text) for name in ("organization", "license", "link")),
     Column("released", Date),
     timestamp("archived_at", nullable=True),
+    Column("archive_reason", Text),  # null: none was given
+    Column("unreleased", Boolean, nullable=False, server_default="false"),  # its name is a codename, not for the public
 )
 
 annotators = table(

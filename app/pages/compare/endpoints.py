@@ -53,7 +53,7 @@ def _find(conn: Connection, names: tuple[str, str]) -> tuple[list[FoundModel], l
     wrong = ["", ""]
     for place, name in enumerate(names):
         try:
-            model = find_contestant(conn, name)
+            model = find_contestant(conn, name, public=True)
         except NotFoundError as error:
             wrong[place] = error.detail
             continue

@@ -3,37 +3,61 @@
 import base64
 import json
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from markupsafe import Markup
+from sqlalchemy import Connection, true
 
 from app.api.sessions import CSRF_FIELD, signed_in
 from app.auth.callers import Caller, Scope
 from app.auth.sessions.csrf import is_token_of, make_token
 from app.auth.sessions.schemas import SignedIn
 from app.pages.rendering import render
+from app.votes.queries import any_vote
 
-SECTIONS: tuple[tuple[str, str, Scope], ...] = (
-    ("/console/reviews", "Review", "review:read"),
-    ("/console/appeals", "Appeals", "review:read"),
-    ("/console/annotators", "Annotators", "review:read"),
-    ("/console/abilities", "Abilities", "review:read"),
-    ("/console/judges", "Judges", "review:read"),
-    ("/console/retractions", "Retractions", "review:read"),
-    ("/console/merges", "Merges", "admin"),
-    ("/console/policy", "Policy", "admin"),
-    ("/console/refits", "Refits", "review:read"),
-    ("/console/imports", "Imports", "ingest"),
-    ("/console/answers", "Answers", "admin"),
-    ("/console/invitations", "Invitations", "admin"),
-    ("/console/keys", "Keys", "admin"),
-    ("/console/webhooks", "Webhooks", "admin"),
-    ("/console/audit", "Audit", "review:read"),
-    ("/console/health", "Health", "review:read"),
-)
-"""The links of the console, each with the scope that its page needs. A visitor sees those that the key allows."""
+START_PATH = "/console/start"
+
+
+class Section(NamedTuple):
+    """A page of the console: its address and name, the scope that it needs, and its guide in the documentation."""
+
+    address: str
+    name: str
+    scope: Scope
+    guide: str
+
+
+_VOTING, _REVIEWING = "tutorials/vote-on-your-answers.html", "tutorials/review-annotators.html"
+GROUPS: dict[str, tuple[Section, ...]] = {
+    "Annotators": (
+        Section("/console/reviews", "Review", "review:read", _REVIEWING),
+        Section("/console/appeals", "Appeals", "review:read", _REVIEWING),
+        Section("/console/annotators", "Annotators", "review:read", "evidence.html"),
+        Section("/console/abilities", "Abilities", "review:read", "evidence.html"),
+        Section("/console/judges", "Judges", "review:read", "tutorials/trust-a-judge.html"),
+    ),
+    "Votes": (
+        Section("/console/imports", "Imports", "ingest", "vote-files.html"),
+        Section("/console/answers", "Answers", "admin", _VOTING),
+        Section("/console/invitations", "Invitations", "admin", _VOTING),
+        Section("/console/retractions", "Retractions", "review:read", "how-to.html"),
+    ),
+    "Leaderboard": (
+        Section("/console/refits", "Refits", "review:read", "loop.html"),
+        Section("/console/models", "Models", "review:read", "how-to.html"),
+        Section("/console/merges", "Merges", "admin", "how-to.html"),
+        Section("/console/policy", "Policy", "admin", "reference.html"),
+    ),
+    "Service": (
+        Section("/console/health", "Health", "review:read", "operations.html"),
+        Section("/console/audit", "Audit", "review:read", "operations.html"),
+        Section("/console/keys", "Keys", "admin", "tutorials/connect-your-arena.html"),
+        Section("/console/webhooks", "Webhooks", "admin", "reference.html"),
+    ),
+}
+"""The links of the console. A visitor sees those that the key allows."""
 
 Tone = Literal["", "accent", "good", "warn", "bad"]
 """How a state or a notice looks."""
@@ -66,8 +90,8 @@ class Console:
         """Return a page of the console, or a part of one.
 
         Beside `values` the template has `visitor`; `csrf_field`, which every form of method post must hold;
-        `csrf_token` for the header that htmx sends; `sections`, the links at the top; and `flash`, the notice of the
-        form before.
+        `csrf_token` for the header that htmx sends; and `flash`, the notice of the
+        form before. `sections` are the links by group; `here` is that of this page, `section_group` its group, or None.
         """
         partial = "hx-request" in self.request.headers
         flash = None if partial else _read_flash(self.request.cookies.get(_COOKIE), self.visitor.secret)
@@ -78,7 +102,7 @@ class Console:
             status=status,
             headers={"Cache-Control": "no-store", "Vary": "Cookie, HX-Request"},
             visitor=self.visitor,
-            sections=_sections_of(self.visitor.caller),
+            **self._place(),
             csrf_token=token,
             csrf_field=_FIELD.format(CSRF_FIELD, token),
             flash=flash,
@@ -87,6 +111,13 @@ class Console:
         if flash is not None:
             response.delete_cookie(_COOKIE, path="/console")
         return response
+
+    def _place(self) -> dict[str, Any]:
+        groups, path = _groups_of(self.visitor.caller), self.request.url.path
+        found = [(name, one) for name, pages in groups.items() for one in pages if path.startswith(one.address)]
+        group, here = found[0] if found else (None, None)
+        has_guides = self.request.app.state.settings.pages.docs_dir is not None
+        return {"sections": groups, "section_group": group, "here": here, "has_guides": has_guides}
 
     def go(self, address: str, text: str, kind: Tone = "good", undo: str | None = None) -> Response:
         """Send the browser on to another page after a form, which shows a notice once."""
@@ -124,14 +155,17 @@ def redirect(address: str) -> Response:
     return RedirectResponse(address, _SEE_OTHER)
 
 
-def first_page(caller: Caller) -> str:
-    """Return the address at which the caller begins."""
-    return next((address for address, _ in _sections_of(caller)), "/")
+def first_page(conn: Connection, caller: Caller) -> str:
+    """Return the address at which the caller begins: an admin without a vote on record at the start."""
+    if caller.may("admin") and not any_vote(conn, true()):
+        return START_PATH
+    return next((pages[0].address for pages in _groups_of(caller).values()), "/")
 
 
-def _sections_of(caller: Caller) -> list[tuple[str, str]]:
-    """Return the address and the name of each page that the caller may see."""
-    return [(address, name) for address, name, scope in SECTIONS if caller.may(scope)]
+def _groups_of(caller: Caller) -> dict[str, list[Section]]:
+    """Return the sections that the caller may see, by group."""
+    seen = {name: [one for one in pages if caller.may(one.scope)] for name, pages in GROUPS.items()}
+    return {name: pages for name, pages in seen.items() if pages}
 
 
 def _write_flash(flash: Flash, session_secret: str) -> str:

@@ -57,7 +57,7 @@ def view_ranks(conn: Connection, chosen: Sequence[str]) -> dict[str, Any]:
     times = list_times(conn, most=_MOST_POINTS)
     board = list_placed_models(conn, find_snapshot(conn).id)
     best = [row["model"] for row in board if row["score"] is not None and row["component"] == 0][:_LINES]
-    names = list(dict.fromkeys(find_contestant(conn, name).name for name in chosen)) or best
+    names = list(dict.fromkeys(find_contestant(conn, name, public=True).name for name in chosen)) or best
     numbers = [one["number"] for one in times]
     ranks = {(row["number"], row["model"]): row["rank"] for row in list_ranks(conn, numbers, names)}
     return {

@@ -7,10 +7,11 @@ from fastapi import Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.api.dependencies import ReadView
+from app.errors import NotFoundError
 from app.leaderboard.groups import ModelGroups, list_groups
 from app.leaderboard.matchups import FEWEST_VOTES
 from app.leaderboard.model_page import HeadToHead, ModelDetail, Neighbour, describe_model
-from app.models.service import find_contestant, find_model
+from app.models.service import find_contestant, find_model, suggest_models
 from app.pages.charts import draw_band
 from app.pages.formatting import METHODS, model_address, moment
 from app.pages.rendering import public_router, render
@@ -34,8 +35,15 @@ def get_model(
 
     The page of a merged model leads to that of the model for which its votes count.
     """
-    named = find_model(conn, name or in_query or "")
-    contestant = find_contestant(conn, named.name)
+    asked = name or in_query or ""
+    try:
+        named = find_model(conn, asked, public=True)
+    except NotFoundError:
+        similar = suggest_models(conn, asked)
+        if not similar:
+            raise
+        return render(request, "model/unknown.html", status=404, asked=asked, similar=similar)
+    contestant = find_contestant(conn, named.name, public=True)
     if contestant.model_id != named.model_id:  # for the time being: a merge may be taken back
         return RedirectResponse(f"{model_address(contestant.name)}", status_code=307)
     model, newest = describe_model(conn, contestant, method), newest_snapshot(conn)

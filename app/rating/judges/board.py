@@ -37,12 +37,16 @@ class JudgesBoard:
     lean_se: Floats
 
 
-def rate_judges(ballots: Ballots, *, confidence: float = 0.95, base: float = 1000.0) -> JudgesBoard:
+def rate_judges(ballots: Ballots, chosen: LoopSettings | None = None) -> JudgesBoard:
     """Maximise ℓ(R, b) with P(left wins) = σ(R_left − R_right + xᵀb_k): m-ELO, and leans of every judge.
 
     x is the side and, where the ballots have it, the style; a vote without measures counts with its side alone.
     Abilities are 1: of few judges it is open which of them to believe, and the likelihood would believe the one that
     agrees best with itself.
+
+    Parameters
+    ----------
+    chosen : whose confidence, base, anchor and models without a rank hold; None for the defaults
 
     Notes
     -----
@@ -57,7 +61,11 @@ def rate_judges(ballots: Ballots, *, confidence: float = 0.95, base: float = 100
         No vote is left, or no model has a score.
     NotConvergedError
     """
-    settings = LoopSettings(method="m-elo", min_votes=0, interval="clustered", confidence=confidence, base=base)
+    own = chosen or LoopSettings()
+    settings = LoopSettings(
+        method="m-elo", min_votes=0, interval="clustered", confidence=own.confidence, base=own.base, anchor=own.anchor,
+        unranked=own.unranked,
+    )  # fmt: skip
     fitted = fit_leans(ballots, settings)
     errors = _Errors(ballots, fitted)
     taste, size = errors.taste_variance(), (2, len(ballots.votes.annotators), fitted.identified.shape[1])

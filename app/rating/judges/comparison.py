@@ -164,7 +164,7 @@ def compare(
     stage("comparing the judges")
     judged = ballots.of_annotators(~human)
     plain = replace(judged, style=None)
-    board = rate_judges(judged if declared else plain, confidence=settings.confidence, base=settings.base)
+    board = rate_judges(judged if declared else plain, replace(settings, anchor=None))
     unknown, panels = list[Row](), NO_PANELS
     try:
         known = learn_scores(peoples)

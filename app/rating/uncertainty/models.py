@@ -61,12 +61,15 @@ def make_model_estimates(rating: Estimate) -> ModelEstimates:
 def find_provisional(cells: Cells, settings: LoopSettings, *, votes: Floats, width: Floats) -> Mask:
     """Return which models have too few votes or annotators, or too wide an interval, to be ranked, shape (n_models,).
 
+    Those that the settings leave unranked are among them.
+
     Parameters
     ----------
     votes : counted votes of each model
     width : of its interval; NaN without one, infinite for a bound on one side
     """
     few = votes < settings.min_model_votes
+    few[list(settings.unranked)] = True
     if settings.min_model_annotators > 0:
         few |= _count_annotators(cells) < settings.min_model_annotators
     if settings.max_interval_width is not None:

@@ -25,7 +25,7 @@ class Winner:
     upper: float
 
 
-def adjust_winner(score: Floats, errors: Floats, *, confidence: float = 0.95) -> Winner:
+def adjust_winner(score: Floats, errors: Floats, *, others: int = 0, confidence: float = 0.95) -> Winner:
     """Return the best of n variants, with an interval for its true score.
 
     With z_q the normal quantile, the interval reaches from S − z_(1 − α/2n) e to S + z_(1 − α/2) e.
@@ -34,6 +34,7 @@ def adjust_winner(score: Floats, errors: Floats, *, confidence: float = 0.95) ->
     ----------
     score : estimated scores S, shape (n,)
     errors : their standard errors e, shape (n,)
+    others : variants whose scores are not given, and are in n too
     confidence : 1 − α
 
     Notes
@@ -47,7 +48,7 @@ def adjust_winner(score: Floats, errors: Floats, *, confidence: float = 0.95) ->
     ----------
     Singh et al., The Leaderboard Illusion, 2025, §4, on the best of many private variants.
     """
-    best, half = int(np.argmax(score)), (1.0 - confidence) / 2.0
-    lower, upper = (-NormalDist().inv_cdf(share) * float(errors[best]) for share in (half / len(score), half))
+    best, half, n = int(np.argmax(score)), (1.0 - confidence) / 2.0, len(score) + others
+    lower, upper = (-NormalDist().inv_cdf(share) * float(errors[best]) for share in (half / n, half))
     y = float(score[best])
     return Winner(best, y + (upper - lower) / 2.0, y - lower, y + upper)

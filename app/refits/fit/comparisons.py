@@ -94,8 +94,7 @@ def _compute_leaderboards(
 
 
 def _rate_judges(fit_input: FitInput, judges: Mask) -> ModelEstimates:
-    settings, ballots = fit_input.settings, _ballots(fit_input).of_annotators(judges)
-    return rate_judges(ballots, confidence=settings.confidence, base=settings.base).rating.models
+    return rate_judges(_ballots(fit_input).of_annotators(judges), fit_input.settings).rating.models
 
 
 def _ballots(fit_input: FitInput) -> Ballots:
@@ -208,7 +207,13 @@ def _fit_dimension(
         return FittedCategories({values[votes.index(max(votes))]: fitted}, fitted if weighed else None, dimensions)
     cells = [fit_input.cells(counted & (place == number)) for number in range(len(values) + bool(votes[-1]))]
     found = pool_categories(fitted, cells)
-    tags = {tag: found.rating(number) for number, tag in enumerate(values) if votes[number]}
+    tags = {}
+    for number, tag in enumerate(values):
+        if votes[number] and not _has_anchor(cells[number], fit_input):
+            detail = f"there is no leaderboard of {tag}: no counted vote of the category is on the policy's anchor"
+            parts.notices.append(RatingNotice("tag-board-omitted", detail))
+        elif votes[number]:
+            tags[tag] = found.rating(number)
     weighted = None
     if weighed:
         share = np.array([fit_input.policy.category_weights.get(tag, 0.0) for tag in values] + [0.0] * bool(votes[-1]))
@@ -216,6 +221,13 @@ def _fit_dimension(
     return FittedCategories(
         tags, weighted, {name: DimensionResult(by_tag, found.tau, find_outliers(found, values, votes))}
     )
+
+
+def _has_anchor(cells: Cells, fit_input: FitInput) -> bool:
+    """Whether votes are on the anchor, so that the scores of these votes can be fixed by it."""
+    if fit_input.settings.anchor is None:
+        return True
+    return bool(np.isin(fit_input.settings.anchor[0], [cells.model_a, cells.model_b]))
 
 
 def find_outliers(found: Categories, tags: Sequence[str], votes: Sequence[float]) -> tuple[StandingOut, ...]:
@@ -265,6 +277,9 @@ def _fit_elo(cells: Cells, fitted: Rating, shuffles: int) -> ModelEstimates:
     main = fitted.models  # of the same votes
     score, sem, nothing = np.full((3, cells.n_models), np.nan)
     score[voted], sem[voted] = result.score, result.sem
+    if fitted.settings.anchor is not None:
+        model, points = fitted.settings.anchor
+        score[main.component == main.component[model]] += points - score[model]
     rank = np.zeros(cells.n_models, dtype=np.int64)
     for component in range(fitted.diagnostics.components):
         members = (main.component == component) & ~main.provisional

@@ -159,6 +159,11 @@ class FitInput:
         return fit_round_again(self.cells(picked), settings, spared=self.keep_always, weigher=weigher, start=start)
 
     @property
+    def unreleased(self) -> Ids:
+        """Ids of the models that are unreleased, and so have no rank."""
+        return self.model_ids[list(self.settings.unranked)]
+
+    @property
     def votes_read(self) -> int:
         """How many votes were on record, counted or not."""
         return len(self.outcome) + self.retracted + self.unsealed + self.over_quota + self.same_model

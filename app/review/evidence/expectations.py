@@ -79,7 +79,7 @@ class Expected:
 
 def read_scores(conn: Connection, snapshot_id: UUID, vote_set: str) -> PublishedScores:
     """Read a snapshot's am-elo leaderboard; `vote_set` is the snapshot's."""
-    rows = sorted(list_placed_models(conn, snapshot_id, with_archived=True), key=lambda row: row["model_id"])
+    rows = sorted(list_placed_models(conn, snapshot_id, with_hidden=True), key=lambda row: row["model_id"])
     names = ("score", "votes", "ties")
     score, votes, ties = (np.array([row[name] for row in rows], dtype=np.float64) for name in names)
     ids = np.array([row["model_id"] for row in rows], dtype=np.int64)

@@ -68,7 +68,7 @@ class Impacts(OnDemandFits):
         question = _Question(snapshot.id, numbers, decided)
         answer = self._answer(question, snapshot)
         with self._database.read() as conn:
-            published = [dict(row) for row in list_placed_models(conn, snapshot.id, with_archived=True)]
+            published = [dict(row) for row in list_placed_models(conn, snapshot.id, with_hidden=True)]
         models = compare_models(answer, move_published(answer, published) if decided else published)
         return annotators, {
             "snapshot": snapshot.number,

@@ -10,7 +10,7 @@ from app.database.tables import snapshot_annotators
 from app.errors import BadInputError
 from app.invitations.voters import Voter
 from app.models.contestants import read_contestants
-from app.models.queries import read_model_names
+from app.models.queries import list_unreleased, read_model_names
 from app.naming.service import find_annotators
 from app.rating.units import NATURAL_PER_ELO
 from app.rating.verdict.own_order import order_own_votes
@@ -60,7 +60,7 @@ def order_of(conn: Connection, annotator_id: int | None) -> OwnOrder:
     found = order_own_votes(first, second, _WORTH[outcome], len(ids))
     battles = np.bincount(places, minlength=len(ids))
     score, reach = _BASE + found.R / NATURAL_PER_ELO, _INTERVAL * found.se / NATURAL_PER_ELO
-    names = read_model_names(conn, ids.tolist())
+    names, unreleased = read_model_names(conn, ids.tolist()), {one for one, _ in list_unreleased(conn)}
     board = {} if snapshot is None else _board(conn, snapshot["id"])
     return OwnOrder(
         votes=number,
@@ -76,6 +76,7 @@ def order_of(conn: Connection, annotator_id: int | None) -> OwnOrder:
                 **board.get(int(ids[place]), {}),
             )
             for place in np.argsort(-found.R, kind="stable").tolist()
+            if int(ids[place]) not in unreleased
         ],
     )
 
@@ -89,5 +90,5 @@ def _counted(conn: Connection, snapshot_id: UUID, annotator_id: int) -> int:
 
 
 def _board(conn: Connection, snapshot_id: UUID) -> dict[int, dict[str, float | int | None]]:
-    shown, rows = ("rank", "score", "lower", "upper"), list_placed_models(conn, snapshot_id, with_archived=True)
+    shown, rows = ("rank", "score", "lower", "upper"), list_placed_models(conn, snapshot_id, with_hidden=True)
     return {row["model_id"]: {f"board_{name}": row[name] for name in shown} for row in rows}

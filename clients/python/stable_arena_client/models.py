@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description f31bbfa2a93d876c: make docs.
+# Written by clients/python/generate.py from the OpenAPI description aca80db7b0ac1031: make docs.
 
 from __future__ import annotations
 
@@ -7,6 +7,18 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+
+class Anchor(BaseModel):
+    """
+    A model with a fixed score.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    model: str
+    score: Annotated[float, Field(description="Elo points.")]
 
 
 class Appeal(BaseModel):
@@ -138,6 +150,14 @@ class Model(BaseModel):
     archived_at: Annotated[
         AwareDatetime | None,
         Field(description="When it was archived; null for a model that is shown."),
+    ]
+    archive_reason: Annotated[
+        str | None,
+        Field(description="Why it was archived; null where no reason was given."),
+    ]
+    unreleased: Annotated[
+        bool,
+        Field(description="Whether its name is a codename, which nothing public names."),
     ]
     merged_into: Annotated[
         str | None,
@@ -425,6 +445,12 @@ class Policy(BaseModel):
         float,
         Field(description="Elo points at which the mean of the models with enough votes sits."),
     ] = 1000.0
+    anchor: Annotated[
+        Anchor | None,
+        Field(
+            description="A model and the score that it keeps, in place of base; null for none. A refit without it fails."
+        ),
+    ] = None
     refit_interval_seconds: Annotated[
         float,
         Field(description="Time between scheduled refits. They run only if there is something new."),
@@ -499,6 +525,10 @@ class Policy(BaseModel):
         bool,
         Field(description="Whether refits count only sealed votes, on pairs that the service drew."),
     ] = False
+    max_unreleased: Annotated[
+        int | None,
+        Field(description="Unreleased models that an organization may have; null for no limit."),
+    ] = None
     calibration_share: Annotated[
         float,
         Field(
@@ -1130,7 +1160,9 @@ class LeaderboardConfidence(BaseModel):
     ]
     provisional: Annotated[
         int,
-        Field(description="Models that have too few votes for a rank. The verdict is on the ranked models only."),
+        Field(
+            description="Models without a rank: with too few votes, or unreleased. The verdict is on the ranked ones only."
+        ),
     ]
     models: Annotated[
         list[ModelConfidence],

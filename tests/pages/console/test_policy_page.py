@@ -41,6 +41,39 @@ def test_every_setting_stands_in_the_form_and_none_changes_by_itself(sign_in: Si
     assert check(admin).text(".//h1") == "No change"
 
 
+def test_eight_settings_come_first_and_the_rest_is_folded_unless_it_is_wrong(sign_in: SignIn) -> None:
+    admin = sign_in("admin")
+    page = admin.page("/console/policy")
+    form = page.one(".//form[@class='policy']")
+    first = [one.get("name") for tag in ("input", "select") for one in form.findall(f"./section//{tag}")]
+    assert len(first) == 8
+    assert "min_votes" in first
+    assert "open" not in page.one(".//details[@class='more']").attrib
+    assert "open" not in check_wrong(admin, min_votes="x").one(".//details[@class='more']").attrib
+    assert "open" in check_wrong(admin, base="x").one(".//details[@class='more']").attrib
+
+
+def check_wrong(visitor: Visitor, **changes: str) -> Page:
+    answer = visitor.post("/console/policy/check", fill_in(visitor.page("/console/policy"), **changes))
+    assert answer.status_code == 422
+    return Page(answer)
+
+
+def test_an_anchor_is_a_model_and_its_score(sign_in: SignIn, ask: Ask) -> None:
+    admin = sign_in("admin")
+    assert ask("POST", "/models", json={"name": "a=b"}).status_code == 201
+    for wrong in ("a=b", "a=b=high", "a=b=1e9", "unknown=1000"):
+        page = check_wrong(admin, anchor=wrong)
+        assert page.one(".//input[@aria-invalid='true']").get("name") == "anchor", wrong
+        assert page.one(".//input[@id='anchor']").get("value") == wrong
+    changes = check(admin, anchor="a=b=1200")
+    assert ("none", "a=b=1200") in zip(changes.texts(".//td/del"), changes.texts(".//td/ins"), strict=True)
+    admin.submit(changes, "/console/policy", reason="as last year")
+    assert ask("GET", "/policy").json()["settings"]["anchor"] == {"model": "a=b", "score": 1200.0}
+    assert admin.page("/console/policy").one(".//input[@id='anchor']").get("value") == "a=b=1200"
+    assert check(admin).text(".//h1") == "No change"
+
+
 def test_what_is_no_number_is_named_beside_its_field(sign_in: SignIn) -> None:
     admin, names = sign_in("admin"), ("min_votes", "min_ability", "influence_limit")
     for given, name in zip(

@@ -56,6 +56,7 @@ def test_defaults_are_those_of_the_service() -> None:
         "min_model_votes",  # which models are ranked is the policy's: in a notebook all are
         "min_model_annotators",
         "max_interval_width",
+        "unranked",
     }
 
 

@@ -1,5 +1,7 @@
 """Models with too few votes or annotators, or too wide an interval, are not ranked."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -35,6 +37,17 @@ def test_a_width_is_compared_where_it_is_finite(cells: Cells) -> None:
     settings = LoopSettings(min_model_votes=0, min_model_annotators=0, max_interval_width=100.0)
     votes = np.array([5.0] * 7 + [0.0])
     assert np.flatnonzero(find_provisional(cells, settings, votes=votes, width=width)).tolist() == [6]
+
+
+def test_unranked_models_count_in_the_scores_and_the_others_are_ranked_without_them(cells: Cells) -> None:
+    settings = LoopSettings(min_votes=0)
+    usual, hidden = (run_round(cells, one).models for one in (settings, replace(settings, unranked=(2, 4, 7))))
+    assert hidden.score == pytest.approx(usual.score, nan_ok=True)
+    assert np.flatnonzero(hidden.provisional).tolist() == [2, 4], "one without votes has no place to lose"
+    others = np.flatnonzero(hidden.ranked & hidden.identified)
+    best_first = others[np.argsort(-hidden.score[others])]
+    assert sorted(hidden.rank[hidden.ranked].tolist()) == list(range(1, int(hidden.ranked.sum()) + 1))
+    assert (np.diff(hidden.rank[best_first]) > 0).all()
 
 
 def test_where_at_most_one_model_is_ranked_no_order_is_forecast(cells: Cells) -> None:

@@ -20,7 +20,7 @@ from app.pages.console.policy.fields import (
     read_form,
 )
 from app.pages.console.rendering import Admin, Console, console_router
-from app.policy.changes import set_policy
+from app.policy.changes import anchor_error, set_policy
 from app.policy.schemas import Policy, PolicyVersion
 from app.policy.service import current_policy, find_policy, list_policies, policy_before
 from app.review.previews import PolicyPreviews
@@ -70,9 +70,11 @@ def post_check(console: Admin, conn: ReadView, form: WholeForm) -> Response:
     """Show what the form would change, or what is wrong in it."""
     current = current_policy(conn)
     values, errors = read_form(form)
-    if errors:
+    settings = None if errors else Policy.model_validate(values)
+    if settings is not None and (wrong := anchor_error(conn, settings)):
+        errors = {"anchor": wrong}
+    if settings is None or errors:
         return _edit(console, current, values, list_policies(conn, limit=_SHOWN), errors)
-    settings = Policy.model_validate(values)
     return console.page(
         "policy/changes.html",
         version=current,
@@ -140,12 +142,14 @@ def _edit(
     versions: list[PolicyVersion],
     errors: dict[str, str] | None = None,
 ) -> Response:
+    moved, groups = differing(current.settings, values), describe_fields(values, errors)
     return console.page(
         "policy/page.html",
         status=422 if errors else 200,
         current=current,
-        moved=differing(current.settings, values),
-        groups=describe_fields(values, errors),
+        moved=moved,
+        groups=groups,
+        more_open=any(field.error or field.name in moved for _, fields in groups[1:] for field in fields),
         errors=errors or {},
         versions=versions,
     )

@@ -7,9 +7,15 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from app.policy.schemas import Policy
+from app.policy.schemas import Anchor, Policy
 from app.policy.service import find_policy
 from app.review.previews import PolicyPreviews
+
+FIRST = (
+    *("min_votes", "min_ability", "on_low_ability", "min_board_annotators", "min_board_votes", "min_model_votes"),
+    *("refit_interval_seconds", "battle_policy"),
+)
+"""The settings that people change; the others are behind "more"."""
 
 GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Which votes count", ("min_votes", "max_votes_per_day", "on_conflict")),
@@ -27,17 +33,17 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
             "max_interval_width",
         ),
     ),
-    ("The fit", ("prior_sd", "influence_limit", "interval", "base")),
+    ("The fit", ("prior_sd", "influence_limit", "interval", "base", "anchor")),
     ("Refits", ("refit_interval_seconds", "refit_after_votes", "stale_after_seconds")),
     ("Categories", ("dimensions", "category_weights", "max_tag_boards")),
 )
-OTHERS = "Battles and more"
+MOST_CHANGED, OTHERS = "What most arenas set", "Battles and more"
 """Settings that are in none of the groups."""
 
 GivenTexts = Mapping[str, Sequence[str]]
 """What a form has, by the names of its fields."""
 
-Kind = Literal["number", "integer", "flag", "choice", "several", "names", "text", "table"]
+Kind = Literal["number", "integer", "flag", "choice", "several", "names", "text", "table", "anchor"]
 
 
 @dataclass(frozen=True)
@@ -68,13 +74,13 @@ class PolicyField:
 def describe_fields(
     values: Mapping[str, Any], errors: Mapping[str, str] | None = None
 ) -> list[tuple[str, list[PolicyField]]]:
-    """Return the groups of the form, with these values and what is wrong with them."""
+    """Return the groups of the form, `FIRST` before the others, with these values and what is wrong with them."""
     properties = Policy.model_json_schema()["properties"]
     found = errors or {}
     fields = {name: _field(name, schema, values.get(name), found.get(name)) for name, schema in properties.items()}
-    grouped = {name for _, names in GROUPS for name in names}
-    groups = [(title, [fields[name] for name in names if name in fields]) for title, names in GROUPS]
-    return [*groups, (OTHERS, [field for name, field in fields.items() if name not in grouped])]
+    first = [fields.pop(name) for name in FIRST]
+    groups = [(title, [fields.pop(name) for name in names if name in fields]) for title, names in GROUPS]
+    return [(MOST_CHANGED, first), *(group for group in groups if group[1]), (OTHERS, [*fields.values()])]
 
 
 def read_form(form: GivenTexts) -> tuple[dict[str, Any], dict[str, str]]:
@@ -116,6 +122,8 @@ def show(value: Any) -> str:
         return "none"
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, dict) and isinstance(value.get("score"), int | float):
+        return _anchor(value)
     if isinstance(value, dict):
         return json.dumps(value) if value else "none"
     if isinstance(value, list | tuple):
@@ -130,6 +138,8 @@ def _field(name: str, schema: Mapping[str, Any], value: Any, error: str | None) 
     match part:
         case _ if len(parts) > 1:
             field |= {"kind": "text"}
+        case {"$ref": _}:
+            field |= {"kind": "anchor", "text": _anchor(value)}
         case {"type": "object"}:
             field |= {"kind": "table", "text": json.dumps(value or {})}
         case {"type": "boolean"}:
@@ -156,12 +166,17 @@ def _value(field: PolicyField, text: str) -> Any:
     try:
         if field.kind == "table":
             return json.loads(text or "{}")
-        if field.kind in ("number", "integer") or field.optional:
+        if field.kind in ("number", "integer") or (field.optional and field.kind != "anchor"):
             number = float(text)
             return int(number) if number.is_integer() else number
     except ValueError:
         pass  # `find_errors` names it
     return text
+
+
+def _anchor(value: Any) -> str:
+    """Write an anchor as the field takes it; what was typed stays as it is."""
+    return str(Anchor.model_construct(**value)) if isinstance(value, dict) else _text(value)
 
 
 def _text(value: Any) -> str:

@@ -35,9 +35,9 @@ _NOT_STORED = {"Cache-Control": "no-store", "Vary": "Cookie"}
 
 
 @router.get("")
-def get_console(visitor: Annotated[SignedIn, signed_in()]) -> Response:
+def get_console(visitor: Annotated[SignedIn, signed_in()], conn: ReadView) -> Response:
     """Send the visitor to the first page of the console."""
-    return redirect(first_page(visitor.caller))
+    return redirect(first_page(conn, visitor.caller))
 
 
 @router.get("/sign-in")
@@ -55,7 +55,7 @@ def get_sign_in(
     """
     require_private_connection(request)
     if not ticket and visitor is not None:
-        return redirect(_safe(after) or first_page(visitor.caller))
+        return redirect(_safe(after) or first_page(conn, visitor.caller))
     if not ticket:
         return _show_form(request, 200, _safe(after), signed_out=signed_out)
     try:
@@ -86,7 +86,7 @@ def post_sign_in(
     except (NotAuthenticatedError, ScopeMissingError) as error:
         status = 403 if isinstance(error, ScopeMissingError) else 401
         return _show_form(request, status, _safe(after), reason=error.detail)
-    response = redirect(_safe(after) or first_page(visitor.caller))
+    response = redirect(_safe(after) or first_page(conn, visitor.caller))
     set_session_cookie(request, response, visitor.secret)
     return response
 
@@ -117,7 +117,7 @@ def get_provider_answer(request: Request) -> Response:
     browser = request.headers.get("user-agent", "")
     with state_of(request.scope)[Database].begin() as conn:
         visitor = sign_in_person(conn, person, lifetimes_of(request), browser=browser)
-    response = redirect(after or first_page(visitor.caller))
+        response = redirect(after or first_page(conn, visitor.caller))
     set_session_cookie(request, response, visitor.secret)
     drop_cookie(request, response, ATTEMPT)
     return response
