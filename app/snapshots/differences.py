@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, select
 
 from app.database.tables import models, snapshot_models
+from app.snapshots.queries import is_archived
 
 Word = Literal["better", "likely-better", "level", "likely-worse", "worse"]
 WORDS: tuple[Word, ...] = ("worse", "likely-worse", "level", "likely-better", "better")
@@ -83,7 +84,7 @@ class Differences:
 def read_differences(conn: Connection, snapshot_id: UUID, method: str = "am-elo", tag: str = "") -> Differences | None:
     """Return the differences between the models of a leaderboard; None where they are not stored."""
     c = snapshot_models.c
-    columns = models.c.name, c.component, c.class_rank, models.c.archived_at, c.above
+    columns = models.c.name, c.component, c.class_rank, is_archived(snapshot_id).label("archived"), c.above
     statement = (
         select(*columns)
         .join_from(snapshot_models, models)
@@ -96,6 +97,6 @@ def read_differences(conn: Connection, snapshot_id: UUID, method: str = "am-elo"
     return Differences(
         names=[row.name for row in rows],
         group=[None if row.class_rank is None else row.component for row in rows],
-        archived=[row.archived_at is not None for row in rows],
+        archived=[row.archived for row in rows],
         sureness=unpack([row.above for row in rows]),
     )
