@@ -1,7 +1,8 @@
 from typing import TYPE_CHECKING
 
 from app.database.engine import Database
-from app.errors import UnavailableError
+from app.errors import BadInputError, UnavailableError
+from app.policy.changes import anchor_error
 from app.policy.schemas import Policy
 from app.refits.fit.process import FitResources, OnDemandFits
 from app.review.schemas import PolicyPreview
@@ -37,12 +38,17 @@ class PolicyPreviews(OnDemandFits):
         The policy in force itself is compared with the newest snapshot: that is what the next refit would do. No
         transaction is open while a fit runs.
 
+        Raises BadInputError: the anchor is no model, or one that nothing public names.
         Raises PreviewBusyError: another preview is under way.
         Raises CannotFitError: the votes on record have no ranking under these settings.
         Raises FitTooLargeError: the fit exceeded its limits.
         """
         from app.review.trials import try_policy  # noqa: PLC0415  it loads the mathematics, and servers start without it
 
+        with self.database.read() as conn:
+            wrong = anchor_error(conn, settings)
+        if wrong is not None:
+            raise BadInputError.at("/settings/anchor", wrong)
         with self.process() as process:
             preview, self._next = try_policy(self.database, process, settings, self._next)
         return preview

@@ -141,3 +141,11 @@ def test_a_reason_is_for_archiving(ask: Ask, crowd: list[str], assert_problem: A
     archive = {"archived": True, "reason": "first"}
     assert ask("PATCH", "/models/model 1", json=archive).json()["archive_reason"] == "first"
     assert ask("PATCH", "/models/model 1", json={"archived": True}).json()["archive_reason"] == "first"
+
+
+def test_no_reason_names_an_unreleased_model_by_an_earlier_codename(ask: Ask, governance: Callable[[], Any]) -> None:
+    assert ask("POST", "/models", json={"name": "owl", "unreleased": True}).status_code == 201
+    body = {"target": "model", "id": "owl", "reason": "owl served wrong weights"}
+    assert ask("POST", "/retractions", json=body).status_code == 201
+    assert ask("PATCH", "/models/owl", json={"name": "lark"}).status_code == 200
+    assert [one["reason"] for one in governance()["retracted"]] == [None]

@@ -59,6 +59,8 @@ def test_the_anchor_keeps_its_score_and_no_difference_changes(
     snapshot = ask("GET", "/snapshots/2").json()
     assert snapshot["settings"]["anchor"] == ANCHOR
     assert "unranked" not in snapshot["settings"]
+    summary = ask("GET", "/snapshots/1/diff/2").json()["summary"]
+    assert "The setting anchor changed from none to model 3=1234." in summary
     assert ask("PATCH", "/models/model 3", json={"name": "Model III"}).status_code == 200
     assert max(reproduce(database, "2").differences.values()) < 1e-6
     assert reproduce(database, "1").reproduced

@@ -69,6 +69,12 @@ def test_where_no_annotator_is_past_delta_there_is_no_share(
     assert refused["detail"].startswith("no vote is left: no annotator has more than 500 votes")
 
 
+def test_the_anchor_must_be_a_public_model(ask: Ask, assert_problem: Ask) -> None:
+    assert ask("POST", "/models", json={"name": "owl", "unreleased": True}).status_code == 201
+    for name in ("nobody", "owl"):
+        assert_problem(preview(ask, anchor={"model": name, "score": 1000}), 422, "invalid")
+
+
 def test_two_camps_are_foreseen(ask: Ask, gather: Ask, refit: Ask) -> None:
     gather(honest=8, flip=6)
     seen = preview(ask).json()

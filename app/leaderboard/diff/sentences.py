@@ -101,4 +101,6 @@ def _describe_annotators(annotators: AnnotatorChanges | None) -> Iterator[str]:
 
 
 def _shown(value: Any) -> Any:
+    if isinstance(value, dict) and value.keys() == {"model", "score"}:  # an anchor
+        return f"{value['model']}={value['score']:g}"
     return "none" if value is None else value

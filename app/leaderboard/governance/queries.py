@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import BigInteger, Connection, RowMapping, Text, and_, case, cast, func, nulls_first, or_, select
 
-from app.database.tables import model_merges, models, retractions, withdrawn_retractions
+from app.database.tables import model_aliases, model_merges, models, retractions, withdrawn_retractions
 
 
 def list_archived(conn: Connection) -> Sequence[RowMapping]:
@@ -31,7 +31,9 @@ def list_merged(conn: Connection) -> Sequence[RowMapping]:
 
 def list_retracted(conn: Connection, *, most: int) -> Sequence[RowMapping]:
     """Return `target, reason, retractions, votes, last_at` of what was retracted and not withdrawn, the last first."""
-    c, unreleased = retractions.c, select(models.c.name).where(models.c.unreleased)
+    c, named = retractions.c, models.c.unreleased
+    former = select(model_aliases.c.name).join(models, models.c.id == model_aliases.c.model_id).where(named)
+    unreleased = select(models.c.name).where(named).union(former)  # a retraction keeps the name of its time
     hidden = or_(c.target == "annotator", and_(c.target == "model", c.target_id.in_(unreleased)))
     reason = case((hidden, None), else_=cast(c.reason, Text))
     each = (

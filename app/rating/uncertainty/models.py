@@ -52,6 +52,8 @@ def make_model_estimates(rating: Estimate) -> ModelEstimates:
     lower[rest], upper[rest] = (centre + low)[rest], (centre + high)[rest]
     columns: dict[str, Any] = _counts(rating.pairs)
     provisional = find_provisional(rating.cells, settings, votes=columns["votes"], width=upper - lower)
+    unranked = np.isin(np.arange(len(label)), settings.unranked)
+    provisional |= unranked & (label >= 0)  # in a category a model without votes has a place too
     columns |= find_places(rating, (label >= 0) & ~provisional)
     return ModelEstimates(
         score, se, lower, upper, **columns, component=label, identified=identified, provisional=provisional

@@ -7,6 +7,7 @@ import pytest
 
 from app.rating.settings import LoopSettings, VerdictRule
 from app.rating.uncertainty.models import find_provisional
+from app.rating.verdict.categories import pool_categories
 from app.rating.verdict.confidence import measure_confidence
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate
@@ -48,6 +49,25 @@ def test_unranked_models_count_in_the_scores_and_the_others_are_ranked_without_t
     best_first = others[np.argsort(-hidden.score[others])]
     assert sorted(hidden.rank[hidden.ranked].tolist()) == list(range(1, int(hidden.ranked.sum()) + 1))
     assert (np.diff(hidden.rank[best_first]) > 0).all()
+
+
+def test_a_category_ranks_no_unranked_model_even_without_votes_in_it() -> None:
+    generator = np.random.default_rng(1)
+    annotator, a = generator.integers(6, size=600), generator.integers(5, size=600)
+    b = (a + generator.integers(1, 5, size=600)) % 5
+    won = (generator.random(600) < np.where(a < b, 0.7, 0.3)).astype(float)
+    whole = run_round(
+        aggregate(annotator, a, b, won, n_annotators=6, n_models=5), LoopSettings(min_votes=0, unranked=(4,))
+    )
+    other = (a == 4) | (b == 4)
+    parts = [
+        aggregate(annotator[kept], a[kept], b[kept], won[kept], n_annotators=6, n_models=5) for kept in (~other, other)
+    ]
+    models = pool_categories(whole, parts).rating(0).models
+    assert models.votes[4] == 0
+    assert models.component[4] == 0
+    assert np.flatnonzero(models.provisional).tolist() == [4]
+    assert sorted(models.rank[models.ranked].tolist()) == [1, 2, 3, 4]
 
 
 def test_where_at_most_one_model_is_ranked_no_order_is_forecast(cells: Cells) -> None:
