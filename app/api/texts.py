@@ -16,5 +16,8 @@ Reason = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=2000),
     AfterValidator(storable),
-    Field(description="Why. Do not name a person or a key here: reasons are kept for ever."),
+    Field(
+        description="Why. Do not name a person or a key here: reasons are kept for ever, and those of what is removed "
+        "are public."
+    ),
 ]

@@ -21,6 +21,7 @@ MIGRATIONS = _INSTALLED if _INSTALLED.is_dir() else _PACKAGE.parent / "migration
 
 # Any number that no other advisory lock uses. Two processes that migrate at the same time run one after the other.
 _MIGRATION_LOCK = 1_593_114_001
+_KNOWS_UNRELEASED = "0044"  # the first schema with models that the public may not see
 
 WORKS_WITH: tuple[str, ...] = ()
 """Earlier revisions whose code also works on the newest schema and on the rows that this version writes.
@@ -50,6 +51,10 @@ class UnknownRevisionError(BadInputError):
 
 class VotesWouldBeDeletedError(BadInputError):
     """The earlier schema cannot hold some of the votes."""
+
+
+class CodenamesWouldBePublicError(BadInputError):
+    """The earlier schema knows of no model that the public may not see."""
 
 
 def alembic_config(conn: Connection | None = None) -> Config:
@@ -89,7 +94,8 @@ def take_back(conn: Connection, revision: str, *, delete_votes: bool) -> int:
     """Take the schema back to `revision`, that of a release or later; return how many votes were deleted.
 
     Data that only later schemas hold are lost, votes only if `delete_votes`. Raises UnknownRevisionError: it is not an
-    earlier revision that this version knows. Raises VotesWouldBeDeletedError, before anything is changed.
+    earlier revision that this version knows. Raises VotesWouldBeDeletedError and CodenamesWouldBePublicError, before
+    anything is changed.
     """
     lock_schema(conn)
     found, revisions = current_revision(conn), known_revisions()
@@ -100,6 +106,11 @@ def take_back(conn: Connection, revision: str, *, delete_votes: bool) -> int:
         places = ", ".join(earlier[1:]) or "none"
         raise UnknownRevisionError(f"the schema is at {found}; it can go back to {places}")
     conn.execute(text("LOCK TABLE votes"))  # as going back does: none comes in after the count
+    if _KNOWS_UNRELEASED in earlier[: earlier.index(revision)]:
+        hidden = int(conn.execute(text("SELECT count(*) FROM models WHERE unreleased")).scalar_one())
+        if hidden:
+            detail = f"the schema {revision} would show the public {hidden:,} unreleased models: publish them first"
+            raise CodenamesWouldBePublicError(detail, extensions={"models": hidden})
     votes = _count_votes_beyond(conn, earlier[: earlier.index(revision)])
     if votes and not delete_votes:
         detail = f"the schema {revision} cannot hold {votes:,} of the votes (rankings, votes by criteria)"

@@ -144,6 +144,9 @@ def publish_model(conn: Connection, reference: str, publication: Publication, *,
     for number in (found.model_id, *former):
         store.update_model(conn, number, {"unreleased": False})
     if name != found.name:
+        for number in former:
+            one = get_model(conn, number)
+            _rename(conn, one, one.name.replace(found.name, name, 1), published_by)
         _rename(conn, found, name, published_by)
     audit.record(conn, actor=published_by, action="model.publish", subject=found.name, detail={"name": name})
     return get_model(conn, found.model_id)

@@ -1,4 +1,4 @@
-"""Models under a codename that nothing public names, and why a model was archived."""
+"""Models under a codename that nothing public names, and why a model was archived; which reasons may be read by all."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -13,11 +13,13 @@ depends_on: str | None = None
 def upgrade() -> None:
     op.add_column("models", sa.Column("unreleased", sa.Boolean(), nullable=False, server_default="false"))
     op.add_column("models", sa.Column("archive_reason", sa.Text()))
+    op.add_column("retractions", sa.Column("reason_public", sa.Boolean(), nullable=False, server_default="false"))
     numbers = postgresql.ARRAY(sa.Integer())
     op.add_column("snapshots", sa.Column("unreleased", numbers, nullable=False, server_default="{}"))
 
 
 def downgrade() -> None:
     op.drop_column("snapshots", "unreleased")
+    op.drop_column("retractions", "reason_public")
     op.drop_column("models", "archive_reason")
     op.drop_column("models", "unreleased")

@@ -6,6 +6,7 @@ from sqlalchemy import Connection, text
 from app.database.engine import Database
 from app.database.schema import (
     OLDEST,
+    CodenamesWouldBePublicError,
     VotesWouldBeDeletedError,
     downgrade,
     known_revisions,
@@ -60,6 +61,16 @@ def test_each_step_back_deletes_only_what_it_said(votes_of_every_kind: str) -> N
                     assert take_back(conn, revision, delete_votes=True) == deleted[revision]
                 assert before - count(conn) == deleted.get(revision, 0)
     assert deleted == {"0038": RANKED, "0034": len(BY_CRITERION)}
+
+
+def test_no_step_back_publishes_a_codename(votes_of_every_kind: str) -> None:
+    with Database(votes_of_every_kind) as database:
+        with database.begin() as conn:
+            conn.execute(text("UPDATE models SET unreleased = true WHERE id = (SELECT min(id) FROM models)"))
+        with database.begin() as conn, pytest.raises(CodenamesWouldBePublicError) as refused:
+            take_back(conn, "0043", delete_votes=True)
+        assert refused.value.extensions["models"] == 1
+        require_current(database)
 
 
 def test_several_steps_back_are_refused_before_anything_changes(votes_of_every_kind: str) -> None:

@@ -201,8 +201,9 @@ def test_what_it_was_before_it_changed_is_as_secret(ask: Ask, refit: Ask, lynx: 
     for address in ("/governance", "/api/v1/governance", "/models/model 0", "/"):
         assert CODENAME not in client.get(address).text, address
     assert ask("POST", f"/models/{CODENAME}/unmerge", json={}).status_code == 200
-    assert ask("POST", f"/models/{CODENAME}/publish", json={}).status_code == 200
-    assert ask("GET", f"/models/{before}", scope="read").status_code == 200
+    assert ask("POST", f"/models/{CODENAME}/publish", json={"name": "Lynx 2"}).status_code == 200
+    former = ask("GET", f"/models/{before.replace(CODENAME, 'Lynx 2')}", scope="read").json()
+    assert former["name"] == before.replace(CODENAME, "Lynx 2"), "it has the new name too"
 
 
 def test_voters_learn_the_codename_and_no_place_of_it(ask: Ask, lynx: None, refit: Ask, client: Client) -> None:

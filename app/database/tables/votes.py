@@ -204,6 +204,7 @@ retractions = table(
     *texts("target", "target_id", "reason", "retracted_by"),
     Column("votes", BigInteger, nullable=False),
     timestamp("retracted_at"),
+    Column("reason_public", Boolean, nullable=False, server_default="false"),  # who wrote it knew
     CheckConstraint("target IN ('vote', 'battle', 'model', 'annotator', 'import')", name="target_known"),
     CheckConstraint("length(reason) > 0", name="reason_given"),
 )

@@ -34,7 +34,7 @@ def list_retracted(conn: Connection, *, most: int) -> Sequence[RowMapping]:
     c, named = retractions.c, models.c.unreleased
     former = select(model_aliases.c.name).join(models, models.c.id == model_aliases.c.model_id).where(named)
     unreleased = select(models.c.name).where(named).union(former)  # a retraction keeps the name of its time
-    hidden = or_(c.target == "annotator", and_(c.target == "model", c.target_id.in_(unreleased)))
+    hidden = or_(~c.reason_public, c.target == "annotator", and_(c.target == "model", c.target_id.in_(unreleased)))
     reason = case((hidden, None), else_=cast(c.reason, Text))
     each = (
         select(c.target, reason.label("reason"), c.votes, c.retracted_at)

@@ -118,7 +118,7 @@ def retract(
     """
     retraction_id = new_id()
     values = {"id": retraction_id, "target": target, "target_id": target_id, "reason": reason, "votes": 0}
-    conn.execute(insert(retractions).values(retracted_by=retracted_by, **values))
+    conn.execute(insert(retractions).values(retracted_by=retracted_by, reason_public=True, **values))
     withdrawn = select(withdrawn_retractions).where(withdrawn_retractions.c.retraction_id == retractions.c.id)
     same_target = (
         select(retracted_votes.c.vote_id)
