@@ -108,7 +108,7 @@ def test_the_page_fits_a_phone_and_a_desk(
     console(page)
     page.goto("/console/judges")
     page.get_by_role("heading", name="Which judges are enough").wait_for()
-    expect(page.get_by_role("img", name="Abilities of judges, with their intervals")).to_be_visible()
+    expect(page.get_by_role("img", name="Slopes of judges, with their intervals")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert_laid_out(page, (width,))
     assert_accessible(page)
