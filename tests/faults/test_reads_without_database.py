@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from app.database.embedded.server import EmbeddedServer
 from app.database.schema import upgrade
-from app.settings import DatabaseSettings, Settings, WorkerSettings
+from app.settings import DatabaseSettings, ServerSettings, Settings, WorkerSettings
 from tests.fixtures.waiting import wait_until
 
 pytestmark = pytest.mark.campaign
@@ -52,6 +52,7 @@ def service(server: EmbeddedServer, cluster_folder: Path, start_service: Callabl
         data_dir=cluster_folder,
         database=DatabaseSettings(pool_size=4, connect_timeout_seconds=1),
         worker=WorkerSettings(lease_seconds=2),
+        server=ServerSettings(anonymous_requests_per_minute=6_000),
     )
     with start_service(server.url, settings) as service:
         yield service
