@@ -79,9 +79,9 @@ def test_one_word_for_a_difference_on_every_page(
             other: differences[name, other] for other in places if other != name
         }
         said = {words.rpartition(" ")[0]: int(words.rpartition(" ")[2]) for words in row.get("data-words").split(", ")}
-        told = {word.replace("-", " ") + (" with" if word == "level" else " than"): number
+        stated = {word.replace("-", " ") + (" with" if word == "level" else " than"): number
                 for word, number in count_words(differences, name).items()}  # fmt: skip
-        assert said == told
+        assert said == stated
         page = Page(client.get(f"/models/{name}"))
         beside = {text_of(cells[0]): text_of(cells[-2]) for cells in map(list, page.all(".//table/tbody/tr"))
                   if text_of(cells[-1]) == "compare"}  # fmt: skip

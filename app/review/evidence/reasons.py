@@ -20,7 +20,7 @@ BEHAVIOURS: dict[str, str] = {
     "side": "an annotator who always takes the {about} side",
 }
 _STRONG = 1.0  # log10 of the ratio: ten times
-_MILLION, _BEYOND = 6.0, 300.0  # log10 of the largest odds that are told, and of the largest that are reckoned with
+_MILLION, _BEYOND = 6.0, 300.0  # log10 of the largest odds that are stated, and of the largest that are computed with
 _LOW_ENOUGH = 0.5  # probability of an ability at or below ε from which a sentence says so
 _KEPT = {"trusted": "an admin trusts this annotator", "active": "an admin reinstated this annotator"}
 
