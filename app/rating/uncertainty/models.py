@@ -51,22 +51,21 @@ def make_model_estimates(rating: Estimate) -> ModelEstimates:
     rest = ~identified & (label >= 0)
     lower[rest], upper[rest] = (centre + low)[rest], (centre + high)[rest]
     columns: dict[str, Any] = _counts(rating.pairs)
-    provisional = find_provisional(rating.cells, settings, votes=columns["votes"], width=upper - lower)
-    unranked = np.isin(np.arange(len(label)), settings.unranked)
-    provisional |= unranked & (label >= 0)  # in a category a model without votes has a place too
+    provisional = find_provisional(rating.cells, settings, label >= 0, votes=columns["votes"], width=upper - lower)
     columns |= find_places(rating, (label >= 0) & ~provisional)
     return ModelEstimates(
         score, se, lower, upper, **columns, component=label, identified=identified, provisional=provisional
     )
 
 
-def find_provisional(cells: Cells, settings: LoopSettings, *, votes: Floats, width: Floats) -> Mask:
+def find_provisional(cells: Cells, settings: LoopSettings, placed: Mask, *, votes: Floats, width: Floats) -> Mask:
     """Return which models have too few votes or annotators, or too wide an interval, to be ranked, shape (n_models,).
 
     Those that the settings leave unranked are among them.
 
     Parameters
     ----------
+    placed : models with a place to lose: those with votes, in a category also those with votes in others
     votes : counted votes of each model
     width : of its interval; NaN without one, infinite for a bound on one side
     """
@@ -76,7 +75,7 @@ def find_provisional(cells: Cells, settings: LoopSettings, *, votes: Floats, wid
         few |= _count_annotators(cells) < settings.min_model_annotators
     if settings.max_interval_width is not None:
         few |= np.isfinite(width) & (width > settings.max_interval_width)
-    return few & (votes > 0)
+    return few & placed
 
 
 def _count_annotators(cells: Cells) -> Indices:

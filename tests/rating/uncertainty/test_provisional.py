@@ -1,6 +1,7 @@
 """Models with too few votes or annotators, or too wide an interval, are not ranked."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ def test_models_with_too_few_votes_or_annotators_are_provisional(cells: Cells) -
     votes = np.array([sum(n for _, a, b, n in rows if m in (a, b)) for m in range(8)])
     judges = np.array([len({k for k, a, b, _ in rows if m in (a, b)}) for m in range(8)])
     settings = LoopSettings(min_model_votes=10, min_model_annotators=6)
-    found = find_provisional(cells, settings, votes=votes, width=np.full(8, np.nan))
+    found = find_provisional(cells, settings, votes > 0, votes=votes, width=np.full(8, np.nan))
     assert found.tolist() == ((votes > 0) & ((votes < 10) | (judges < 6))).tolist()
     assert ((votes >= 10) & (judges < 6)).any(), "some have votes enough and too few annotators"
     assert not found[7], "a model without votes has no place to lose"
@@ -37,7 +38,8 @@ def test_a_width_is_compared_where_it_is_finite(cells: Cells) -> None:
     width = np.array([10.0, 100.0, np.inf, np.nan, 100.0, 99.0, 101.0, 500.0])
     settings = LoopSettings(min_model_votes=0, min_model_annotators=0, max_interval_width=100.0)
     votes = np.array([5.0] * 7 + [0.0])
-    assert np.flatnonzero(find_provisional(cells, settings, votes=votes, width=width)).tolist() == [6]
+    found = find_provisional(cells, settings, votes > 0, votes=votes, width=width)
+    assert np.flatnonzero(found).tolist() == [6]
 
 
 def test_unranked_models_count_in_the_scores_and_the_others_are_ranked_without_them(cells: Cells) -> None:
@@ -51,13 +53,14 @@ def test_unranked_models_count_in_the_scores_and_the_others_are_ranked_without_t
     assert (np.diff(hidden.rank[best_first]) > 0).all()
 
 
-def test_a_category_ranks_no_unranked_model_even_without_votes_in_it() -> None:
+@pytest.mark.parametrize("settings", [{"unranked": (4,)}, {"min_model_votes": 10}])
+def test_a_category_ranks_no_model_that_is_unranked_or_has_too_few_votes_in_it(settings: dict[str, Any]) -> None:
     generator = np.random.default_rng(1)
     annotator, a = generator.integers(6, size=600), generator.integers(5, size=600)
     b = (a + generator.integers(1, 5, size=600)) % 5
     won = (generator.random(600) < np.where(a < b, 0.7, 0.3)).astype(float)
     whole = run_round(
-        aggregate(annotator, a, b, won, n_annotators=6, n_models=5), LoopSettings(min_votes=0, unranked=(4,))
+        aggregate(annotator, a, b, won, n_annotators=6, n_models=5), LoopSettings(min_votes=0, **settings)
     )
     other = (a == 4) | (b == 4)
     parts = [
