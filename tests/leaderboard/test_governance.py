@@ -135,6 +135,16 @@ def test_what_was_removed_and_why(
     assert [one["model"] for one in governance()["archived"]] == ["model 5"], "kept answers know of the change"
 
 
+def test_a_reason_from_before_its_writer_knew_that_it_is_public_stays_unsaid(
+    ask: Ask, crowd: list[str], governance: Callable[[], Any], database: Database
+) -> None:
+    body = {"target": "model", "id": "model 1", "reason": "Ada asked for it"}
+    assert ask("POST", "/retractions", json=body).status_code == 201
+    with database.begin() as conn:
+        conn.execute(text("UPDATE retractions SET reason_public = false"))  # as the release before records it
+    assert [one["reason"] for one in governance()["retracted"]] == [None]
+
+
 def test_a_reason_is_for_archiving(ask: Ask, crowd: list[str], assert_problem: Ask) -> None:
     assert_problem(ask("PATCH", "/models/model 1", json={"reason": "x"}), 422, "invalid")
     assert_problem(ask("PATCH", "/models/model 1", json={"archived": False, "reason": "x"}), 422, "invalid")
