@@ -3,7 +3,7 @@
 Both are rows of `model_merges`, which are never changed: a merge's time is null, a mark's is when the model changed.
 """
 
-from datetime import UTC, datetime, time
+from datetime import datetime
 
 from sqlalchemy import Connection
 
@@ -13,7 +13,7 @@ from app.errors import BadInputError, ConflictError, FieldError
 from app.models import queries as store
 from app.models.contestants import ALWAYS, Contestants, Rule, read_contestants
 from app.models.schemas import FoundModel, Merge, MergeOnRecord, NewModel, NewVersion, Version
-from app.models.service import add_model, find_model, get_model
+from app.models.service import add_model, find_model, former_name, get_model
 from app.naming.names import name_error
 from app.webhooks.events import announce
 
@@ -113,9 +113,7 @@ def unmark_changed(conn: Connection, reference: str, change: NewVersion, *, unma
 
 def _add_former(conn: Connection, found: FoundModel, at: datetime, added_by: str) -> int:
     """Add the model that another was before a time, with what is known of it."""
-    at = at.astimezone(UTC)
-    written = f"{at:%Y-%m-%d}" if at.time() == time() else f"{at:%Y-%m-%d %H:%M:%S}"
-    name = f"{found.name} (before {written})"
+    name = former_name(found.name, at)
     if (wrong := name_error(name)) is not None:
         raise BadInputError(f"the name {name!r} {wrong}")
     facts = found.model_dump(include={"organization", "license", "link", "released"})

@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Mapping
+from datetime import UTC, datetime, time
 from difflib import get_close_matches
 from uuid import UUID
 
@@ -79,13 +80,24 @@ def list_merged(conn: Connection, model: FoundModel) -> list[str]:
 
 def list_versions(conn: Connection, model: FoundModel) -> list[Version]:
     """Return when a model changed, in order; of a released one only what is released."""
-    rules = read_contestants(conn).rules.get(model.model_id, ())
-    found = [(rule.before, get_model(conn, rule.into_id)) for rule in rules if rule.before < ALWAYS]
     return [
         Version(model=model.name, changed_at=at, before=before.name)
-        for at, before in found
+        for before, at in _list_former(conn, model.model_id)
         if model.unreleased or not before.unreleased
     ]
+
+
+def _list_former(conn: Connection, number: int) -> list[tuple[FoundModel, datetime]]:
+    """Return what a model was before each time at which it changed."""
+    rules = read_contestants(conn).rules.get(number, ())
+    return [(get_model(conn, rule.into_id), rule.before) for rule in rules if rule.before < ALWAYS]
+
+
+def former_name(name: str, at: datetime) -> str:
+    """Return how what a model was before a time is named at first."""
+    at = at.astimezone(UTC)
+    written = f"{at:%Y-%m-%d}" if at.time() == time() else f"{at:%Y-%m-%d %H:%M:%S}"
+    return f"{name} (before {written})"
 
 
 def list_aliases(conn: Connection, model: FoundModel) -> list[Alias]:
@@ -140,13 +152,13 @@ def publish_model(conn: Connection, reference: str, publication: Publication, *,
         if name != found.name:
             raise ConflictError(f"{found.name!r} is published already: rename it")
         return found
-    former = [rule.into_id for rule in read_contestants(conn).rules.get(found.model_id, ()) if rule.before < ALWAYS]
-    for number in (found.model_id, *former):
-        store.update_model(conn, number, {"unreleased": False})
+    former = _list_former(conn, found.model_id)
+    for one in (found, *(one for one, _ in former)):
+        store.update_model(conn, one.model_id, {"unreleased": False})
     if name != found.name:
-        for number in former:
-            one = get_model(conn, number)
-            _rename(conn, one, one.name.replace(found.name, name, 1), published_by)
+        for one, at in former:
+            if one.name != former_name(name, at) and one.name.endswith(former_name("", at)):  # not named by an admin
+                _rename(conn, one, former_name(name, at), published_by)
         _rename(conn, found, name, published_by)
     audit.record(conn, actor=published_by, action="model.publish", subject=found.name, detail={"name": name})
     return get_model(conn, found.model_id)

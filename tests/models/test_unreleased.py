@@ -202,8 +202,15 @@ def test_what_it_was_before_it_changed_is_as_secret(ask: Ask, refit: Ask, lynx: 
         assert CODENAME not in client.get(address).text, address
     assert ask("POST", f"/models/{CODENAME}/unmerge", json={}).status_code == 200
     assert ask("POST", f"/models/{CODENAME}/publish", json={"name": "Lynx 2"}).status_code == 200
-    former = ask("GET", f"/models/{before.replace(CODENAME, 'Lynx 2')}", scope="read").json()
+    former = ask("GET", f"/models/{before}", scope="read").json()
     assert former["name"] == before.replace(CODENAME, "Lynx 2"), "it has the new name too"
+
+
+def test_what_it_was_before_has_the_new_name_whatever_name_it_had(ask: Ask, lynx: None) -> None:
+    before = ask("POST", f"/models/{CODENAME}/changed", json={"at": "2026-01-01T00:00:00Z"}).json()["before"]
+    assert ask("PATCH", f"/models/{CODENAME}", json={"name": "second codename"}).status_code == 200
+    assert ask("POST", "/models/second codename/publish", json={"name": "Lynx 2"}).status_code == 200
+    assert ask("GET", f"/models/{before}", scope="read").json()["name"] == "Lynx 2 (before 2026-01-01)"
 
 
 def test_voters_learn_the_codename_and_no_place_of_it(ask: Ask, lynx: None, refit: Ask, client: Client) -> None:
