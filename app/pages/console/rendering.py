@@ -90,8 +90,8 @@ class Console:
         """Return a page of the console, or a part of one.
 
         Beside `values` the template has `visitor`; `csrf_field`, which every form of method post must hold;
-        `csrf_token` for the header that htmx sends; and `flash`, the notice of the
-        form before. `sections` are the links by group; `here` is that of this page, `section_group` its group, or None.
+        `csrf_token` for the header that htmx sends; and `flash`, the notice of the form before. `sections` are the
+        links by group; `here` is that of this page, `section_group` its group, or None.
         """
         partial = "hx-request" in self.request.headers
         flash = None if partial else _read_flash(self.request.cookies.get(_COOKIE), self.visitor.secret)

@@ -196,7 +196,7 @@ def format_ratio(log10_ratio: float) -> str:
 
 def _count(log10: float) -> str:
     value = 10.0**log10
-    return f"{value:,.0f}" if value >= 10 else f"{value:.1f}".removesuffix(".0")  # noqa: PLR2004
+    return f"{value:,.0f}" if value >= 10 else f"{value:.1f}".removesuffix(".0")  # noqa: PLR2004  from ten on without decimals
 
 
 def format_probability(probability: float) -> str:
