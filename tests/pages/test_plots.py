@@ -15,6 +15,13 @@ def test_names_at_the_end_of_lines_keep_apart() -> None:
     assert plot.height > heights[-1]
 
 
+def test_a_snapshot_without_a_rank_leaves_a_gap() -> None:
+    plot = draw_ranks({"a": [1, None, 2, 1]})
+    assert plot is not None
+    assert [(start, end) for start, _, end, _ in plot.lines[0].segments] == [(66.67, 100.0)]
+    assert len(plot.lines[0].dots) == 3
+
+
 def test_deep_ranks_are_squeezed_and_few_are_marked() -> None:
     plot = draw_ranks({"a": [1, 600], "b": [2, 1]})
     assert plot is not None

@@ -58,6 +58,7 @@ def test_the_anchor_keeps_its_score_and_no_difference_changes(
         assert row["categories"]["category=code"]["difference"] == pytest.approx(difference, abs=1e-6)
     snapshot = ask("GET", "/snapshots/2").json()
     assert snapshot["settings"]["anchor"] == ANCHOR
+    assert "unranked" not in snapshot["settings"], "nothing says how many models are unreleased, and which"
     assert "unranked" not in snapshot["settings"]
     summary = ask("GET", "/snapshots/1/diff/2").json()["summary"]
     assert "The setting anchor changed from none to model 3=1234." in summary
