@@ -13,7 +13,7 @@ from tests.fixtures.fit_inputs import make_fit_input
 
 EVERY = 50
 TAGS = ("code", "text", "maths")
-SETTINGS = Policy().loop_settings("am-elo")
+SETTINGS = Policy(min_model_votes=5).loop_settings("am-elo")  # else no model of sixty has a rank yet
 
 
 def draw_arena(seed: int, n_models: int, votes: int) -> FitInput:
