@@ -28,6 +28,7 @@ class Facts:
     license: Annotated[str | None, typer.Option(help="Its licence; empty removes the entry.")] = None
     link: Annotated[str | None, typer.Option(help="Where to read more, http or https; empty removes the entry.")] = None
     released: Annotated[str | None, typer.Option(help="Release date, as 2026-01-31; empty removes the entry.")] = None
+    price: Annotated[str | None, typer.Option(help="US dollars for a million tokens; empty removes the entry.")] = None
 
     def given(self) -> dict[str, str | None]:
         """Return the facts that are given, None for those that are removed."""
@@ -47,7 +48,7 @@ def show(
     """List the models by name."""
     with reading() as conn:
         found = list_models(conn, limit=ALL, archived=archived)
-    facts = ("Organization=organization", "License=license", "Link=link", "Released=released")
+    facts = ("Organization=organization", "License=license", "Link=link", "Released=released", "Price=price")
     archived_on = ("Archived", lambda one: one.archived_at and one.archived_at.date())
     hidden = ("Unreleased", lambda one: "yes" if one.unreleased else None)
     print_list(output_format, "models", found, "Model=name", *facts, hidden, archived_on, "Merged into=merged_into")
@@ -170,7 +171,7 @@ def set_facts(name: Name, facts: Facts) -> None:
     """Record facts about a model; what is not given stays."""
     given = facts.given()
     if not given:
-        raise BadInputError("nothing to set: give --organization, --license, --link or --released")
+        raise BadInputError("nothing to set: give --organization, --license, --link, --released or --price")
     with changing() as conn:
         changed = change_model(conn, name, read_form(ModelChange, given), changed_by=COMMAND_LINE)
     typer.echo(one_line(f"{changed.name}: recorded {', '.join(given)}."))

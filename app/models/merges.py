@@ -116,7 +116,7 @@ def _add_former(conn: Connection, found: FoundModel, at: datetime, added_by: str
     name = former_name(found.name, at)
     if (wrong := name_error(name)) is not None:
         raise BadInputError(f"the name {name!r} {wrong}")
-    facts = found.model_dump(include={"organization", "license", "link", "released"})
+    facts = found.model_dump(include={"organization", "license", "link", "released", "price"})
     number = add_model(conn, NewModel(name=name, **facts), added_by=added_by).model_id
     store.update_model(conn, number, {"unreleased": found.unreleased})
     return number

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, func, nulls_first, select, update
+from sqlalchemy import Connection, RowMapping, Select, func, nulls_first, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import IntegrityError
 
@@ -58,10 +58,11 @@ def read_archived(conn: Connection) -> set[int]:
     return set(conn.execute(select(models.c.id).where(models.c.archived_at.is_not(None))).scalars())
 
 
-def list_released(conn: Connection) -> dict[str, date]:
-    """Return the day of release of each model for which it is known, by name."""
-    statement = select(models.c.name, models.c.released).where(models.c.released.is_not(None))
-    return {row.name: row.released for row in conn.execute(statement)}
+def list_facts(conn: Connection) -> dict[str, tuple[date | None, float | None]]:
+    """Return the day of release and the price of each model for which one of them is known, by name."""
+    c = models.c
+    statement = select(c.name, c.released, c.price).where(or_(c.released.is_not(None), c.price.is_not(None)))
+    return {row.name: (row.released, row.price) for row in conn.execute(statement)}
 
 
 def list_unreleased(conn: Connection) -> Sequence[tuple[int, str | None]]:

@@ -54,6 +54,7 @@ class Model(FrozenModel):
     license: str | None
     link: str | None
     released: date | None
+    price: float | None = Field(description="US dollars for a million tokens.")
     created_at: datetime
     archived_at: datetime | None = Field(description="When it was archived; null for a model that is shown.")
     archive_reason: str | None = Field(description="Why it was archived; null where no reason was given.")
@@ -74,6 +75,13 @@ class ModelFacts(ClosedModel):
     license: ModelName | None = Field(None, description="Under which terms it is available.")
     link: Link | None = Field(None, description="Where to read more, http or https.")
     released: Day | None = None
+    price: float | None = Field(
+        None,
+        gt=0.0,
+        le=1e9,
+        allow_inf_nan=False,
+        description="US dollars for a million tokens, of output where they differ.",
+    )
 
 
 class NewModel(ModelFacts):

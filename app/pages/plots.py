@@ -3,10 +3,11 @@
 Across they are in percent of the plot, up and down in pixels.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import pairwise
+from typing import Generic, TypeVar
 
 from app.pages.charts import nice_ticks
 
@@ -67,13 +68,16 @@ def draw_ranks(ranks: Mapping[str, Sequence[int | None]]) -> RankPlot | None:
     return RankPlot(lines, [(at((0, rank))[1], rank) for rank in marks], max(at((0, lowest))[1], label) + _EDGE)
 
 
+T = TypeVar("T", float, date)
+
+
 @dataclass(frozen=True)
-class DatedScore:
-    """A model's point; `best` where no model until then was better, and `named` where there is room for its name."""
+class FrontPoint(Generic[T]):
+    """A model's point; `best` where no model with less was as good, and `named` where there is room for its name."""
 
     name: str
     score: float
-    released: date
+    value: T
     x: float
     y: float
     best: bool
@@ -81,57 +85,61 @@ class DatedScore:
 
 
 @dataclass(frozen=True)
-class DatedPlot:
-    """Scores by the day of release, and the line of the best so far.
+class FrontPlot(Generic[T]):
+    """Scores by a day or a price, and the line of the best score up to there (the Pareto front).
 
     Attributes
     ----------
-    points : the earliest first
+    points : the earliest or cheapest first
     ticks : marks of the axis, each its height and its score
+    first, last : of the days or prices
     """
 
-    points: Sequence[DatedScore]
+    points: Sequence[FrontPoint[T]]
     segments: Sequence[Segment]
     ticks: Sequence[tuple[float, float]]
-    first: date
-    last: date
+    first: T
+    last: T
     height: float = _HEIGHT
 
     @property
-    def best(self) -> Sequence[DatedScore]:
-        """The models that were the best when they came."""
+    def best(self) -> Sequence[FrontPoint[T]]:
+        """The models that were the best when they came, or for their price."""
         return [point for point in self.points if point.best]
 
 
-def draw_dated(scores: Iterable[tuple[str, float, date]]) -> DatedPlot | None:
-    """Draw models' scores by their days of release; None for fewer than three of them, or one day."""
-    found = sorted(scores, key=lambda one: (one[2], -one[1], one[0]))
+def draw_front(scores: Iterable[tuple[str, float, T]], place: Callable[[T], float]) -> FrontPlot[T] | None:
+    """Draw models' scores by their days of release or prices; None for fewer than three of them, or one value.
+
+    `place`: where a value lies on the axis, in any unit.
+    """
+    found = sorted(scores, key=lambda one: (place(one[2]), -one[1], one[0]))
     if len(found) < _FEWEST or found[0][2] == found[-1][2]:
         return None
     first, last = found[0][2], found[-1][2]
     ticks = nice_ticks(min(score for _, score, _ in found), max(score for _, score, _ in found))
 
-    def across(day: date) -> float:
-        return round(100 * (day - first).days / (last - first).days, 2)
+    def across(value: T) -> float:
+        return round(100 * (place(value) - place(first)) / (place(last) - place(first)), 2)
 
     def up(score: float) -> float:
         share = (score - ticks[0]) / (ticks[-1] - ticks[0])
         return round(_HEIGHT - _EDGE - share * (_HEIGHT - 2 * _EDGE), 1)
 
-    points: list[DatedScore] = []
+    points: list[FrontPoint[T]] = []
     segments: list[Segment] = []
     x = y = label = _HEIGHT
-    for name, score, released in found:
-        here, height = across(released), up(score)
+    for name, score, value in found:
+        here, height = across(value), up(score)
         best = not points or height < y
         named = best and label - height >= _LABEL and here >= _NAMED_FROM
-        points.append(DatedScore(name, score, released, here, height, best, named))
+        points.append(FrontPoint(name, score, value, here, height, best, named))
         if best:
             segments += [(x, y, here, y), (here, y, here, height)] if len(points) > 1 else []
             x, y = here, height
             label = height if named else label
     segments.append((x, y, 100.0, y))
-    return DatedPlot(points, segments, [(up(tick), tick) for tick in ticks], first, last)
+    return FrontPlot(points, segments, [(up(tick), tick) for tick in ticks], first, last)
 
 
 @dataclass(frozen=True)

@@ -32,16 +32,16 @@ def listed(printed: Callable[..., str], *options: str) -> list[dict[str, Any]]:
 
 def test_a_model_s_life(printed: Callable[..., str], database: Database) -> None:
     assert printed("add", "ant", "--license", "MIT") == "ant was added.\n"
-    assert printed("set", "ant", "--link", "https://ant.example", "--released", "2026-01-31").startswith(
-        "ant: recorded link, rel"
-    )
+    assert printed(
+        "set", "ant", "--link", "https://ant.example", "--released", "2026-01-31", "--price", "2.5"
+    ).startswith("ant: recorded link, rel")
     assert printed("rename", "ant", "[red]ant").startswith("ant is now [red]ant;")
     assert printed("alias", "ant", "latest", "--from", "2026-01-01T00:00:00Z") == (
         "latest means ant from 2026-01-01 00:00 UTC.\n"
     )
     assert printed("set", "latest", "--license", "") == "[red]ant: recorded license.\n"
     (model,) = listed(printed)
-    assert (model["name"], model["license"], model["released"]) == ("[red]ant", None, "2026-01-31")
+    assert (model["name"], model["license"], model["released"], model["price"]) == ("[red]ant", None, "2026-01-31", 2.5)
     assert "[red]ant" in printed("list")
     assert printed("archive", "ant", "--reason", "no longer served") == "[red]ant is archived.\n"
     assert listed(printed, "--archived")[0]["archive_reason"] == "no longer served"

@@ -319,6 +319,18 @@ def test_scores_by_day_of_release(client: Client, publish: Publish, ask: Callabl
     assert [dot.get("cx") for dot in dots] == ["0.0%", "92.64%", "100.0%"]
 
 
+def test_scores_by_price(client: Client, publish: Publish, ask: Callable[..., Any]) -> None:
+    publish({("am-elo", ""): {name: {} for name in ("dear", "cheap", "worse", "unpriced")}})
+    for name, price in (("dear", 30), ("worse", 0.6), ("cheap", 0.3)):
+        assert ask("PATCH", f"/models/{name}", json={"price": price}).status_code == 200
+    section = ".//section[h2='Score by price']"
+    label = visit(client).one(f"{section}/div").get("aria-label", "")
+    assert label.endswith("the cheapest first: cheap and dear")
+    assert [dot.get("cx") for dot in visit(client).all(f"{section}//circle")] == ["0.0%", "15.05%", "100.0%"]
+    assert visit(client).texts(f"{section}//title") == ["cheap: 1,000, $0.3", "worse: 900, $0.6", "dear: 1,100, $30"]
+    assert "$0.3 for a million tokens" in visit(client, "/models/cheap").text(".//p[@class='muted facts']")
+
+
 def test_a_long_leaderboard_comes_in_parts(client: Client, publish: Publish) -> None:
     publish({("am-elo", ""): {f"model {number:03d}": {} for number in range(130)}})
     page = visit(client)

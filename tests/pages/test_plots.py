@@ -1,9 +1,10 @@
 """The shapes of pictures: who stands where."""
 
+import math
 from datetime import date
 from itertools import pairwise
 
-from app.pages.plots import draw_dated, draw_intervals, draw_ranks
+from app.pages.plots import draw_front, draw_intervals, draw_ranks
 
 
 def test_names_at_the_end_of_lines_keep_apart() -> None:
@@ -34,14 +35,21 @@ def test_deep_ranks_are_squeezed_and_few_are_marked() -> None:
 
 def test_the_front_is_of_the_best_until_then() -> None:
     days = [date(2026, month, 1) for month in (1, 3, 5, 7)]
-    plot = draw_dated(zip("abcd", (1000.0, 1100.0, 1050.0, 1200.0), days, strict=True))
+    plot = draw_front(zip("abcd", (1000.0, 1100.0, 1050.0, 1200.0), days, strict=True), date.toordinal)
     assert plot is not None
     assert [(point.name, point.best) for point in plot.points] == [("a", True), ("b", True), ("c", False), ("d", True)]
     assert [point.named for point in plot.points] == [False, True, False, True], "at the left there is no room"
     assert all(after <= before for _, before, _, after in plot.segments), "it never falls"
     assert plot.segments[-1][2] == 100.0
-    assert draw_dated([("a", 1.0, days[0]), ("b", 2.0, days[1])]) is None
-    assert draw_dated([(name, 1.0, days[0]) for name in "abc"]) is None, "one day"
+    assert draw_front([("a", 1.0, days[0]), ("b", 2.0, days[1])], date.toordinal) is None
+    assert draw_front([(name, 1.0, days[0]) for name in "abc"], date.toordinal) is None, "one day"
+
+
+def test_prices_lie_on_a_logarithmic_axis() -> None:
+    plot = draw_front([("dear", 1200.0, 100.0), ("middle", 1000.0, 10.0), ("cheap", 1100.0, 1.0)], math.log)
+    assert plot is not None
+    found = [(point.name, point.x, point.best) for point in plot.points]
+    assert found == [("cheap", 0.0, True), ("middle", 50.0, False), ("dear", 100.0, True)]
 
 
 def test_intervals_and_levels_share_a_scale() -> None:

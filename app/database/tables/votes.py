@@ -36,6 +36,7 @@ models = table(
     timestamp("created_at"),
     *(Column(name, Text) for name in ("organization", "license", "link")),
     Column("released", Date),
+    Column("price", Double),  # US dollars
     timestamp("archived_at", nullable=True),
     Column("archive_reason", Text),  # null: none was given
     Column("unreleased", Boolean, nullable=False, server_default="false"),  # its name is a codename, not for the public

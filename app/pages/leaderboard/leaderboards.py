@@ -1,7 +1,9 @@
 """Leaderboards ready to be shown, by group."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Any, get_args
 
 from sqlalchemy import Connection
@@ -13,11 +15,11 @@ from app.leaderboard.groups import ModelGroup, ModelGroups, choose_group, list_g
 from app.leaderboard.schemas import LeaderboardRow, PublishedLeaderboard, Whose
 from app.leaderboard.service import read_published
 from app.leaderboard.verdict import LeaderVerdict, describe_verdict
-from app.models.queries import list_released
+from app.models.queries import list_facts
 from app.pages.formatting import SHOWN_METHODS, dimension_name, method_name, tag_name
 from app.pages.leaderboard.rows import Axis, Row
 from app.pages.leaderboard.selection import Board
-from app.pages.plots import DatedPlot, draw_dated
+from app.pages.plots import FrontPlot, draw_front
 from app.rating.settings import SIDE
 from app.snapshots.differences import Differences, read_differences
 from app.snapshots.queries import list_placed_models, list_snapshots
@@ -57,7 +59,7 @@ class ShownLeaderboard:
     made : whether an organization or a licence is known
     other : the method that is shown beside another than am-ELO; None where the snapshot does not have it
     before : number of the snapshot that `change` compares with
-    dated : the scores of the group by the models' days of release; None where too few are known
+    dated, priced : scores of the group by the models' days of release and prices; None where too few are known
     """
 
     published: PublishedLeaderboard
@@ -76,7 +78,8 @@ class ShownLeaderboard:
     made: bool
     other: LeaderboardMethod | None
     before: int | None
-    dated: DatedPlot | None
+    dated: FrontPlot[date] | None
+    priced: FrontPlot[float] | None
 
     @property
     def counted(self) -> str:
@@ -130,7 +133,8 @@ def show_leaderboard(conn: Connection, snapshot: SnapshotHead, board: Board) -> 
         for model in models[one.number]
     )
     shown, differences = models[group.number], read_differences(conn, snapshot.id, method, tag)
-    released = list_released(conn)
+    facts = list_facts(conn)
+    known = [(one, *facts[one.model]) for one in shown if one.model in facts]
     votes = sum(model.votes for model in shown) // 2
     if len(groups) == 1 and method in ("am-elo", "m-elo", "elo") and not tag:
         votes = snapshot.votes_used
@@ -156,10 +160,11 @@ def show_leaderboard(conn: Connection, snapshot: SnapshotHead, board: Board) -> 
         made=any(model.organization or model.license for model in published.models),
         other=other,
         before=before,
-        dated=draw_dated(
-            (one.model, one.score, released[one.model])
-            for one in shown
-            if one.score is not None and one.model in released
+        dated=draw_front(
+            [(one.model, one.score, day) for one, day, _ in known if one.score is not None and day], date.toordinal
+        ),
+        priced=draw_front(
+            [(one.model, one.score, price) for one, _, price in known if one.score is not None and price], math.log
         ),
     )
 

@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description aca80db7b0ac1031: make docs.
+# Written by clients/python/generate.py from the OpenAPI description d9ce04e7776a27b9: make docs.
 
 from __future__ import annotations
 
@@ -146,6 +146,7 @@ class Model(BaseModel):
     license: str | None
     link: str | None
     released: date | None
+    price: Annotated[float | None, Field(description="US dollars for a million tokens.")]
     created_at: AwareDatetime
     archived_at: Annotated[
         AwareDatetime | None,
