@@ -22,6 +22,7 @@ from app.guard.limits import provide_limits
 from app.guard.middleware import CrossOrigin, RequestLogMiddleware
 from app.guard.process_metrics import provide_gauges
 from app.guard.stopping import provide_open_answers
+from app.imports.preview import provide_file_previews
 from app.invitations.voters import provide_voters
 from app.leaderboard.newest import provide_newest_state
 from app.monitoring.cache import provide_monitoring
@@ -60,6 +61,7 @@ PROVIDERS: tuple[Callable[[ProcessState], None], ...] = (
     provide_battle_queue,
     provide_impacts,
     provide_previews,
+    provide_file_previews,
     provide_monitoring,
 )
 """What the rooms hold while the process runs, in this order; it is closed in the reverse order."""

@@ -13,6 +13,8 @@ from app.imports.formats.options import ReadOptions
 from app.imports.formats.schemas import ColumnsError, Input
 from app.imports.process import ImportProcess
 from app.refits.fit.work_process import ProcessLostError
+from app.settings import Settings
+from app.state import ProcessState
 
 if TYPE_CHECKING:
     from app.imports.formats.sources import VoteSource
@@ -46,22 +48,38 @@ class FilePreview:
     problem: str | None = None
 
 
-def preview_file(
-    content: bytes, options: ReadOptions, *, name: str, ending: str, cut: bool, memory_bytes: int | None
-) -> FilePreview:
-    """Read the beginning of a file, in a process of its own with so much memory.
+class FilePreviews:
+    """Reads beginnings of files in a process of its own, which stays for a minute: another column, another preview.
 
-    `ending`: its kind, such as `.csv`.
-    `cut`: whether more follows: then the last line, which may be cut in two, is left out.
-    Raises BadInputError: it is no file of this kind, or reading it takes too much memory.
+    `memory_bytes`: that the process may have.
     """
-    process = ImportProcess(memory_bytes=memory_bytes, priority=0)
-    try:
-        return process.call(partial(_read, content, options, name, ending, cut=cut))
-    except (MemoryError, ProcessLostError) as error:
-        raise BadInputError(f"reading {name} needs more memory than an import may have: {error}") from error
-    finally:
-        process.stop()
+
+    def __init__(self, memory_bytes: int | None) -> None:
+        self._process = ImportProcess(memory_bytes=memory_bytes, priority=0)
+
+    def preview(self, content: bytes, options: ReadOptions, *, name: str, ending: str, cut: bool) -> FilePreview:
+        """Read the beginning of a file.
+
+        `ending`: its kind, such as `.csv`.
+        `cut`: whether more follows: then the last line, which may be cut in two, is left out.
+        Raises BadInputError: it is no file of this kind, or reading it takes too much memory.
+        """
+        try:
+            return self._process.call(partial(_read, content, options, name, ending, cut=cut))
+        except (MemoryError, ProcessLostError) as error:
+            raise BadInputError(f"reading {name} needs more memory than an import may have: {error}") from error
+        finally:
+            self._process.rest()
+
+    def stop(self) -> None:
+        """End the process."""
+        self._process.stop()
+
+
+def provide_file_previews(state: ProcessState) -> None:
+    """Hold the process that reads beginnings of files; it ends with this one."""
+    state[FilePreviews] = previews = FilePreviews(state[Settings].imports.memory_bytes)
+    state.closing.callback(previews.stop)
 
 
 def _read(content: bytes, options: ReadOptions, name: str, ending: str, *, cut: bool) -> FilePreview:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import NamedTuple, get_args
+from typing import Annotated, NamedTuple, get_args
 from uuid import UUID
 
 from fastapi import Response
@@ -10,14 +10,14 @@ from fastapi.responses import StreamingResponse
 from sqlalchemy import Connection
 from starlette.datastructures import FormData, UploadFile
 
-from app.api.dependencies import HeldDatabase, HeldSettings, ReadView, database_turn
+from app.api.dependencies import HeldDatabase, ReadView, database_turn, held
 from app.database.engine import Database
 from app.database.file_chunks import CHUNK_BYTES
 from app.errors import BadInputError
 from app.guard.bodies import SMALL, takes_body
 from app.imports.formats.options import ZeroRank
 from app.imports.formats.schemas import SCHEMAS
-from app.imports.preview import preview_file
+from app.imports.preview import FilePreviews
 from app.imports.schemas import State
 from app.imports.service import ImportOptions, error_lines, find_import, find_unknown_words, list_imports
 from app.imports.upload import MAX_FILE_NAME_LENGTH, Upload, kind_of_name
@@ -54,7 +54,7 @@ async def post_import(console: Sender, database: HeldDatabase) -> Response:
 
 @router.post("/preview")
 @takes_body(lambda _: PREVIEW_BYTES + SMALL)
-async def post_preview(console: Sender, settings: HeldSettings) -> Response:
+async def post_preview(console: Sender, previews: Annotated[FilePreviews, held(FilePreviews)]) -> Response:
     """Show what an import would make of the beginning of a file: its columns, its first records, unknown verdicts."""
     found, words = None, list[MappedWord]()
     async with console.request.form() as form:
@@ -62,9 +62,8 @@ async def post_preview(console: Sender, settings: HeldSettings) -> Response:
             file, name, kind, options = _read(form)
             content = await file.read()
             found = await asyncio.to_thread(
-                preview_file, content, options, name=name, ending=f".{kind}", cut="cut" in form,
-                memory_bytes=settings.imports.memory_bytes,
-            )  # fmt: skip
+                previews.preview, content, options, name=name, ending=f".{kind}", cut="cut" in form
+            )
             words = map_words(found.unknown, _verdicts(form))
             problem = found.problem
         except BadInputError as error:
