@@ -132,7 +132,9 @@ def test_killed_at_every_event(
     while killed_at((kills + 1, ""), database, ask_for_refit, run_and_kill, runner):
         kills += 1
     print(f"{kills} kills")
-    assert kills > 0.9 * len(events)  # not as many: whether to cancel is asked every second
+    assert kills >= len(
+        set(events)
+    )  # not one for each: whether to cancel is asked every second, more often if it is slow
 
 
 @pytest.mark.campaign
