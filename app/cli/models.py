@@ -28,9 +28,9 @@ class Facts:
     license: Annotated[str | None, typer.Option(help="Its licence; empty removes the entry.")] = None
     link: Annotated[str | None, typer.Option(help="Where to read more, http or https; empty removes the entry.")] = None
     released: Annotated[str | None, typer.Option(help="Release date, as 2026-01-31; empty removes the entry.")] = None
-    price: Annotated[str | None, typer.Option(help="US dollars for a million tokens; empty removes the entry.")] = None
+    price: Annotated[float | None, typer.Option(help="US dollars for a million tokens; 0 removes the entry.")] = None
 
-    def given(self) -> dict[str, str | None]:
+    def given(self) -> dict[str, str | float | None]:
         """Return the facts that are given, None for those that are removed."""
         return {name: value or None for name, value in asdict(self).items() if value is not None}
 

@@ -77,6 +77,7 @@ class ModelFacts(ClosedModel):
     released: Day | None = None
     price: float | None = Field(
         None,
+        strict=True,
         gt=0.0,
         le=1e9,
         allow_inf_nan=False,

@@ -236,7 +236,7 @@ def test_changes_are_in_the_audit_log(ask: Ask, post_vote: Ask, patch: Ask, add_
         {"link": "javascript:alert(1)"}, {"link": "ftp://x.example"}, {"link": "https://"}, {"link": "https://a b"},
         {"link": "//x.example"}, {"link": "https://[x"}, {"link": "https://x.example/" + "x" * 2000},
         {"link": "https://x.example/\u202e"}, {"released": "soon"}, {"organization": "nul \x00"}, {"license": ""},
-        {"price": 0}, {"price": -1}, {"price": "cheap"}, {"price": 1e10},
+        {"price": 0}, {"price": -1}, {"price": "1"}, {"price": True}, {"price": 1e10},
     ],
 )  # fmt: skip
 def test_changes_that_are_not_valid(change: dict[str, Any]) -> None:
