@@ -166,6 +166,6 @@ def _describe_calibration(bins: Rows) -> str:
     outside = sum(not row["lower"] <= row["observed"] <= row["upper"] for row in bins)
     return (
         f"How often the model won that each voter should prefer, in {votes:,.0f} votes with a winner: predicted and "
-        f"observed rates differ by {100 * off:.1f} percentage points on average; {outside or 'no'} of "
-        f"{plural(len(bins), 'point')} {'lies' if outside == 1 else 'lie'} outside the band of chance."
+        f"observed rates differ by {100 * off:.1f} percentage points on average; {outside or 'none'} of "
+        f"{plural(len(bins), 'point')} {'lies' if outside <= 1 else 'lie'} outside the band of chance."
     )

@@ -266,6 +266,11 @@ def test_an_outlier_stands_at_the_border_with_its_value(client: Client, publish:
     assert page.one(".//thead//svg").get("aria-label") == "Intervals from 1,050 to 1,110 points"
     beyond = page.one(".//tbody//text")
     assert (beyond.get("class"), beyond.get("x"), text_of(beyond)) == ("below", "0.0%", "−5,000")
+    board["m5"]["upper"] = 1065.0
+    publish({("am-elo", ""): board})
+    page = visit(client)
+    line, beyond = page.all(".//tbody//line")[-1], page.one(".//tbody//text")
+    assert beyond.get("x") == line.get("x2") != "0.0%", "beside its interval, not on it"
 
 
 def test_a_leader_far_ahead_is_on_the_axis(client: Client, publish: Publish) -> None:
@@ -314,6 +319,7 @@ def test_scores_by_day_of_release(client: Client, publish: Publish, ask: Callabl
     section = ".//section[h2='Score by day of release']"
     label = visit(client).one(f"{section}/div").get("aria-label", "")
     assert label.endswith("the latest last: old and new"), "worse was never the best"
+    assert visit(client).text(f"{section}/p").endswith("released until then, old and new.")
     dots = visit(client).all(f"{section}//circle")
     assert [dot.get("class") for dot in dots] == ["best", "best", None]
     assert [dot.get("cx") for dot in dots] == ["0.0%", "92.64%", "100.0%"]
@@ -326,6 +332,7 @@ def test_scores_by_price(client: Client, publish: Publish, ask: Callable[..., An
     section = ".//section[h2='Score by price']"
     label = visit(client).one(f"{section}/div").get("aria-label", "")
     assert label.endswith("the cheapest first: cheap and dear")
+    assert visit(client).text(f"{section}/p").endswith("that cost no more, cheap and dear.")
     assert [dot.get("cx") for dot in visit(client).all(f"{section}//circle")] == ["0.0%", "15.05%", "100.0%"]
     assert visit(client).texts(f"{section}//title") == ["cheap: 1,000, $0.3", "worse: 900, $0.6", "dear: 1,100, $30"]
     assert "$0.3 for a million tokens" in visit(client, "/models/cheap").text(".//p[@class='muted facts']")

@@ -45,6 +45,15 @@ def test_observed_and_predicted(client: Client, three: int) -> None:
     assert text_of(predicted.one(".//ul[@class='tabs']/li/a[@aria-current]")) == "Predicted"
 
 
+def test_where_no_pair_has_enough_votes_it_points_to_the_predictions(client: Client, publish: Publish) -> None:
+    publish({("am-elo", ""): {"ant": {}, "bee": {}}}, matchups=[("ant", "bee", 3, 2, 1, 0.6, None, None)])
+    assert cells_of(visit(client)) == [["ant", "", "–"], ["bee", "–", ""]]
+    to_predicted = visit(client).one(".//p[@class='notice']/a").get("href", "")
+    predicted = visit(client, "/matchups" + to_predicted)
+    assert cells_of(predicted)[0][2].startswith("60%")
+    assert not predicted.all(".//p[@class='notice']")
+
+
 def test_chosen_models_of_an_earlier_snapshot(client: Client, publish: Publish, three: int) -> None:
     publish({("am-elo", ""): {"dog": {}, "elk": {}}}, matchups=[("dog", "elk", 1, 0, 0, None, None, None)])
     assert visit(client).texts(".//thead/tr/th") == ["dog", "elk"]

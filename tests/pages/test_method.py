@@ -61,7 +61,7 @@ def test_this_arenas_numbers(client: Client) -> None:
     ]
     said = page.text(".//main")
     assert "6 tests" in said
-    assert "the tests found 2, and the ability 1." in said
+    assert "2 were found by the tests, and 1 by the ability alone." in said
     assert "It takes an annotator's votes as belonging together" in said
     assert "about 0.31 (a standard deviation)" in said
 

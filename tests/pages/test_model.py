@@ -44,6 +44,11 @@ def test_places_stability_and_opponents(client: Client, three: int) -> None:
     assert rows_of(visit(client, "cat"), 0) == [["code", "1 of 2", "–", "1,100", "1,080 to 1,120", "9"]]
 
 
+def test_one_score_makes_no_chart(client: Client, publish: Publish) -> None:
+    publish({("am-elo", ""): {"ant": {}}})
+    assert not visit(client, "ant").all(".//svg[@class='band']")
+
+
 def test_score_over_time(client: Client, publish: Publish) -> None:
     for score in (1100.0, 1150.0, None, 1180.0):
         ends = (None, None) if score is None else (score - 20, score + 20)

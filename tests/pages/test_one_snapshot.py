@@ -152,7 +152,7 @@ def test_the_chart_of_predictions_is_the_same_on_both_pages(client: Client, data
     said = [next(text for text in Page(client.get(address)).texts(".//figcaption") if "percentage points" in text)
             for address in ("/method", "/matchups")]  # fmt: skip
     assert said[0] == said[1]
-    assert "no of 10 points lie outside the band of chance" in said[0]
+    assert "none of 10 points lies outside the band of chance" in said[0]
 
 
 def test_one_ability_and_one_diagnosis_of_an_annotator(sign_in: SignIn, ask: Ask, arena: Arena) -> None:

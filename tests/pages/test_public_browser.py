@@ -33,6 +33,12 @@ def test_everyone_can_read_every_page(page: Page, database: Database) -> None:
         assert_fits_phone(page)
 
 
+def test_on_a_phone_the_chosen_page_is_in_sight_in_the_menu(page: Page) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto("/governance")
+    expect(page.locator(".top nav [aria-current]")).to_be_in_viewport(ratio=1)
+
+
 def test_names_that_are_wrong_are_marked(page: Page, page_problems: PageProblems) -> None:
     page_problems.expect("status of 404")
     page.goto("/compare?a=nothing&b=Basalt+13B")

@@ -14,7 +14,7 @@ _POLICIES = {
     "lmarena": "pairs by Chatbot Arena's rule",
     "information": "pairs that tell most of all scores",
     "top_k": "pairs that tell the best models from the others",
-    "mixed": "half of the battles pairs that tell most of all scores, half those that tell the best models apart",
+    "mixed": "pairs that tell most of all scores in half of the battles, and pairs that tell the best models apart in the others",
 }
 
 
@@ -22,7 +22,11 @@ _POLICIES = {
 def get_governance(request: Request, conn: ReadView) -> Response:
     """Show what battles showed, what was removed, whose variants there are, and who may exclude."""
     found = describe_governance(conn)
-    several = [one for one in found.organizations if one.best is not None or one.unreleased or one.variants > 1]
+    several = [
+        one
+        for one in found.organizations
+        if one.best is not None or one.unreleased or (one.organization and one.variants > 1)
+    ]
     return render(
         request, "governance/page.html", found=found, several=several, battle_policy=_POLICIES[found.battle_policy]
     )

@@ -84,4 +84,4 @@ def describe_flag_rule(policy: Policy, rules: Mapping[str, Mapping[str, int]]) -
         )
     by_tests = sum(found["annotators"] for name, found in rules.items() if name != "ability")
     by_ability = rules.get("ability", {}).get("annotators", 0)
-    return f"{rule} In this snapshot the tests found {count(by_tests)}, and the ability {count(by_ability)}."
+    return f"{rule} In this snapshot {count(by_tests)} were found by the tests, and {count(by_ability)} by the ability alone."

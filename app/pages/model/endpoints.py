@@ -63,12 +63,13 @@ def view_model(model: ModelDetail, method: LeaderboardMethod, groups: ModelGroup
         own = next(group for group in kept if group.number == one.component + 1)
         places.append((one, own, len(kept) == 1))
     met = [one for one in model.head_to_head if one.votes >= FEWEST_VOTES]
+    scored = sum(one.score is not None for one in model.chart)
     return {
         "model": model,
         "method": method,
         "here": next((place for place in places if place[0].method == method and place[0].tag is None), None),
         "categories": [place for place in places if place[0].method == "am-elo" and place[0].tag is not None],
-        "chart": draw_band([(one.score, one.lower, one.upper) for one in model.chart]),
+        "chart": draw_band([(one.score, one.lower, one.upper) for one in model.chart]) if scored > 1 else None,
         "chart_label": describe_chart(model, method),
         "stability": list(describe_stability(model)),
         "opponents": sorted(met, key=_strength),

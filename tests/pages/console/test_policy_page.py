@@ -48,6 +48,7 @@ def test_eight_settings_come_first_and_the_rest_is_folded_unless_it_is_wrong(sig
     first = [one.get("name") for tag in ("input", "select") for one in form.findall(f"./section//{tag}")]
     assert len(first) == 8
     assert "min_votes" in first
+    assert "`" not in page.text(".//form[@class='policy']"), "no marks of a text file"
     assert "open" not in page.one(".//details[@class='more']").attrib
     assert "open" not in check_wrong(admin, min_votes="x").one(".//details[@class='more']").attrib
     assert "open" in check_wrong(admin, base="x").one(".//details[@class='more']").attrib
