@@ -14,7 +14,7 @@ _POLICIES = {
     "lmarena": "pairs by Chatbot Arena's rule",
     "information": "pairs that tell most of all scores",
     "top_k": "pairs that tell the best models from the others",
-    "mixed": "pairs that tell most of all scores in half of the battles, and pairs that tell the best models apart in the others",
+    "mixed": "pairs that tell most of all scores, in half of the battles those that tell the best models apart",
 }
 
 

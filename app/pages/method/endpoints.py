@@ -84,4 +84,5 @@ def describe_flag_rule(policy: Policy, rules: Mapping[str, Mapping[str, int]]) -
         )
     by_tests = sum(found["annotators"] for name, found in rules.items() if name != "ability")
     by_ability = rules.get("ability", {}).get("annotators", 0)
-    return f"{rule} In this snapshot {count(by_tests)} were found by the tests, and {count(by_ability)} by the ability alone."
+    found = f"In this snapshot {count(by_tests)} were found by the tests, and {count(by_ability)} by the ability alone."
+    return f"{rule} {found}"
