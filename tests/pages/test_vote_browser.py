@@ -97,6 +97,7 @@ def import_in_console(page: Page) -> None:
 
 def invite_in_console(page: Page, annotator: str) -> str:
     page.goto("/console/invitations")
+    assert page.get_by_role("radio").first.bounding_box()["width"] < 30, "beside its words"  # type: ignore[index]
     tab_to(page, page.get_by_label("Key of the link’s annotator"))
     page.keyboard.type(annotator)
     press(page, "button", "Open voting")
