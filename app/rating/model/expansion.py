@@ -47,12 +47,13 @@ class Expansion:
 
     Attributes
     ----------
-    weight : of the votes of each cell, shape (n_cells,)
+    trust, weight : of the votes of each cell, shape (n_cells,)
     pull, ability, ability_sd : E[h(θ)], E[θ] and the standard deviation of θ, shape (n_annotators,)
     bread : the inverse Jacobian, shape (n_models, n_models)
     """
 
     def __init__(self, cells: Cells, fit: MarginalFit, influence_limit: float | None) -> None:
+        self.trust = np.ones(len(cells.n)) if cells.trust is None else cells.trust
         self.weight, cells = weigh_votes(cells, influence_limit), cells.trusted()
         self.cells, self.fit, self.temper = cells, fit, 1.0 / fit.dispersion
         self.directions = fit.directions
@@ -94,28 +95,25 @@ class Expansion:
         return out
 
     def each_moved(self) -> Iterator[tuple[int, int, Floats]]:
-        """Yield what a unit of dℓ_k/dθ moves each annotator's u by: first, last + 1, and rows of the models.
+        """Yield `moved` of some annotators at a time: first, last + 1, and the rows."""
+        for first in range(0, self.cells.n_annotators, CHUNK):
+            last = min(first + CHUNK, self.cells.n_annotators)
+            yield first, last, self.moved(np.arange(first, last))
+
+    def moved(self, some: Indices) -> Floats:
+        """Return what a unit of dℓ_k/dθ moves the u of these annotators by, shape (n, n_models).
 
         The ability's posterior moves; and along the scores a vote pulls by θ, not by h.
         """
-        along = self.directions.along
-        bend = (along / self.directions.length).sum(axis=1)
-        stretch = self.ability - self.pull
-        for first, last, own in self.each():
-            moved = self.temper * self.ability_sd[first:last, None] * own.moved
-            yield first, last, moved + np.outer(stretch[first:last], bend)
+        bend = (self.directions.along / self.directions.length).sum(axis=1)
+        moved: Floats = self.temper * self.ability_sd[some, None] * self.own(some).moved
+        return moved + np.outer(self.ability[some] - self.pull[some], bend)
 
-    def each(self, size: int = CHUNK) -> Iterator[tuple[int, int, OwnRows]]:
-        """Yield the rows of some annotators at a time: first, last + 1, and the rows."""
-        for first in range(0, self.cells.n_annotators, size):
-            last = min(first + size, self.cells.n_annotators)
-            yield first, last, self.own(first, last)
-
-    def own(self, first: int, last: int) -> OwnRows:
-        """Return the rows of annotators first … last−1."""
-        c, number = self.cells, last - first
-        rows = np.zeros((COLUMNS, number, len(self.fit.R)))
-        scatter(first, last, c.starts, c.model_a, c.model_b, self.parts, rows)
+    def own(self, some: Indices) -> OwnRows:
+        """Return the rows of these annotators."""
+        c = self.cells
+        rows = np.zeros((COLUMNS, len(some), len(self.fit.R)))
+        scatter(some, c.starts, c.model_a, c.model_b, self.parts, rows)
         return OwnRows(self._stretch(rows[PULL], rows[PLAIN]), self._stretch(rows[MOVED], rows[PLAIN_MOVED]))
 
     def _stretch(self, weighted: Floats, plain: Floats) -> Floats:
@@ -163,10 +161,10 @@ def expand_cells(cells: CellArrays, weight: Floats, nodes: Nodes, parts: Floats,
 
 
 @compiled
-def scatter(first: int, last: int, starts: Indices, a: Ints, b: Ints, parts: Floats, rows: Floats) -> None:
-    """Add the parts, times (e_a − e_b), to the rows (5, last − first, n_models)."""
-    for k in range(first, last):
-        for c in range(starts[k], starts[k + 1]):
+def scatter(some: Indices, starts: Indices, a: Ints, b: Ints, parts: Floats, rows: Floats) -> None:
+    """Add the parts of some annotators, times (e_a − e_b), to the rows (5, n, n_models)."""
+    for place in range(len(some)):
+        for c in range(starts[some[place]], starts[some[place] + 1]):
             for term in range(COLUMNS):
-                rows[term, k - first, a[c]] += parts[c, term]
-                rows[term, k - first, b[c]] -= parts[c, term]
+                rows[term, place, a[c]] += parts[c, term]
+                rows[term, place, b[c]] -= parts[c, term]

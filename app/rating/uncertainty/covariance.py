@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cache, partial
 
 import numpy as np
 from scipy.special import expit
@@ -11,14 +12,16 @@ from app.rating.fitted import FitResult
 from app.rating.model.copies import Answers, Copies, find_copies
 from app.rating.model.covariance import find_covariance, shift_to_centre
 from app.rating.model.crowd import Clusters, laplacian
-from app.rating.model.expansion import Expansion
+from app.rating.model.expansion import CURVATURE, Expansion
 from app.rating.model.score_kernels import LARGEST_SHARE
 from app.rating.model.scores import MarginalFit
 from app.rating.model.start import PRECISION
 from app.rating.plain.information import ENOUGH, Information, find_information, scaled_contributions
 from app.rating.settings import Interval
 from app.rating.uncertainty.freedom import NORMAL, contrast_freedom
+from app.rating.uncertainty.prompts import PromptMeat, PromptVotes, join_freedom, positive_part, sum_by_prompt
 from app.rating.votes.cells import Cells, pool_annotators
+from app.rating.votes.prompts import PromptCells
 
 TINY = 1e-150  # its square is not 0
 
@@ -37,6 +40,7 @@ class Covariance:
     freedom : degrees of freedom of each model's variance, shape (n_models,); ∞ unless clustered
     judges : annotators who inform about each model, shape (n_models,); counted where clustered, else `clusters`
     copies : near-copies, each group one cluster; None where they were not looked for
+    by_prompt : the part of `scores` and `order` that votes on the same prompts have in common; None without any such
     """
 
     scores: Floats
@@ -47,6 +51,26 @@ class Covariance:
     freedom: Floats
     judges: Indices
     copies: Copies | None = None
+    by_prompt: Floats | None = None
+
+    @property
+    def prompt_share(self) -> float:
+        """Share of the variance of the scores that more votes on the same prompts do not lower."""
+        whole = float(np.trace(self.scores))
+        return 0.0 if self.by_prompt is None or whole <= 0.0 else float(np.trace(self.by_prompt)) / whole
+
+    def add_prompts(self, found: PromptMeat | None, bread: Floats) -> "Covariance":
+        """Return the covariance with the positive part of what votes on the same prompts have in common.
+
+        Parameters
+        ----------
+        bread : the scores' change with a unit of each equation, shape (n_models, n_models)
+        """
+        if found is None:
+            return self
+        part = positive_part(bread @ found.meat @ bread.T)
+        freedom = join_freedom(np.diag(self.scores), self.freedom, np.diag(part), found.effective)
+        return replace(self, scores=self.scores + part, order=self.order + part, freedom=freedom, by_prompt=part)
 
     def contrast_freedom(self, i: Indices, j: Indices, *, order: bool = False) -> Floats:
         """Return the degrees of freedom of R_i − R_j."""
@@ -94,7 +118,9 @@ def sum_by_vote(
     return meat
 
 
-def marginal_covariance(cells: Cells, fit: MarginalFit, kind: Interval, influence_limit: float | None) -> Covariance:
+def marginal_covariance(
+    cells: Cells, fit: MarginalFit, kind: Interval, influence_limit: float | None, prompts: PromptCells | None = None
+) -> Covariance:
     """Return the covariance of the scores, and of each ability the standard deviation of its posterior.
 
     Clustered, near-copies of one annotator are one cluster.
@@ -103,21 +129,50 @@ def marginal_covariance(cells: Cells, fit: MarginalFit, kind: Interval, influenc
     ----------
     kind : "clustered" (annotators are a sample), "sandwich" (the same annotators vote again: votes are independent) or
         "information" (the same, with the variance that the model gives a vote)
+    prompts : the votes with a prompt; clustered, prompts are a sample too, as they are for a single annotator
     """
     annotators, judges = cells.n_annotators, fit.clusters.judges.astype(np.int64)
+    prompts = prompts if takes_prompts(kind, annotators) else None
     if kind == "clustered" and annotators == 1:
         kind = "sandwich"  # nothing says how annotators differ
+    expansion = cache(partial(Expansion, cells, fit, influence_limit))
+    bread = shift_to_centre(fit)[0] @ np.linalg.inv(fit.equations.jacobian)
     if kind == "clustered":
         copies = find_copies(Answers.of(cells, fit.R))
         if copies.groups:
             annotators -= copies.annotators - copies.groups
-            fit = replace(fit, clusters=_join_copies(Expansion(cells, fit, influence_limit), copies))
-        found = find_covariance(fit)
-        return Covariance(found.scores, found.scores, fit.ability_sd, kind, annotators, found.freedom, judges, copies)
-    size, bread = len(fit.R), shift_to_centre(fit)[0] @ np.linalg.inv(fit.equations.jacobian)
-    scores = bread @ _sum_by_vote(Expansion(cells, fit, influence_limit), kind) @ bread.T
-    known, all_of_them = np.full(size, np.inf), np.full(size, annotators)
-    return Covariance(scores, scores, fit.ability_sd, kind, annotators, known, all_of_them)
+            fit = replace(fit, clusters=_join_copies(expansion(), copies))
+        found, voter = find_covariance(fit), copies.cluster
+        own = Covariance(found.scores, found.scores, fit.ability_sd, kind, annotators, found.freedom, judges, copies)
+    else:
+        size, voter = len(fit.R), np.arange(annotators)
+        scores = bread @ _sum_by_vote(expansion(), kind) @ bread.T
+        known, all_of_them = np.full(size, np.inf), np.full(size, annotators)
+        own = Covariance(scores, scores, fit.ability_sd, kind, annotators, known, all_of_them)
+    if prompts is None:
+        return own
+    return own.add_prompts(_sum_by_prompt(expansion(), prompts, voter), bread)
+
+
+def takes_prompts(kind: Interval, annotators: int) -> bool:
+    """Whether prompts are a sample for this kind of interval."""
+    return kind == "clustered" or (kind == "sandwich" and annotators == 1)
+
+
+def _sum_by_prompt(expansion: Expansion, prompts: PromptCells, voter: Indices) -> PromptMeat | None:
+    """Return what votes on the same prompts have in common; `voter` is the cluster of each annotator."""
+    fit, cells, place = expansion.fit, prompts.cells, prompts.place_in(expansion.cells)
+    k, trust = cells.annotator, expansion.trust[place]
+    d = fit.R[cells.model_a] - fit.R[cells.model_b]
+    x = fit.ability[k] * d
+    known = np.maximum(np.diag(fit.equations.information) - PRECISION, TINY)
+    votes = PromptVotes(
+        cells, prompts.prompt, voter[k], trust * (cells.s - cells.n * expit(x)),
+        trust**2 * squared_residuals(cells, x) if expansion.cells.n_annotators == 1 else None,
+        expansion.weight[place] * expansion.pull[k], d,
+        expansion.parts[place, CURVATURE] * (trust * cells.n / expansion.cells.n[place]), expansion.moved,
+    )  # fmt: skip
+    return sum_by_prompt(votes, known)
 
 
 def _join_copies(expansion: Expansion, copies: Copies) -> Clusters:
@@ -134,7 +189,7 @@ def _join_copies(expansion: Expansion, copies: Copies) -> Clusters:
     for group in np.flatnonzero(number > 1):
         total = np.zeros((2, len(fit.R)))
         for k in np.flatnonzero(copies.cluster == group).tolist():
-            own = np.stack([expansion.own(k, k + 1).u[0], expansion.information(k) / known])
+            own = np.stack([expansion.own(np.array([k])).u[0], expansion.information(k) / known])
             add(own[0], own[1], -1.0)
             total += own
         add(total[0], total[1], 1.0)
@@ -153,7 +208,13 @@ def _sum_by_vote(expansion: Expansion, kind: Interval) -> Floats:
 
 
 def plain_covariance(
-    cells: Cells, fit: FitResult, component: Indices, kind: Interval, *, has_abilities: bool
+    cells: Cells,
+    fit: FitResult,
+    component: Indices,
+    kind: Interval,
+    *,
+    has_abilities: bool,
+    prompts: PromptCells | None = None,
 ) -> Covariance:
     """Return the covariance of the scores with abilities profiled out, and the abilities' standard errors.
 
@@ -162,6 +223,7 @@ def plain_covariance(
     component, has_abilities : as for `find_information`
     kind : "clustered" (annotators are a sample: clusters, and the unit is theirs), "sandwich" (the same annotators vote
         again: votes are independent) or "information" (the same, if the model is right)
+    prompts : as for `marginal_covariance`
 
     Raises
     ------
@@ -179,6 +241,7 @@ def plain_covariance(
     number of clusters.
     """
     clusters, annotators = int(np.count_nonzero(np.diff(cells.starts))), cells.n_annotators
+    prompts = prompts if takes_prompts(kind, clusters) else None
     if kind == "clustered" and clusters == 1:
         kind = "sandwich"  # nothing says how annotators differ
     if not has_abilities and kind != "clustered":
@@ -192,7 +255,17 @@ def plain_covariance(
         freedom, judges = np.full(size, np.inf), np.full(size, clusters)
         pulls = [np.zeros(size), np.zeros(found.groups.number)]
     se = _ability_se(found, scores, *pulls) if has_abilities else unknown
-    return Covariance(scores, order, se, kind, clusters, freedom, judges)
+    own = Covariance(scores, order, se, kind, clusters, freedom, judges)
+    if prompts is None:
+        return own
+    c, rows = prompts.cells, -found.moved_rows()
+    d, ability = fit.R[c.model_a] - fit.R[c.model_b], fit.theta[c.annotator]
+    p = expit(ability * d)
+    votes = PromptVotes(
+        c, prompts.prompt, c.annotator.astype(np.int64), c.s - c.n * p, squared_residuals(c, ability * d) if clusters == 1 else None,
+        ability, d, ability**2 * c.n * p * (1.0 - p), rows.__getitem__,
+    )  # fmt: skip
+    return own.add_prompts(sum_by_prompt(votes, np.maximum(np.diag(found.point.A), TINY)), found.inverse)
 
 
 def _by_annotator(found: Information) -> tuple[Floats, Floats, Floats, Indices, Floats, Floats]:

@@ -21,6 +21,7 @@ from app.rating.uncertainty.covariance import Covariance, marginal_covariance, p
 from app.rating.uncertainty.results import AnnotatorEstimates, Estimate, Start
 from app.rating.votes.cells import Cells, Compact, compact, pool_annotators
 from app.rating.votes.graph import find_components, find_identified
+from app.rating.votes.prompts import PromptCells
 
 MOST_RATED = 4_096  # models; a square matrix of them is 134 MB
 LEAST_HONEST = 0.25  # share of the annotators; with fewer no common ranking is left to tell them apart by
@@ -119,14 +120,20 @@ def _fit(small: Compact, settings: LoopSettings, start: Start | None) -> tuple[F
 
 
 @one_blas_thread()
-def add_errors(found: Estimate) -> Estimate:
+def add_errors(found: Estimate, prompts: PromptCells | None = None) -> Estimate:
     """Add the covariance of the published scores, and the abilities' standard errors, if the settings want intervals.
+
+    Parameters
+    ----------
+    prompts : the votes with a prompt, with the estimate's indices; others are left out
 
     Raises
     ------
     NotConvergedError
         The fit is at a saddle point.
     """
+    if prompts is not None:
+        found = replace(found, prompts=prompts.among(found.small))
     if found.settings.interval == "none" or len(found.small.models) == 0:
         return found
     began = time.perf_counter()
@@ -140,6 +147,10 @@ def add_errors(found: Estimate) -> Estimate:
 def _covariance(found: Estimate) -> Covariance:
     settings, small, fit = found.settings, found.small, found.fit
     if found.marginal is not None:
-        return marginal_covariance(small.cells, found.marginal, settings.interval, settings.influence_limit)
+        return marginal_covariance(
+            small.cells, found.marginal, settings.interval, settings.influence_limit, found.prompts
+        )
     component = found.components.label[small.models]
-    return plain_covariance(small.cells, fit, component, settings.interval, has_abilities=found.has_abilities)
+    return plain_covariance(
+        small.cells, fit, component, settings.interval, has_abilities=found.has_abilities, prompts=found.prompts
+    )

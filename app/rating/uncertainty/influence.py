@@ -142,7 +142,7 @@ class MarginalInfluence(Influence):
         cells = rating.small.cells
         self.expansion = Expansion(cells, marginal, rating.settings.influence_limit)
         self.bread = self.expansion.bread
-        self.along = np.ones(len(cells.n)) if cells.trust is None else cells.trust
+        self.along = self.expansion.trust
         self.pull = self.along * self.expansion.weight * self.expansion.pull[cells.annotator]
         self._share = self._share_information(self.expansion.parts[:, CURVATURE])
 
@@ -152,7 +152,7 @@ class MarginalInfluence(Influence):
 
     def rows(self, some: slice) -> Floats:
         """Return u of these annotators."""
-        return self.expansion.own(some.start, some.stop).u
+        return self.expansion.own(np.arange(some.start, some.stop)).u
 
 
 class PlainInfluence(Influence):

@@ -16,6 +16,7 @@ from app.rating.uncertainty.covariance import Covariance
 from app.rating.units import ELO_PER_NATURAL
 from app.rating.votes.cells import Cells, Compact
 from app.rating.votes.graph import Components
+from app.rating.votes.prompts import PromptCells
 
 
 @dataclass(frozen=True)
@@ -178,6 +179,7 @@ class Estimate:
     fit : in units of the mean honest ability; maximum likelihood: of the mean ability of all in the fit
     marginal : the fit with abilities integrated out; None for known abilities and for maximum likelihood
     annotators : abilities; no rule has seen them, and every annotator with counted votes is active
+    prompts : the votes of `small` with a prompt, with its indices; None where prompts are not known
     seconds : stage → seconds ("fit", "intervals", "evidence")
     """
 
@@ -192,6 +194,7 @@ class Estimate:
     covariance: Covariance | None
     annotators: AnnotatorEstimates
     seconds: dict[str, float]
+    prompts: PromptCells | None = None
 
     @property
     def has_abilities(self) -> bool:

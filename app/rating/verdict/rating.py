@@ -11,6 +11,7 @@ from app.rating.uncertainty.models import make_model_estimates
 from app.rating.uncertainty.notices import find_notices
 from app.rating.uncertainty.results import Diagnostics, Estimate, ModelEstimates, Start
 from app.rating.votes.cells import Cells
+from app.rating.votes.prompts import PromptCells
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,8 +35,14 @@ class Rating(Estimate):
         return replace(self, diagnostics=replace(self.diagnostics, warnings=warnings))
 
 
-def estimate(cells: Cells, settings: LoopSettings, start: Start | None = None) -> Rating:
+def estimate(
+    cells: Cells, settings: LoopSettings, start: Start | None = None, *, prompts: PromptCells | None = None
+) -> Rating:
     """Fit the settings' method outside the loop: all annotators count, and no rule sees them.
+
+    Parameters
+    ----------
+    prompts : the votes with a prompt; intervals allow for what votes on the same one have in common
 
     Raises
     ------
@@ -43,7 +50,7 @@ def estimate(cells: Cells, settings: LoopSettings, start: Start | None = None) -
         As `fit_without_errors`, or the anchor model has no score.
     NoFiniteMaximumError, NotConvergedError, NoCommonRankingError
     """
-    return publish(add_errors(fit_without_errors(cells, settings, start)))
+    return publish(add_errors(fit_without_errors(cells, settings, start), prompts))
 
 
 def publish(found: Estimate, evidence: Evidence | None = None, excluded_share: float = 0.0, **changed: Any) -> Rating:

@@ -17,6 +17,7 @@ from app.rating.verdict.rating import Rating, publish
 from app.rating.votes.cells import Cells
 from app.rating.votes.features import SidedCells
 from app.rating.votes.indexed import IndexedVotes, refuse_rankings
+from app.rating.votes.prompts import PromptCells
 
 GROUP_ROUNDS = 6
 STABLE = 0.02  # change of a weight
@@ -35,6 +36,7 @@ def run_round(
     start: Start | None = None,
     weigher: Weigher | None = None,
     votes: Floats | None = None,
+    prompts: PromptCells | None = None,
 ) -> Rating:
     """Run one round of the loop (Algorithm 3): drop annotators with δ votes or fewer, fit, flag, publish.
 
@@ -61,6 +63,7 @@ def run_round(
     weigher : weighs the evidence, which is then part of the result whatever the rule is; by default evidence is
         weighed only where it is the rule, and from the cells alone (tests that need more than cells are left out)
     votes : of each annotator, as δ counts them, shape (n_annotators,); by default the cells' votes
+    prompts : the votes with a prompt; intervals allow for what votes on the same one have in common
 
     Raises
     ------
@@ -91,7 +94,7 @@ def run_round(
     one.take_out(by_tests.low, flagger, "flagged by the evidence")
     by_ability = flagger.flagged_by_ability(one.found.annotators.ability)
     one.take_out(by_ability.low, flagger, f"at or below the ability threshold {settings.min_ability}")
-    return one.conclude(flagger, by_tests, by_ability, about_models)
+    return one.conclude(flagger, by_tests, by_ability, about_models, prompts)
 
 
 @one_blas_thread()
@@ -189,9 +192,11 @@ class _Round:
         if self.settings.exclude and more.any():
             self.fit(flagger, reason, tested=False)
 
-    def conclude(self, flagger: Flagger, by_tests: Flags, by_ability: Flags, about_models: Flags) -> Rating:
+    def conclude(
+        self, flagger: Flagger, by_tests: Flags, by_ability: Flags, about_models: Flags, prompts: PromptCells | None
+    ) -> Rating:
         """Return the last fit with every annotator's standing by the rules, and why."""
-        found = add_errors(self.found)
+        found = add_errors(self.found, prompts)
         known, known_se = self._abilities(found, flagger)
         inside = np.isfinite(found.annotators.ability)
         ability, se, shadow, shadow_se = (
@@ -270,13 +275,14 @@ def rate_indexed(
     if settings.weighs_evidence:
         weigher = Weigher(SidedCells.of_indexed(votes), settings.evidence_tests)
     if not inverse_propensity:
-        return run_round(cells, settings, weigher=weigher, votes=counted)
+        return run_round(cells, settings, weigher=weigher, votes=counted, prompts=votes.by_prompt())
     if settings.interval not in ("clustered", "none"):
         raise ValueError(f"inverse propensities need the interval clustered or none, not {settings.interval}")
     if settings.interval == "clustered" and len(votes.annotators) == 1:
         raise VotesError("inverse propensities need two annotators or more, or the interval none")
     weight = votes.choice_weights()
-    result = run_round(replace(votes, weight=weight).aggregate(), settings, weigher=weigher, votes=counted)
+    votes = replace(votes, weight=weight)
+    result = run_round(votes.aggregate(), settings, weigher=weigher, votes=counted, prompts=votes.by_prompt())
     share = _worth(weight)
     if share >= WORTH:
         return result

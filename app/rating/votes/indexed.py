@@ -6,6 +6,7 @@ from app.rating.arrays import Floats, Indices, Ints, Mask, sum_by
 from app.rating.errors import VotesError
 from app.rating.settings import Interval
 from app.rating.votes.cells import Cells, aggregate
+from app.rating.votes.prompts import PromptCells
 
 MOST_REPEATED = 10_000_000  # votes that a method takes one by one
 
@@ -23,6 +24,7 @@ class IndexedVotes:
     propensity : probability with which the pair of each vote was drawn, shape (n_votes,), NaN where it is not known;
         None where it is not known of any
     share : one over the number of votes that were made of one ranking, 1 for other votes, shape (n_votes,); None: 1
+    prompt : number of what the models were asked, below 0 where it is not known, shape (n_votes,); None: of no vote
     """
 
     annotators: list[str]
@@ -34,6 +36,7 @@ class IndexedVotes:
     weight: Floats | None = None
     propensity: Floats | None = None
     share: Floats | None = None
+    prompt: Indices | None = None
 
     def aggregate(self) -> Cells:
         """Collapse the votes to cells.
@@ -48,9 +51,18 @@ class IndexedVotes:
             n_annotators=len(self.annotators), n_models=len(self.models), weight=self.weight,
         )  # fmt: skip
 
+    def by_prompt(self) -> PromptCells | None:
+        """Collapse the votes with a prompt to cells, apart by prompt; None where none has one."""
+        if self.prompt is None:
+            return None
+        return PromptCells.of_votes(
+            self.prompt, self.annotator, self.model_a, self.model_b, self.outcome,
+            n_annotators=len(self.annotators), n_models=len(self.models), weight=self.weight,
+        )  # fmt: skip
+
     def rows(self, which: Indices | Mask) -> "IndexedVotes":
         """Return some of the votes; names keep their numbers."""
-        names = ("annotator", "model_a", "model_b", "outcome", "weight", "propensity", "share")
+        names = ("annotator", "model_a", "model_b", "outcome", "weight", "propensity", "share", "prompt")
         given = {name: column[which] for name in names if (column := getattr(self, name)) is not None}
         return replace(self, **given)
 

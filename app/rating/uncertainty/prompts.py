@@ -1,0 +1,159 @@
+"""What votes on one prompt have in common: the second way in which the errors of scores are clustered."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import eigh
+
+from app.rating.arrays import Floats, Indices
+from app.rating.model.score_kernels import LARGEST_SHARE
+from app.rating.uncertainty.freedom import NORMAL
+from app.rating.votes.cells import Cells
+
+TINY = 1e-150
+LARGEST = 1 << 22  # numbers in the rows of some prompts at a time
+
+
+@dataclass(frozen=True)
+class PromptVotes:
+    """Votes with a prompt at a fit, a row for each (annotator, prompt, pair): arrays of shape (n_rows,).
+
+    A unit of a vote's residual adds pull (e_a − e_b) + d c_k to the scores' equations.
+
+    Attributes
+    ----------
+    cells : of the fit's models and annotators
+    prompt : numbers
+    unit : who is one voter: annotators, near-copies together
+    residual : Σ (W − p)
+    squares : Σ (W − p)² over the votes, where each is a voter: in a crowd of one; else None
+    pull, difference : as above, d = R_a − R_b
+    information : on each of the two scores
+    moved : returns the rows c_k of some annotators, shape (n, n_models)
+    """
+
+    cells: Cells
+    prompt: Indices
+    unit: Indices
+    residual: Floats
+    squares: Floats | None
+    pull: Floats
+    difference: Floats
+    information: Floats
+    moved: Callable[[Indices], Floats]
+
+    def rows(self, some: Indices) -> Floats:
+        """Return what a unit of residual of these rows adds to the scores' equations, shape (n, n_models)."""
+        whose, place = np.unique(self.cells.annotator[some], return_inverse=True)
+        rows = self.moved(whose.astype(np.int64))[place] * self.difference[some, None]
+        at = np.arange(len(some))
+        rows[at, self.cells.model_a[some]] += self.pull[some]
+        rows[at, self.cells.model_b[some]] -= self.pull[some]
+        return rows
+
+    def shares(self, some: Indices, known: Floats) -> Floats:
+        """Return the share of these rows in the information on each score, shape (n, n_models)."""
+        shares, at = np.zeros((len(some), self.cells.n_models)), np.arange(len(some))
+        for model in (self.cells.model_a[some], self.cells.model_b[some]):
+            shares[at, model] = self.information[some] / known[model]
+        return shares
+
+
+@dataclass(frozen=True)
+class PromptMeat:
+    """What the votes of a prompt have in common, summed over the prompts.
+
+    Attributes
+    ----------
+    meat : Σ_q (u_q u_q′ − Σ_k u_qk u_qk′), u_q what prompt q adds to the scores' equations, u_qk annotator k's part;
+        each scaled up by its share of the information; shape (n_models, n_models)
+    effective : effective number of the prompts that say something about each score, shape (n_models,)
+    """
+
+    meat: Floats
+    effective: Floats
+
+
+def sum_by_prompt(votes: PromptVotes, known: Floats) -> PromptMeat | None:
+    """Sum over the prompts that two voters or more judged; None without any.
+
+    Parameters
+    ----------
+    known : information on each score, of all votes, shape (n_models,)
+
+    Notes
+    -----
+    O(n_rows · n_models²). A prompt with one voter adds nothing, so it is left out.
+    """
+    order = _judged_by_several(votes)
+    if not len(order):
+        return None
+    size = len(known)
+    meat, total, squared = np.zeros((size, size)), np.zeros(size), np.zeros(size)
+
+    def add(u: Floats, share: Floats, sign: float) -> None:
+        scaled = u / np.sqrt(1.0 - np.minimum(share, LARGEST_SHARE))
+        meat[:] += sign * (scaled.T @ scaled)
+
+    for some in _split(order, votes.prompt[order], max(LARGEST // size, 1)):
+        rows, shares = votes.rows(some), votes.shares(some, known)
+        prompt, unit, residual = votes.prompt[some], votes.unit[some], votes.residual[some, None]
+        of_prompt = _firsts(prompt)
+        if votes.squares is None:
+            of_unit = _firsts(prompt, unit)
+            add(np.add.reduceat(residual * rows, of_unit), np.add.reduceat(shares, of_unit), -1.0)
+        else:
+            add(np.sqrt(votes.squares[some, None]) * rows, shares / votes.cells.n[some, None], -1.0)
+        share = np.add.reduceat(shares, of_prompt)
+        add(np.add.reduceat(residual * rows, of_prompt), share, 1.0)
+        total += share.sum(axis=0)
+        squared += (share**2).sum(axis=0)
+    return PromptMeat(meat, total**2 / np.maximum(squared, TINY))
+
+
+def _judged_by_several(votes: PromptVotes) -> Indices:
+    """Return the rows of prompts with two voters or more, by prompt, then voter."""
+    order = np.lexsort((votes.unit, votes.prompt))
+    prompt, unit = votes.prompt[order], votes.unit[order]
+    first = _firsts(prompt)
+    if not len(first):
+        return first
+    new = np.zeros(len(order))
+    new[_firsts(prompt, unit)] = 1.0
+    voters = np.add.reduceat(new if votes.squares is None else votes.cells.n[order], first)
+    return order[np.repeat(voters > 1.0, np.diff(first, append=len(order)))]
+
+
+def _firsts(*columns: Indices) -> Indices:
+    """Return where a new combination of sorted values begins."""
+    new = np.any([np.diff(column, prepend=-1) != 0 for column in columns], axis=0)
+    return np.flatnonzero(new)
+
+
+def _split(order: Indices, prompt: Indices, size: int) -> Iterator[Indices]:
+    """Yield the rows of some prompts at a time: about as many rows as given, and those of one prompt at least."""
+    first = _firsts(prompt)
+    cuts = np.unique(first[np.searchsorted(first, np.arange(0, len(order), size), side="right") - 1])
+    yield from np.split(order, cuts[1:])
+
+
+def positive_part(matrix: Floats) -> Floats:
+    """Return the nearest matrix without negative eigenvalues."""
+    values, vectors = eigh(matrix)
+    part: Floats = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    return part
+
+
+def join_freedom(own: Floats, freedom: Floats, other: Floats, effective: Floats) -> Floats:
+    """Return Satterthwaite's degrees of freedom of the sum of two variances.
+
+    Parameters
+    ----------
+    own, freedom : variances, and their degrees of freedom
+    other, effective : variances from so many prompts, which are known to that number less 1
+    """
+    total = np.maximum(own + other, TINY)
+    inverse = (own / total) ** 2 / freedom + (other / total) ** 2 / np.maximum(effective - 1.0, 1.0)
+    joined: Floats = 1.0 / np.maximum(inverse, 1.0 / NORMAL)
+    return joined
