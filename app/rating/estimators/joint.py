@@ -71,9 +71,11 @@ class JointEstimator(Estimator):
         votes : a pandas, polars or Arrow table, or a mapping from names to arrays; a row for each vote. Columns:
             model_a, model_b: names, text or whole numbers. winner: model_a, model_b, tie, tie (bothbad), or as a number
             1, 0, 0.5. annotator: who voted; `AmElo` needs it. weight, if there: how many votes a row stands for.
-            battle_id, if there: an annotator votes on a battle once. of_ranking, if there: how many rows the ranking
-            made of which this is one, else 1. propensity, for inverse_propensity: the probability with which the pair
-            was drawn. For the feature length of `AmElo`: length_a and length_b
+            battle_id, if there: an annotator votes on a battle once. prompt, if there: what the models were asked, text
+            or a number, missing where unknown; intervals allow for what votes on one prompt have in common.
+            of_ranking, if there: how many rows the ranking made of which this is one, else 1. propensity, for
+            inverse_propensity: the probability with which the pair was drawn. For the feature length of `AmElo`:
+            length_a and length_b
 
         Returns
         -------

@@ -12,7 +12,7 @@ import polars as pl
 from narwhals.typing import IntoFrame
 from numpy.typing import ArrayLike
 
-from app.rating.arrays import Floats, Ints, Mask
+from app.rating.arrays import Floats, Indices, Ints, Mask
 from app.rating.errors import VotesError, counted
 from app.rating.settings import SIDE
 from app.rating.votes.cells import Cells
@@ -23,7 +23,7 @@ VotesLike = IntoFrame | Mapping[str, ArrayLike]
 """A pandas, polars or Arrow table, any other that narwhals knows, or a mapping from column names to arrays."""
 
 NEEDED = ("model_a", "model_b", "winner")
-COLUMNS = (*NEEDED, "annotator", "weight", "battle_id", "propensity", "of_ranking")
+COLUMNS = (*NEEDED, "annotator", "weight", "battle_id", "propensity", "of_ranking", "prompt")
 OUTCOMES: Mapping[str, float] = {"model_a": 1.0, "model_b": 0.0, "tie": 0.5, "tie (bothbad)": 0.5}
 NAMED = 5  # unknown outcomes that an error names
 
@@ -85,7 +85,9 @@ def read_table(votes: VotesLike, features: Sequence[str] = ()) -> VoteTable:
     weight = _numbers(frame, "weight") if "weight" in frame.columns else None
     propensity = _numbers(frame, "propensity", missing=True) if "propensity" in frame.columns else None
     share = 1.0 / _numbers(frame, "of_ranking") if "of_ranking" in frame.columns else None
-    indexed = IndexedVotes(annotators, models, annotator, a, b, _outcomes(frame, names), weight, propensity, share)
+    indexed = IndexedVotes(
+        annotators, models, annotator, a, b, _outcomes(frame, names), weight, propensity, share, _prompts(frame)
+    )
     if not features:
         return VoteTable(indexed, annotated, frame.implementation)
     given = {
@@ -188,6 +190,19 @@ def _in_polars(series: nw.Series[Any]) -> pl.Series:
     if series.implementation in (nw.Implementation.POLARS, nw.Implementation.PYARROW):
         return pl.Series(series.to_native())
     return pl.Series(series.cast(nw.String).to_list() if _is_text(series) else series.to_numpy())
+
+
+def _prompts(frame: nw.DataFrame[Any]) -> Indices | None:
+    """Return a number for what the models of each vote were asked, −1 where it is missing; None without the column."""
+    if "prompt" not in frame.columns:
+        return None
+    series = frame["prompt"]
+    if not (_is_text(series) or series.dtype.is_integer() or series.null_count() == len(series)):
+        raise VotesError(f"prompt must be text or whole numbers, is {series.dtype}", "type")
+    values = pl.Series(series.to_list()) if series.null_count() else _in_polars(series)
+    known = values.cast(pl.String).replace("", None).cast(pl.Categorical)
+    numbers: Indices = known.to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
+    return numbers
 
 
 def _number(names: pl.DataFrame, *columns: str) -> tuple[list[Ints], list[Any]]:

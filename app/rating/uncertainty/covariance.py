@@ -13,13 +13,20 @@ from app.rating.model.copies import Answers, Copies, find_copies
 from app.rating.model.covariance import find_covariance, shift_to_centre
 from app.rating.model.crowd import Clusters, laplacian
 from app.rating.model.expansion import CURVATURE, Expansion
-from app.rating.model.score_kernels import LARGEST_SHARE
+from app.rating.model.score_kernels import ENOUGH_SHARE, LARGEST_SHARE
 from app.rating.model.scores import MarginalFit
 from app.rating.model.start import PRECISION
 from app.rating.plain.information import ENOUGH, Information, find_information, scaled_contributions
 from app.rating.settings import Interval
 from app.rating.uncertainty.freedom import NORMAL, contrast_freedom
-from app.rating.uncertainty.prompts import PromptMeat, PromptVotes, join_freedom, positive_part, sum_by_prompt
+from app.rating.uncertainty.prompts import (
+    PromptMeat,
+    PromptVotes,
+    find_alone,
+    join_freedom,
+    positive_part,
+    sum_by_prompt,
+)
 from app.rating.votes.cells import Cells, pool_annotators
 from app.rating.votes.prompts import PromptCells
 
@@ -68,7 +75,9 @@ class Covariance:
         """
         if found is None:
             return self
-        part = positive_part(bread @ found.meat @ bread.T)
+        # what all annotators share is in the scores, and missing in what their clusters differ by
+        shared = np.sqrt(1.0 + 1.0 / self.freedom)[:, None] * (bread @ found.meat @ bread.T)
+        part = positive_part(shared * np.sqrt(1.0 + 1.0 / self.freedom))
         freedom = join_freedom(np.diag(self.scores), self.freedom, np.diag(part), found.effective)
         return replace(self, scores=self.scores + part, order=self.order + part, freedom=freedom, by_prompt=part)
 
@@ -166,11 +175,12 @@ def _sum_by_prompt(expansion: Expansion, prompts: PromptCells, voter: Indices) -
     d = fit.R[cells.model_a] - fit.R[cells.model_b]
     x = fit.ability[k] * d
     known = np.maximum(np.diag(fit.equations.information) - PRECISION, TINY)
+    information = expansion.parts[:, CURVATURE]
+    alone = find_alone(expansion.cells, information, known, ENOUGH_SHARE, LARGEST_SHARE)
     votes = PromptVotes(
-        cells, prompts.prompt, voter[k], trust * (cells.s - cells.n * expit(x)),
-        trust**2 * squared_residuals(cells, x) if expansion.cells.n_annotators == 1 else None,
+        cells, prompts.prompt, voter[k], trust * (cells.s - cells.n * expit(x)), trust**2 * squared_residuals(cells, x),
         expansion.weight[place] * expansion.pull[k], d,
-        expansion.parts[place, CURVATURE] * (trust * cells.n / expansion.cells.n[place]), expansion.moved,
+        information[place] * (trust * cells.n / expansion.cells.n[place]), alone[place], expansion.moved,
     )  # fmt: skip
     return sum_by_prompt(votes, known)
 
@@ -261,11 +271,16 @@ def plain_covariance(
     c, rows = prompts.cells, -found.moved_rows()
     d, ability = fit.R[c.model_a] - fit.R[c.model_b], fit.theta[c.annotator]
     p = expit(ability * d)
+    known, information = (
+        np.maximum(np.diag(found.point.A), TINY),
+        found.point.variance * fit.theta[cells.annotator] ** 2,
+    )
+    alone = find_alone(cells, information, known, ENOUGH, LARGEST_SHARE)[prompts.place_in(cells)]
     votes = PromptVotes(
-        c, prompts.prompt, c.annotator.astype(np.int64), c.s - c.n * p, squared_residuals(c, ability * d) if clusters == 1 else None,
-        ability, d, ability**2 * c.n * p * (1.0 - p), rows.__getitem__,
+        c, prompts.prompt, c.annotator.astype(np.int64), c.s - c.n * p, squared_residuals(c, ability * d), ability, d,
+        ability**2 * c.n * p * (1.0 - p), alone, rows.__getitem__,
     )  # fmt: skip
-    return own.add_prompts(sum_by_prompt(votes, np.maximum(np.diag(found.point.A), TINY)), found.inverse)
+    return own.add_prompts(sum_by_prompt(votes, known), found.inverse)
 
 
 def _by_annotator(found: Information) -> tuple[Floats, Floats, Floats, Indices, Floats, Floats]:

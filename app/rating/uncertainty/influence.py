@@ -42,6 +42,24 @@ class VoteGroups:
     residual: Floats
 
 
+@dataclass(frozen=True)
+class PromptGroups:
+    """The votes of each prompt, of which all are dropped: arrays of shape (n_rows,).
+
+    Attributes
+    ----------
+    cell : index of the cell
+    prompt : from 0 on
+    residual : Σ (W − p) of the prompt's votes in the cell, as much larger as the other prompts' information is smaller
+    number : of prompts
+    """
+
+    cell: Indices
+    prompt: Indices
+    residual: Floats
+    number: int
+
+
 class Influence(ABC):
     """A fit, and what follows from it for a small change of the votes.
 
@@ -58,6 +76,7 @@ class Influence(ABC):
     pull: Floats
     along: Floats
     _share: Floats
+    _amount: Floats
 
     def __init__(self, rating: Estimate) -> None:
         self.rating, cells, R = rating, rating.small.cells, rating.fit.R
@@ -94,7 +113,8 @@ class Influence(ABC):
         return change @ self._across
 
     def _share_information(self, amount: Floats) -> Floats:
-        """Return each annotator's share of the information on each component, that of each cell given."""
+        """Keep the information of each cell; return each annotator's share of it on each component."""
+        self._amount = amount
         cells, number = self.rating.small.cells, int(self.component.max(initial=0)) + 1
         key = cells.annotator.astype(np.int64) * number + self.component[cells.model_a]
         own = sum_by(key, amount, cells.n_annotators * number).reshape(-1, number)
@@ -110,6 +130,19 @@ class Influence(ABC):
         W, p = VERDICTS[kind], expit(self.rating.fit.theta[cells.annotator] * self._d)[cell]
         residual = {"dropped": W - p, "flipped": 2.0 * W - 1.0, "added": p - W}[change]
         return VoteGroups(cell, kind, size[cell, kind], residual)
+
+    def prompt_groups(self) -> PromptGroups | None:
+        """Return the votes behind the scores by prompt; None where no prompt is known."""
+        known = self.rating.prompts
+        if known is None or not len(known.prompt):
+            return None
+        cells, cell = known.cells, known.place_in(self.rating.small.cells)
+        numbers, prompt = np.unique(known.prompt, return_inverse=True)
+        p = expit(self.rating.fit.theta[cells.annotator] * self._d[cell])
+        amount = self._amount[cell] * cells.n / self.rating.small.cells.n[cell]
+        left = 1.0 - sum_by(prompt, amount, len(numbers)) / max(float(self._amount.sum()), TINY)
+        residual = np.divide(cells.s - cells.n * p, left[prompt], out=np.zeros(len(p)), where=left[prompt] > TINY)
+        return PromptGroups(cell, prompt, residual, len(numbers))
 
     def of_votes(self, contrast: Floats, change: VoteChange = "dropped") -> Floats:
         """Return the influence of one vote of each group on contrast·R: how far contrast·R falls once it is changed.

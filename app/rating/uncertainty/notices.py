@@ -12,6 +12,7 @@ from app.rating.uncertainty.results import Estimate
 ZERO = 1e-9  # an ability nearer to 0 than this is 0 but for rounding
 PAIR = 2
 FEW_VOTES = 10.0  # of an annotator, below which coins are not told from others
+OF_PROMPTS = 0.5  # share of the variance from which prompts are what is missing
 FEWEST = 5  # annotators, of all votes or of a model, from which the spread between them is known fairly well
 CAMP = 0.4  # share of annotators with negative abilities from which they are a camp
 
@@ -67,6 +68,9 @@ def _of_intervals(rating: Estimate) -> list[Found]:
         (clustered and spread.clusters >= FEWEST and few, "few-judges",
          (f"{counted(few, 'model')} with votes of fewer than {FEWEST} annotators: how these differ is hardly known, "
          "so the intervals take their votes as independent too, and are wide")),
+        (rating.prompts is not None and spread.prompt_share >= OF_PROMPTS, "few-prompts",
+         (f"{counted(0 if rating.prompts is None else rating.prompts.number, 'prompt')}: which ones they are makes "
+          f"{spread.prompt_share:.0%} of the variance of the scores, so more prompts help more than more votes")),
     ]  # fmt: skip
 
 

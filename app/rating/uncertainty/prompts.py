@@ -6,12 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import eigh
 
-from app.rating.arrays import Floats, Indices
+from app.rating.arrays import Floats, Indices, sum_by_key
 from app.rating.model.score_kernels import LARGEST_SHARE
 from app.rating.uncertainty.freedom import NORMAL
 from app.rating.votes.cells import Cells
 
 TINY = 1e-150
+FEW = 3.0  # degrees of freedom
 LARGEST = 1 << 22  # numbers in the rows of some prompts at a time
 
 
@@ -26,10 +27,11 @@ class PromptVotes:
     cells : of the fit's models and annotators
     prompt : numbers
     unit : who is one voter: annotators, near-copies together
-    residual : Σ (W − p)
-    squares : Σ (W − p)² over the votes, where each is a voter: in a crowd of one; else None
+    residual, squares : Σ (W − p) and Σ (W − p)²
     pull, difference : as above, d = R_a − R_b
     information : on each of the two scores
+    alone : how far each vote is a voter of its own, from 0 to 1: where hardly any other annotator judged the models, so
+        that the annotators do not show what one's votes on a prompt have in common
     moved : returns the rows c_k of some annotators, shape (n, n_models)
     """
 
@@ -37,10 +39,11 @@ class PromptVotes:
     prompt: Indices
     unit: Indices
     residual: Floats
-    squares: Floats | None
+    squares: Floats
     pull: Floats
     difference: Floats
     information: Floats
+    alone: Floats
     moved: Callable[[Indices], Floats]
 
     def rows(self, some: Indices) -> Floats:
@@ -100,11 +103,11 @@ def sum_by_prompt(votes: PromptVotes, known: Floats) -> PromptMeat | None:
         rows, shares = votes.rows(some), votes.shares(some, known)
         prompt, unit, residual = votes.prompt[some], votes.unit[some], votes.residual[some, None]
         of_prompt = _firsts(prompt)
-        if votes.squares is None:
-            of_unit = _firsts(prompt, unit)
-            add(np.add.reduceat(residual * rows, of_unit), np.add.reduceat(shares, of_unit), -1.0)
-        else:
-            add(np.sqrt(votes.squares[some, None]) * rows, shares / votes.cells.n[some, None], -1.0)
+        alone, of_unit = votes.alone[some, None], _firsts(prompt, unit)
+        with_others = np.sqrt(1.0 - alone)
+        add(np.add.reduceat(with_others * residual * rows, of_unit), np.add.reduceat(shares, of_unit), -1.0)
+        if alone.any():
+            add(np.sqrt(alone * votes.squares[some, None]) * rows, shares / votes.cells.n[some, None], -1.0)
         share = np.add.reduceat(shares, of_prompt)
         add(np.add.reduceat(residual * rows, of_prompt), share, 1.0)
         total += share.sum(axis=0)
@@ -121,7 +124,7 @@ def _judged_by_several(votes: PromptVotes) -> Indices:
         return first
     new = np.zeros(len(order))
     new[_firsts(prompt, unit)] = 1.0
-    voters = np.add.reduceat(new if votes.squares is None else votes.cells.n[order], first)
+    voters = np.add.reduceat(np.where(votes.alone[order] > 0.0, votes.cells.n[order], new), first)
     return order[np.repeat(voters > 1.0, np.diff(first, append=len(order)))]
 
 
@@ -138,6 +141,25 @@ def _split(order: Indices, prompt: Indices, size: int) -> Iterator[Indices]:
     yield from np.split(order, cuts[1:])
 
 
+def find_alone(cells: Cells, information: Floats, known: Floats, enough: float, largest: float) -> Floats:
+    """Return how far the votes of each cell count as independent, shape (n_cells,).
+
+    0 up to a share of their annotator in the information on each of the two models, 1 from another on.
+
+    Parameters
+    ----------
+    information : of each cell on each of its models, shape (n_cells,)
+    known : of all votes on each model, shape (n_models,)
+    """
+    size, k = cells.n_models, cells.annotator.astype(np.int64)
+    sides = [k * size + model for model in (cells.model_a, cells.model_b)]
+    keys, (own,) = sum_by_key(np.concatenate(sides), cells.n_annotators * size, np.tile(information, 2))
+    share = own / known[keys % size]
+    least = np.minimum(*(share[np.searchsorted(keys, side)] for side in sides))
+    alone: Floats = np.clip((least - enough) / (largest - enough), 0.0, 1.0)
+    return alone
+
+
 def positive_part(matrix: Floats) -> Floats:
     """Return the nearest matrix without negative eigenvalues."""
     values, vectors = eigh(matrix)
@@ -146,7 +168,7 @@ def positive_part(matrix: Floats) -> Floats:
 
 
 def join_freedom(own: Floats, freedom: Floats, other: Floats, effective: Floats) -> Floats:
-    """Return Satterthwaite's degrees of freedom of the sum of two variances.
+    """Return the degrees of freedom of the sum of two variances: the mean of 1/freedom, weighted by the variances.
 
     Parameters
     ----------
@@ -154,6 +176,7 @@ def join_freedom(own: Floats, freedom: Floats, other: Floats, effective: Floats)
     other, effective : variances from so many prompts, which are known to that number less 1
     """
     total = np.maximum(own + other, TINY)
-    inverse = (own / total) ** 2 / freedom + (other / total) ** 2 / np.maximum(effective - 1.0, 1.0)
-    joined: Floats = 1.0 / np.maximum(inverse, 1.0 / NORMAL)
-    return joined
+    inverse = own / total / freedom + other / total / np.maximum(effective - 1.0, 1.0)
+    joined = 1.0 / np.maximum(inverse, 1.0 / NORMAL)
+    few: Floats = np.where(freedom < FEW, np.minimum(joined, freedom), joined)  # there t falls faster than errors grow
+    return few

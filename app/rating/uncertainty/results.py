@@ -146,6 +146,8 @@ class Diagnostics:
     prior_sd, ability_spread : spread of honest abilities around 1; None for known abilities and for maximum likelihood
     ability_spread_se : None; earlier versions have its standard error here
     excluded_share : share of the votes past δ whose annotators are excluded (or would be, where the policy only flags)
+    prompts : how many prompts the votes are on; None where prompts are not known
+    prompt_share : share of the scores' variance that more votes on the same prompts would not lower; None like prompts
     seconds : stage → seconds ("fit", "intervals", "evidence")
     warnings : notices for the reader
     """
@@ -161,6 +163,8 @@ class Diagnostics:
     ability_spread: float | None
     ability_spread_se: float | None
     excluded_share: float
+    prompts: int | None = None
+    prompt_share: float | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     warnings: tuple[RatingNotice, ...] = ()
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
 
 from app.rating.arrays import Floats, Ints, sum_by
 from app.rating.errors import VotesError
@@ -17,6 +16,7 @@ from app.rating.plain.m_elo import maximise_scores, shift_projector
 from app.rating.threads import one_blas_thread
 from app.rating.uncertainty.models import make_model_estimates
 from app.rating.uncertainty.pooling import PooledFit, PooledLikelihood, fit_categories
+from app.rating.uncertainty.prompts import positive_part
 from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.rating import Rating
 from app.rating.votes.cells import Cells, pool_annotators, renumber
@@ -72,7 +72,7 @@ class Categories:
         spread = whole.covariance
         if spread is not None:
             scores, order = (
-                across @ (errors + _positive_part(each - self.known)) @ across for each in (spread.scores, spread.order)
+                across @ (errors + positive_part(each - self.known)) @ across for each in (spread.scores, spread.order)
             )
             spread = replace(spread, scores=scores, order=order)
         pairs = pool_annotators(cells)
@@ -225,9 +225,3 @@ def _with_votes(components: Components, pairs: Cells) -> Components:
     place = np.full(components.number + 1, -1)
     place[order] = np.arange(len(order))
     return components._replace(label=place[components.label], number=len(order))
-
-
-def _positive_part(matrix: Floats) -> Floats:
-    values, vectors = eigh(matrix)
-    part: Floats = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    return part

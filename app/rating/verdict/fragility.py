@@ -1,10 +1,11 @@
-"""How few votes, and how few annotators, decide the order of a leaderboard: dropped, flipped or added."""
+"""How few votes, annotators and prompts decide the order of a leaderboard: dropped, or votes flipped or added."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from app.rating.arrays import Floats, Indices, Mask
+from app.rating.arrays import Floats, Indices, Mask, sum_by
 from app.rating.threads import map_parts, one_blas_thread
 from app.rating.uncertainty.influence import Influence, VoteChange, find_influence, leave_annotators_out
 from app.rating.units import ELO_PER_NATURAL
@@ -27,13 +28,14 @@ class Fewest:
     ----------
     dropped, flipped : votes taken away, and votes with the opposite verdict (ties stay as they are)
     added : new votes by the annotators who count, each at most as many on a pair as they cast there
-    annotators : taken away with all their votes
+    annotators, prompts : taken away with all their votes; of prompts −1 where they are not known
     """
 
     dropped: Indices
     flipped: Indices
     added: Indices
     annotators: Indices
+    prompts: Indices
 
 
 @dataclass(frozen=True)
@@ -92,9 +94,9 @@ def find_fragility(result: Rating, influence: Influence | None = None, *, ranked
     upper, lower = (np.concatenate([near, *(pairs[side] for pairs in best)]) for side, near in enumerate(neighbours))
     gap = result.fit.R[upper] - result.fit.R[lower]
     with one_blas_thread():
-        votes = fewest_votes(influence, upper, lower, gap)
+        votes, prompts = fewest_votes(influence, upper, lower, gap), fewest_prompts(influence, upper, lower, gap)
         annotators = fewest_annotators(leave_annotators_out(influence), upper, lower, gap)
-    found, ends = [*votes, annotators], np.cumsum([len(neighbours[0]), *(len(pairs[0]) for pairs in best)])
+    found, ends = [*votes, annotators, prompts], np.cumsum([len(neighbours[0]), *(len(pairs[0]) for pairs in best)])
     upper, lower = upper[: ends[0]], lower[: ends[0]]
     return Fragility(
         small[upper], small[lower], ELO_PER_NATURAL * gap[: ends[0]],
@@ -144,20 +146,51 @@ def fewest_votes(influence: Influence, upper: Indices, lower: Indices, gap: Floa
     """
     ways = [influence.vote_groups(change) for change in CHANGES]
 
-    def count(pair: tuple[Floats, Floats, float]) -> list[int]:
-        y, q, distance = pair
-        moved = influence.moved(y, q)
+    def count(moved: Floats, distance: float) -> list[int]:
         return [_fewest(votes.residual * moved[votes.cell], votes.size, distance) for votes in ways]
 
-    found = np.empty((len(gap), len(ways)), dtype=np.int64)
+    return _count_each(influence, upper, lower, gap, count, len(ways))
+
+
+def fewest_prompts(influence: Influence, upper: Indices, lower: Indices, gap: Floats) -> Indices:
+    """Find for every pair the smallest number of prompts without which it swaps, −1 where none is known.
+
+    Parameters
+    ----------
+    upper, lower, gap : as for `fewest_votes`
+    """
+    prompts = influence.prompt_groups()
+    if prompts is None:
+        return np.full(len(gap), -1)
+
+    def count(moved: Floats, distance: float) -> list[int]:
+        influences = sum_by(prompts.prompt, prompts.residual * moved[prompts.cell], prompts.number)
+        return [_fewest(influences, np.ones(prompts.number), distance)]
+
+    fewest: Indices = _count_each(influence, upper, lower, gap, count, 1)[0]
+    return fewest
+
+
+def _count_each(
+    influence: Influence, upper: Indices, lower: Indices, gap: Floats, count: Callable[[Floats, float], list[int]],
+    size: int,
+) -> Indices:  # fmt: skip
+    """Return so many counts of each pair, shape (size, n_pairs), by what a unit of residual of each cell moves it."""
+    found = np.empty((len(gap), size), dtype=np.int64)
+
+    def one(pair: tuple[Floats, Floats, float]) -> list[int]:
+        y, q, distance = pair
+        return count(influence.moved(y, q), distance)
+
     for first in range(0, len(gap), PAIRS_AT_ONCE):
         here = slice(first, first + PAIRS_AT_ONCE)
         contrasts, pairs = np.zeros((influence.rating.small.cells.n_models, len(gap[here]))), np.arange(len(gap[here]))
         contrasts[upper[here], pairs], contrasts[lower[here], pairs] = 1.0, -1.0
         Y = influence.solve(contrasts)
         columns = (np.ascontiguousarray(each.T) for each in (Y, influence.shares(Y)))
-        found[here] = map_parts(count, zip(*columns, gap[here].tolist(), strict=True))
-    return found.T
+        found[here] = map_parts(one, zip(*columns, gap[here].tolist(), strict=True))
+    by_count: Indices = found.T
+    return by_count
 
 
 def strongest(influences: Floats, size: Floats, gap: float) -> Indices:

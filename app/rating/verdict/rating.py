@@ -86,6 +86,8 @@ def _diagnose(found: Estimate, excluded_share: float) -> Diagnostics:
         ability_spread=spread,
         ability_spread_se=None,
         excluded_share=excluded_share,
+        prompts=None if found.prompts is None else found.prompts.number,
+        prompt_share=None if found.prompts is None or found.covariance is None else found.covariance.prompt_share,
         seconds=found.seconds,
         warnings=find_notices(found),
     )

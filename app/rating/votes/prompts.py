@@ -7,8 +7,6 @@ import numpy as np
 from app.rating.arrays import AnyInts, Floats, Indices
 from app.rating.votes.cells import Cells, Compact, aggregate, find_places, renumber
 
-NO_PROMPT = -1
-
 
 @dataclass(frozen=True)
 class PromptCells:
@@ -22,6 +20,11 @@ class PromptCells:
 
     cells: Cells
     prompt: Indices
+
+    @property
+    def number(self) -> int:
+        """How many prompts the votes are on."""
+        return len(np.unique(self.prompt))
 
     @classmethod
     def of_votes(
@@ -43,15 +46,14 @@ class PromptCells:
         prompt : number of each vote's prompt, below 0 for none, shape (n_votes,)
         annotator, model_a, model_b, outcome, weight : as for `app.rating.votes.cells.aggregate`
         """
-        prompt = np.asarray(prompt, dtype=np.int64)
         known = np.flatnonzero(prompt >= 0)
         if not len(known):
             return None
-        numbers, place = np.unique(prompt[known], return_inverse=True)
-        both = np.asarray(annotator, dtype=np.int64)[known] * len(numbers) + place
+        numbers, place = np.unique(prompt[known].astype(np.int64), return_inverse=True)
+        both = annotator[known].astype(np.int64) * len(numbers) + place
         keys, own = np.unique(both, return_inverse=True)  # each annotator as many, one for each prompt
         apart = aggregate(
-            own, *(np.asarray(each)[known] for each in (model_a, model_b, outcome)),
+            own, model_a[known], model_b[known], outcome[known],
             n_annotators=len(keys), n_models=n_models, weight=None if weight is None else weight[known],
         )  # fmt: skip
         key = keys[apart.annotator]

@@ -73,7 +73,8 @@ def _verify(result: Rating, settings: LoopSettings, found: Fragility, influence:
         for change in CHANGES
     )
     annotators = [verify_annotators(result, settings, *pair, influence) for pair in both]
-    return Fewest(dropped, flipped, added, np.array(annotators, dtype=np.int64))
+    unknown = np.full(len(both), -1)  # of prompts, which vote files of the laboratory do not have
+    return Fewest(dropped, flipped, added, np.array(annotators, dtype=np.int64), unknown)
 
 
 def _pairs(named: NamedCells, found: Fragility, checked: Fewest | None) -> list[Row]:
