@@ -33,6 +33,14 @@ class RatedFileOptions(PeopleFileOptions):
     criterion: Annotated[
         str, typer.Option(metavar="NAME", help="Rate by the votes on this question, of the column criterion.")
     ] = OVERALL
+    prompts: Annotated[
+        str,
+        typer.Option(
+            metavar="COLUMN",
+            help="What the models were asked: votes on one prompt err together.",
+            show_default="prompt, prompt_id, question_id, item or instruction",
+        ),
+    ] = ""
     alias: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=MODEL", help="Count the votes on one name for another model. Repeat it."),
@@ -118,6 +126,8 @@ def _tables(rating: dict[str, Any], *, annotators: bool) -> Iterator[RenderableT
         footer += f", as {counts['used']:,} of {counted(counts['pairs_read'], 'pair')}"
     if counts["rejected"]:
         footer += f", {counts['rejected']:,} rejected"
+    if diagnostics.get("prompts"):
+        footer += f", on {counted(diagnostics['prompts'], 'prompt')}"
     flagged = sum(row["standing"] in ("flagged", "excluded") for row in everyone)
     if flagged:
         footer += f" · {flagged} of {counted(len(everyone), 'annotator')} flagged or excluded (--annotators)"

@@ -154,6 +154,7 @@ def _echo(options: FitOptions, file: VoteFile) -> dict[str, Any]:
         "criterion": file.options.criterion,
         "schema": file.schema,
         "annotator_column": file.annotator_column,
+        "prompt_column": file.prompt_column,
     }
 
 

@@ -44,6 +44,7 @@ VOTE_COLUMNS: pl.Schema = pl.Schema(
         "annotator_kind": pl.String(),
         "criterion": pl.String(),
         "question": pl.String(),
+        "prompt": pl.Int64(),
         "cost": pl.String(),
         "features": pl.String(),
         "ranked_names": pl.String(),
@@ -53,8 +54,8 @@ VOTE_COLUMNS: pl.Schema = pl.Schema(
 )
 """The columns of checked votes; only annotator, models, outcome and row are never null.
 
-`weight` is how many votes the row stands for, null
-where no column says so. Propensities and costs are as they are written: only `rate` and `judges` read them.
+`weight` is how many votes the row stands for, null where no column says so; `prompt` the key of what the models were
+asked (`app.votes.prompts`). Propensities and costs are as they are written: only `rate` and `judges` read them.
 `ranked_names` is a ranking as JSON, whose first pair by name the models and the outcome are. A `vote_id` is that of a
 vote that this service exported; other values than UUIDs are null, because other services have such columns too.
 """
@@ -151,7 +152,7 @@ def check_batch(
         pl.when(pl.col("vote_id").str.contains(_UUID)).then("vote_id"),
         pl.when(pl.col("annotator_kind") != "").then("annotator_kind"),
         pl.when(~pl.col("criterion").is_in(_overall(frame["criterion"]))).then("criterion"),
-        "question", "cost", measures, rankings, weights,
+        "question", "prompt", "cost", measures, rankings, weights,
         "row",
         *(() if kept else form.measures),
     )  # fmt: skip

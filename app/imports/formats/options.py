@@ -29,6 +29,7 @@ class ReadOptions:
         may lack them.
     keep_features : read what the file has of LMArena's measures, as the service keeps them with a vote.
     by : the column with the category of a vote.
+    prompts : the column with what the models were asked; by default the first known one.
     """
 
     schema: str | None = None
@@ -44,3 +45,4 @@ class ReadOptions:
     features: tuple[str, ...] = ()
     keep_features: bool = False
     by: str = ""
+    prompts: str = ""

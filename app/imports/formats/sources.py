@@ -10,7 +10,9 @@ import polars as pl
 from app.imports.formats.errors import FileTooLargeError, UnreadableFileError
 from app.imports.formats.expansion import open_content
 from app.imports.formats.schemas import Input
+from app.votes.prompts import prompt_key
 
+PROMPT: Input = "prompt"
 LINES_PER_BATCH = 5_000
 """Lines in memory at once; arena logs have whole conversations in a line."""
 
@@ -119,8 +121,17 @@ def check_columns(path: Path, n_columns: int) -> None:
         raise FileTooLargeError(detail, extensions={"limit": MAX_COLUMNS})
 
 
+def _with_keys(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the records with the keys of their prompts, as digits."""
+    texts = frame[PROMPT].unique().drop_nulls()
+    keys = [None if (key := prompt_key(text)) is None else str(key) for text in texts]
+    return frame.with_columns(pl.col(PROMPT).replace_strict(texts, pl.Series(keys, dtype=pl.String), default=None))
+
+
 def refuse_long_values(raw: RawBatch) -> RawBatch:
-    """Return the batch with an error in place of every value of more than `MAX_VALUE_BYTES`."""
+    """Return the batch with keys of prompts, and an error in place of other values of more than `MAX_VALUE_BYTES`."""
+    if PROMPT in raw.frame.columns:
+        raw = RawBatch(_with_keys(raw.frame), {**raw.unusable, PROMPT: {}}, raw.ambiguous)
     longest = raw.frame.select(pl.col(pl.String).str.len_bytes().max())
     names = cast("list[Input]", [values.name for values in longest if (values[0] or 0) > MAX_VALUE_BYTES])
     if not names:

@@ -66,6 +66,15 @@ def measure_text(value: object) -> str | None:
     return json.dumps(value) if isinstance(value, dict | float) else name_text(value)
 
 
+def prompt_text(value: object) -> str | None:
+    """Return a prompt as text, of whatever kind it is: a conversation as JSON."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return value.encode(errors="replace").decode()
+    return json.dumps(value, default=str, sort_keys=True) if isinstance(value, list | dict) else str(value)
+
+
 def flag_text(value: object) -> str | None:
     """Return a flag as text: true, false, or as `name_text`.
 
@@ -85,6 +94,7 @@ def _encodable(value: str) -> str:
 _SPECIAL: Mapping[str, Callable[[object], str | None]] = {
     **dict.fromkeys(("voted_at", "propensity", "preference", "grade", "rank", "weight", "cost"), timestamp_text),
     **dict.fromkeys(("tags", "metadata", "features", "siblings", "ranking"), document_text),
+    "prompt": prompt_text,
     **dict.fromkeys(("won_a", "won_b", "tied", "equal"), flag_text),
 }
 

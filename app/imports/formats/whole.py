@@ -32,10 +32,12 @@ class VoteFile(FileReport):
     path : the file.
     schema : name of its format.
     annotator_column : the column with the annotator; None for pooled votes.
+    prompt_column : the column with what the models were asked; None without one.
     records : one row for each vote, a ranking or one on a pair, in file order: annotator, model_a, model_b (text),
         outcome (0 model_a, 1 model_b, 2 tie, 3 tie (bothbad)), battle_id, voted_at (UTC), tags (list of text),
-        metadata (JSON text), criterion, each of these five null where not given, weight, how many votes the row stands
-        for (null: one), row, the record's number in the file from 0, and ranked_names.
+        metadata (JSON text), criterion, prompt (`app.votes.prompts.prompt_key`), each of these six null where not
+        given, weight, how many votes the row stands for (null: one), row, the record's number in the file from 0, and
+        ranked_names.
     duplicates : votes left out because their annotator has an earlier vote on the battle, or because their `vote_id`
         was read before.
     options : how it was read. If `judged`, one more vote on a battle counts where the sides are exchanged, and frame
@@ -45,6 +47,7 @@ class VoteFile(FileReport):
     path: Path
     schema: str
     annotator_column: str | None
+    prompt_column: str | None
     records: pl.DataFrame
     duplicates: int
     options: ReadOptions
@@ -84,6 +87,8 @@ class VoteFile(FileReport):
             columns["propensity"] = frame["propensity"].cast(pl.Float64, strict=False)
         if frame["of_ranking"].count():
             columns["of_ranking"] = frame["of_ranking"].fill_null(1)
+        if frame["prompt"].count():
+            columns["prompt"] = frame["prompt"]
         return frame.select("annotator", "model_a", "model_b", **columns, **read_measures(frame, features))
 
     def require_category(self, by: str) -> None:
@@ -118,6 +123,7 @@ def read_vote_file(
         path=path,
         schema=reader.form.schema.name,
         annotator_column=reader.form.annotator,
+        prompt_column=reader.form.columns.get("prompt"),
         records=frame,
         duplicates=duplicates,
         options=options,

@@ -20,6 +20,7 @@ from app.rating.plain.information import ENOUGH, Information, find_information, 
 from app.rating.settings import Interval
 from app.rating.uncertainty.freedom import NORMAL, contrast_freedom
 from app.rating.uncertainty.prompts import (
+    PromptErrors,
     PromptMeat,
     PromptVotes,
     find_alone,
@@ -47,7 +48,7 @@ class Covariance:
     freedom : degrees of freedom of each model's variance, shape (n_models,); ∞ unless clustered
     judges : annotators who inform about each model, shape (n_models,); counted where clustered, else `clusters`
     copies : near-copies, each group one cluster; None where they were not looked for
-    by_prompt : the part of `scores` and `order` that votes on the same prompts have in common; None without any such
+    by_prompt : the part of `scores` and `order` that votes on the same prompts have in common; None without any
     """
 
     scores: Floats
@@ -58,16 +59,20 @@ class Covariance:
     freedom: Floats
     judges: Indices
     copies: Copies | None = None
-    by_prompt: Floats | None = None
+    by_prompt: PromptErrors | None = None
 
     @property
     def prompt_share(self) -> float:
         """Share of the variance of the scores that more votes on the same prompts do not lower."""
-        whole = float(np.trace(self.scores))
-        return 0.0 if self.by_prompt is None or whole <= 0.0 else float(np.trace(self.by_prompt)) / whole
+        if self.by_prompt is None:
+            return 0.0
+        return float(np.trace(self.by_prompt.scores)) / max(float(np.trace(self.scores)), TINY)
 
-    def add_prompts(self, found: PromptMeat | None, bread: Floats) -> "Covariance":
+    def with_meat(self, found: PromptMeat | None, bread: Floats) -> "Covariance":
         """Return the covariance with the positive part of what votes on the same prompts have in common.
+
+        What all annotators share is in the scores already, and so is missing in what annotators differ by: n of them
+        show (n − 1)/n of it.
 
         Parameters
         ----------
@@ -75,11 +80,17 @@ class Covariance:
         """
         if found is None:
             return self
-        # what all annotators share is in the scores, and missing in what their clusters differ by
-        shared = np.sqrt(1.0 + 1.0 / self.freedom)[:, None] * (bread @ found.meat @ bread.T)
-        part = positive_part(shared * np.sqrt(1.0 + 1.0 / self.freedom))
-        freedom = join_freedom(np.diag(self.scores), self.freedom, np.diag(part), found.effective)
-        return replace(self, scores=self.scores + part, order=self.order + part, freedom=freedom, by_prompt=part)
+        shown = np.sqrt(1.0 + 1.0 / self.freedom)
+        part = positive_part(shown[:, None] * (bread @ found.meat @ bread.T) * shown)
+        return self.with_prompts(PromptErrors(part, found.effective))
+
+    def with_prompts(self, part: PromptErrors | None) -> "Covariance":
+        """Return the covariance with a part by prompt."""
+        if part is None:
+            return self
+        freedom = join_freedom(np.diag(self.scores), self.freedom, np.diag(part.scores), part.effective)
+        scores, order = self.scores + part.scores, self.order + part.scores
+        return replace(self, scores=scores, order=order, freedom=freedom, by_prompt=part)
 
     def contrast_freedom(self, i: Indices, j: Indices, *, order: bool = False) -> Floats:
         """Return the degrees of freedom of R_i − R_j."""
@@ -160,7 +171,7 @@ def marginal_covariance(
         own = Covariance(scores, scores, fit.ability_sd, kind, annotators, known, all_of_them)
     if prompts is None:
         return own
-    return own.add_prompts(_sum_by_prompt(expansion(), prompts, voter), bread)
+    return own.with_meat(_sum_by_prompt(expansion(), prompts, voter), bread)
 
 
 def takes_prompts(kind: Interval, annotators: int) -> bool:
@@ -280,7 +291,7 @@ def plain_covariance(
         c, prompts.prompt, c.annotator.astype(np.int64), c.s - c.n * p, squared_residuals(c, ability * d), ability, d,
         ability**2 * c.n * p * (1.0 - p), alone, rows.__getitem__,
     )  # fmt: skip
-    return own.add_prompts(sum_by_prompt(votes, known), found.inverse)
+    return own.with_meat(sum_by_prompt(votes, known), found.inverse)
 
 
 def _by_annotator(found: Information) -> tuple[Floats, Floats, Floats, Indices, Floats, Floats]:

@@ -75,6 +75,7 @@ class PooledLikelihood:
     theta : abilities, natural units, shape (n_annotators,)
     component : of each model in all votes
     precision : 1/sd² of the abilities' law
+    design : by how much votes on the same prompts raise the variance
 
     Attributes
     ----------
@@ -82,9 +83,11 @@ class PooledLikelihood:
         raise it
     """
 
-    def __init__(self, categories: Sequence[Cells], theta: Floats, component: Indices, precision: float) -> None:
+    def __init__(
+        self, categories: Sequence[Cells], theta: Floats, component: Indices, precision: float, design: float = 1.0
+    ) -> None:
         self.likelihoods = [Likelihood(cells) for cells in categories]
-        self.theta, self.precision = theta, precision
+        self.theta, self.precision, self._design = theta, precision, design
         self.shifts, self.dispersion = shift_projector(component), 1.0
 
     def fit(self, tau: float, R: Floats, *, close: float = CLOSE) -> PooledFit:
@@ -167,7 +170,7 @@ class PooledLikelihood:
             taken = free @ (likelihood.rows(point.cross) ** 2).sum(axis=1)  # by the abilities, of the information
             information += float(of_models.sum() - taken)
         known = squares > LEAST_DISPERSION * max(information, 0.0) and information > 0.0
-        return squares / information if known else 1.0
+        return self._design * (squares / information if known else 1.0)
 
     def ability_variances(self, points: Sequence[Derivatives]) -> Floats:
         """Return the variance of each ability at known scores, votes without dispersion, shape (n_annotators,)."""

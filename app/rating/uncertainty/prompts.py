@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
@@ -75,6 +76,19 @@ class PromptMeat:
     """
 
     meat: Floats
+    effective: Floats
+
+
+class PromptErrors(NamedTuple):
+    """The part of a covariance that votes on the same prompts have in common.
+
+    Attributes
+    ----------
+    scores : natural units, shape (n_models, n_models)
+    effective : of `PromptMeat`
+    """
+
+    scores: Floats
     effective: Floats
 
 

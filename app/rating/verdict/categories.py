@@ -74,7 +74,7 @@ class Categories:
             scores, order = (
                 across @ (errors + positive_part(each - self.known)) @ across for each in (spread.scores, spread.order)
             )
-            spread = replace(spread, scores=scores, order=order)
+            spread = replace(spread, scores=scores, order=order, by_prompt=None)
         pairs = pool_annotators(cells)
         found = replace(
             whole, cells=cells, pairs=pairs, fit=fit, covariance=spread, components=_with_votes(whole.components, pairs)
@@ -131,7 +131,8 @@ def pool_categories(whole: Rating, categories: Sequence[Cells]) -> Categories:
 
     Notes
     -----
-    A category's covariance is that of the posterior, with one dispersion for all categories; what the error of the
+    A category's covariance is that of the posterior, with one dispersion for all categories, as much higher as votes on
+    the same prompts raise the variance of all votes' scores; what the error of the
     rating's own scores, clustered by annotator and with the error of abilities and unit, has beyond that of known
     abilities; and the error of the category's own unit, the mean ability of its annotators. A model without a vote in a
     category has about the score of all votes, with the error of τ beside. O(n_categories · n_models³) and a pass over
@@ -151,7 +152,8 @@ def pool_categories(whole: Rating, categories: Sequence[Cells]) -> Categories:
         pilot = maximise_scores(whole_likelihood, theta, component, pilot)[0]
         if np.abs(pilot - before).max() < STILL:
             break
-    likelihood = PooledLikelihood(parts, theta, component, precision)
+    by_prompt = 0.0 if whole.covariance is None else whole.covariance.prompt_share
+    likelihood = PooledLikelihood(parts, theta, component, precision, 1.0 / max(1.0 - by_prompt, TINY))
     fits = fit_categories(likelihood, pilot, follow)
     shifts = shift_projector(component)
     information = whole_likelihood.expand(pilot, theta).A / likelihood.dispersion

@@ -163,7 +163,7 @@ def _publish(rating: Rating, found: FeatureFit) -> Rating:
     errors, freedom = found.covariance.scores[:size, :size], found.covariance.freedom[:size]
     covariance = Covariance(
         errors, errors, fit.ability_sd, "clustered", judges, freedom, fit.clusters.judges[:size].astype(np.int64)
-    )
+    ).with_prompts(None if rating.covariance is None else rating.covariance.by_prompt)
     ability, se = np.full((2, rating.cells.n_annotators), np.nan)
     ability[small.annotators] = fit.ability
     if settings.interval != "none":

@@ -34,6 +34,9 @@ QUESTION_COLUMNS = (
 )  # fmt: skip
 """Columns that say what was asked, by preference: judges are compared on the same questions."""
 
+PROMPT_COLUMNS = ("prompt", "prompt_id", "question_id", "item", "instruction")
+"""Columns that say what the models were asked, by preference: votes on one prompt err together."""
+
 _PATHS = {path for one in SCHEMAS for path in (*one.required.values(), *one.optional.values(), *one.marks)}
 KNOWN_COLUMNS = (
     frozenset(ANNOTATOR_COLUMNS) | frozenset(QUESTION_COLUMNS) | _PATHS | {path.partition(".")[0] for path in _PATHS}
@@ -44,7 +47,7 @@ FIELDS: Mapping[str, Input] = {
     "annotator": "annotator", "model_a": "model_a", "model_b": "model_b", "winner": "winner", "battle_id": "battle_id",
     "timestamp": "voted_at", "tags": "tags", "metadata": "metadata", "propensity": "propensity", "vote_id": "vote_id",
     "annotator_kind": "annotator_kind", "criterion": "criterion", "question": "question", "cost": "cost",
-    "model": "model", "rating": "grade", "rank": "rank", "weight": "weight",
+    "prompt": "prompt", "model": "model", "rating": "grade", "rank": "rank", "weight": "weight",
 }  # fmt: skip
 """What may be named, and our name for it."""
 
@@ -165,6 +168,13 @@ def choose_form(columns: Sequence[str], has: Callable[[str], bool], *, kind: str
     question = next((column for column in QUESTION_COLUMNS if has(column)), None)
     if question is not None:
         schema = replace(schema, optional={"question": question, **schema.optional})
+    prompt = next(
+        (column for column in ((options.prompts,) if options.prompts else PROMPT_COLUMNS) if has(column)), None
+    )
+    if prompt is not None:
+        schema = replace(schema, optional={"prompt": prompt, **schema.optional})
+    elif options.prompts:
+        raise BadInputError(f"--prompts names no column: {options.prompts}")
     form = Form(schema, None if pooled else annotator, options)
     used, graded = form.columns.values(), "model" in schema.required
     return replace(form, weight=find_weight(columns, has, named=named_weight, used=used, graded=graded))
