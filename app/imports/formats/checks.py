@@ -21,6 +21,7 @@ from app.imports.formats.values import convert_each, parse_features, parse_metad
 from app.imports.formats.weights import HOW
 from app.imports.formats.words import shown, winner_fault
 from app.naming.names import label_error, name_error
+from app.votes.prompts import WRITTEN
 from app.votes.rules import IN_FUTURE, MAX_CLOCK_SKEW, MAX_CRITERION_LENGTH, WINNERS, pairs_of, stated_criterion
 
 NAMES: tuple[Input, ...] = ("annotator", "model_a", "model_b", "battle_id", "criterion")
@@ -152,7 +153,7 @@ def check_batch(
         pl.when(pl.col("vote_id").str.contains(_UUID)).then("vote_id"),
         pl.when(pl.col("annotator_kind") != "").then("annotator_kind"),
         pl.when(~pl.col("criterion").is_in(_overall(frame["criterion"]))).then("criterion"),
-        "question", "prompt", "cost", measures, rankings, weights,
+        "question", frame["prompt"].str.strip_prefix(WRITTEN), "cost", measures, rankings, weights,
         "row",
         *(() if kept else form.measures),
     )  # fmt: skip
@@ -180,7 +181,8 @@ def _prepared(frame: pl.DataFrame, form: Form, first_row: int) -> pl.DataFrame:
     if form.schema.derive:
         frame = DERIVATIONS[form.schema.derive](frame)
     missing = [name for name in (*VOTE_COLUMNS, "ranking", "winner") if name not in frame.columns]
-    return frame.with_columns(pl.lit(None, VOTE_COLUMNS.get(name, pl.String())).alias(name) for name in missing)
+    kinds = {**VOTE_COLUMNS, "prompt": pl.String()}  # until it is checked
+    return frame.with_columns(pl.lit(None, kinds.get(name, pl.String())).alias(name) for name in missing)
 
 
 def _with_first_pairs(frame: pl.DataFrame, rankings: pl.Series) -> pl.DataFrame:

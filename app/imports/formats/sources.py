@@ -10,7 +10,7 @@ import polars as pl
 from app.imports.formats.errors import FileTooLargeError, UnreadableFileError
 from app.imports.formats.expansion import open_content
 from app.imports.formats.schemas import Input
-from app.votes.prompts import prompt_key
+from app.votes.prompts import key_text, prompt_key
 
 PROMPT: Input = "prompt"
 LINES_PER_BATCH = 5_000
@@ -122,10 +122,9 @@ def check_columns(path: Path, n_columns: int) -> None:
 
 
 def _with_keys(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return the records with the keys of their prompts, as digits."""
-    texts = frame[PROMPT].unique().drop_nulls()
-    keys = [None if (key := prompt_key(text)) is None else str(key) for text in texts]
-    return frame.with_columns(pl.col(PROMPT).replace_strict(texts, pl.Series(keys, dtype=pl.String), default=None))
+    """Return the records with the keys of their prompts, written as text: keys stay as they are."""
+    keys = [None if text is None or (key := prompt_key(text)) is None else key_text(key) for text in frame[PROMPT]]
+    return frame.with_columns(pl.Series(PROMPT, keys, pl.String))
 
 
 def refuse_long_values(raw: RawBatch) -> RawBatch:

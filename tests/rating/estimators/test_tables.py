@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from app.rating.errors import VotesError
+from app.rating.estimators.tables import read_table
 from stable_arena import AmElo, BradleyTerry
 from tests.fixtures.errors import having
 
@@ -135,6 +136,7 @@ GOOD = {
         ({"weight": ["1", "2", "3"]}, "weight cannot be String"),
         ({"n": [1, 2, 3]}, "n may say how many votes a row stands for: name the column weight, or leave it out"),
         ({"Weight": [1, 2, 3]}, "Weight may say how many votes a row stands for"),
+        ({"prompt": [1.5, 2.5, 1.5]}, "prompt must be text or whole numbers, is Float64"),
         ({"battle_id": ["b", "b", "b"]}, "battle_id repeats a vote of the same annotator in 2 rows, the first"),
         ({"battle_id": ["b", "c", "b"]}, "no vote is left: no annotator has more than 50 votes"),
         ({"battle_id": [None, None, "b"]}, "no vote is left: no annotator has more than 50 votes"),
@@ -145,6 +147,24 @@ def test_what_is_wrong_with_a_table_is_said(change: dict[str, Any], message: str
     with pytest.raises(VotesError, match=re.escape(message)) as error:
         AmElo().fit(table)
     assert isinstance(error.value, ValueError)
+
+
+@pytest.mark.parametrize(
+    "prompts",
+    [
+        ["¿Qué?", None, "¿Qué?"],
+        [5, None, 5],
+        pl.Series(["b", "", "b"], dtype=pl.Categorical),
+        ["x" * 100_000, None, "x" * 100_000],
+    ],
+)
+def test_prompts_are_told_apart_whatever_they_are(prompts: Any) -> None:
+    found = read_table(pl.DataFrame({**GOOD, "prompt": prompts})).votes.prompt
+    assert found is not None
+    assert found[0] == found[2] >= 0
+    assert found[1] == -1
+    assert read_table(pl.DataFrame(GOOD)).votes.prompt is None
+    assert read_table(pl.DataFrame({**GOOD, "prompt": [None] * 3})).votes.by_prompt() is None
 
 
 def test_many_unknown_outcomes_are_not_all_listed() -> None:

@@ -18,6 +18,7 @@ from app.rating.uncertainty.centre import weigh_models
 from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.rating import estimate
 from app.rating.votes.cells import Cells, aggregate
+from app.rating.votes.prompts import PromptCells
 from stable_arena_lab.battles.rounds import vote_in_rounds
 
 MODELS, SCORE_SD, ABILITY_SD, TIES = 20, 140.0, 0.3, 0.35
@@ -29,6 +30,7 @@ class Arena(NamedTuple):
     truth: np.ndarray
     """Natural units, mean 0."""
     cells: Cells
+    prompts: PromptCells | None = None
 
 
 class Coverage(NamedTuple):
@@ -40,7 +42,7 @@ class Coverage(NamedTuple):
 
 def simulate(
     seed: int, annotators: int, votes_each: int, taste: float, votes_sd: float, policy: PairPolicy | None = None,
-    *, score_sd: float = SCORE_SD, apart: int = MODELS - 1,
+    *, score_sd: float = SCORE_SD, apart: int = MODELS - 1, prompts: int = 0, effect: float = 0.0,
 ) -> Arena:  # fmt: skip
     """Draw an arena; every annotator finds every model better by N(0, taste²) Elo points than the crowd does.
 
@@ -48,14 +50,15 @@ def simulate(
     ----------
     policy : the service draws the battles by it, after six refits; None for uniform pairs
     apart : ranks between the models of a battle, at most
+    prompts : if there are any, votes are on one of so many, on each of which a model is better by N(0, effect²) points
     """
     generator = np.random.default_rng(seed)
     score = np.sort(generator.normal(0, score_sd, MODELS)) / ELO_PER_NATURAL
     ability = np.exp(generator.normal(0, ABILITY_SD, annotators))
     seen = score + generator.normal(0, 1, (annotators, MODELS)) * taste / ELO_PER_NATURAL
 
-    def vote(k: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        p = expit(ability[k] * (seen[k, a] - seen[k, b]))
+    def vote(k: np.ndarray, a: np.ndarray, b: np.ndarray, by_prompt: np.ndarray | float = 0.0) -> np.ndarray:
+        p = expit(ability[k] * (seen[k, a] - seen[k, b] + by_prompt))
         tie, draw = 4 * p * (1 - p) * TIES, generator.random(len(k))
         return np.where(draw < p - tie / 2, 1.0, np.where(draw < p + tie / 2, 0.5, 0.0))
 
@@ -69,7 +72,14 @@ def simulate(
     b = (a + generator.integers(1, MODELS, len(k))) % MODELS
     near = np.abs(a - b) <= apart
     k, a, b = k[near], a[near], b[near]
-    return Arena(of_the_mean(score, taste), aggregate(k, a, b, vote(k, a, b), n_annotators=annotators, n_models=MODELS))
+    sizes = {"n_annotators": annotators, "n_models": MODELS}
+    if not prompts:
+        return Arena(of_the_mean(score, taste), aggregate(k, a, b, vote(k, a, b), **sizes))
+    on = generator.normal(0, effect, (prompts, MODELS)) / ELO_PER_NATURAL
+    prompt = generator.integers(0, prompts, len(k))
+    W = vote(k, a, b, on[prompt, a] - on[prompt, b])
+    known = PromptCells.of_votes(prompt, k, a, b, W, **sizes)
+    return Arena(of_the_mean(score, float(np.hypot(taste, effect))), aggregate(k, a, b, W, **sizes), known)
 
 
 def of_the_mean(score: np.ndarray, taste: float) -> np.ndarray:
@@ -84,7 +94,7 @@ def of_the_mean(score: np.ndarray, taste: float) -> np.ndarray:
 
 def coverage(
     annotators: int, votes_each: int, arenas: int, taste: float = 0.0, votes_sd: float = 0.0,
-    policy: PairPolicy | None = None, **world: Any,
+    policy: PairPolicy | None = None, *, known_prompts: bool = True, **world: Any,
 ) -> Coverage:  # fmt: skip
     """Return the shares of what holds the truth: intervals of all models, of the two best and two worst, and of win
     probabilities; arenas in which every rank set does.
@@ -92,7 +102,7 @@ def coverage(
     shares = []
     for seed in range(arenas):
         arena = simulate(seed, annotators, votes_each, taste, votes_sd, policy, **world)
-        fitted = estimate(arena.cells, SETTINGS)
+        fitted = estimate(arena.cells, SETTINGS, prompts=arena.prompts if known_prompts else None)
         board, scored = fitted.models, np.flatnonzero(fitted.identified)
         pairs = predict_matchups(fitted, *scored[np.stack(np.triu_indices(len(scored), 1))])
         truth = ELO_PER_NATURAL * (arena.truth - weigh_models(fitted) @ arena.truth) + SETTINGS.base
@@ -113,6 +123,26 @@ def test_intervals_hold_the_truth_in_points_of_the_mean_annotator() -> None:
     assert 0.92 < found.every < 0.98
     assert found.ends > 0.9
     assert 0.92 < found.wins < 0.98
+
+
+def test_intervals_hold_the_truth_where_models_differ_by_prompt() -> None:
+    found = coverage(60, 100, 25, prompts=25, effect=100.0)
+    assert 0.92 < found.every < 0.98
+    assert 0.92 < found.wins < 0.98
+    assert found.ranks >= 0.9
+    assert coverage(60, 100, 5, prompts=25, effect=100.0, known_prompts=False).every < 0.85
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize(("annotators", "votes_each"), [(60, 100), (10, 600), (400, 12)])
+@pytest.mark.parametrize(("prompts", "effect"), [(25, 100.0), (50, 100.0), (200, 100.0), (50, 0.0), (200, 0.0)])
+def test_intervals_hold_the_truth_however_many_prompts(
+    annotators: int, votes_each: int, prompts: int, effect: float
+) -> None:
+    found = coverage(annotators, votes_each, 115, prompts=prompts, effect=effect)
+    print(f"{annotators} × {votes_each}, {prompts} prompts of sd {effect:g}: {found}")
+    assert 0.925 <= found.every <= 0.98
+    assert 0.925 <= found.wins <= 0.98
 
 
 @pytest.mark.campaign
