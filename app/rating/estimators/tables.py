@@ -1,5 +1,6 @@
 """Votes from the caller's table, and results as tables of the same kind."""
 
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -197,12 +198,17 @@ def _prompts(frame: nw.DataFrame[Any]) -> Indices | None:
     if "prompt" not in frame.columns:
         return None
     series = frame["prompt"]
-    if not (_is_text(series) or series.dtype.is_integer() or series.null_count() == len(series)):
-        raise VotesError(f"prompt must be text or whole numbers, is {series.dtype}", "type")
-    values = pl.Series(series.to_list()) if series.null_count() else _in_polars(series)
-    known = values.cast(pl.String).replace("", None).cast(pl.Categorical)
+    if (_is_text(series) or series.dtype.is_integer()) and not series.null_count():
+        texts = _in_polars(series).cast(pl.String)
+    else:  # of any kind: it is not read
+        texts = pl.Series([None if _is_missing(value) else str(value) for value in series.to_list()])
+    known = texts.cast(pl.String).replace("", None).cast(pl.Categorical)
     numbers: Indices = known.to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
     return numbers
+
+
+def _is_missing(value: object) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def _number(names: pl.DataFrame, *columns: str) -> tuple[list[Ints], list[Any]]:

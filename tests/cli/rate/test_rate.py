@@ -71,7 +71,8 @@ def test_the_settings_are_echoed(rate_json: Any, vote_file: Path) -> None:
         "interval": "clustered", "confidence": 0.95, "base": 1000.0, "anchor": None,
         "min_model_votes": 0, "min_model_annotators": 0, "max_interval_width": None,
         "shuffles": 1000, "seed": 7, "inverse_propensity": False,
-        "pool_annotators": False, "schema": "votes", "annotator_column": "annotator", "criterion": "overall",
+        "pool_annotators": False, "schema": "votes", "annotator_column": "annotator", "prompt_column": None,
+        "criterion": "overall",
     }  # fmt: skip
 
 

@@ -136,7 +136,6 @@ GOOD = {
         ({"weight": ["1", "2", "3"]}, "weight cannot be String"),
         ({"n": [1, 2, 3]}, "n may say how many votes a row stands for: name the column weight, or leave it out"),
         ({"Weight": [1, 2, 3]}, "Weight may say how many votes a row stands for"),
-        ({"prompt": [1.5, 2.5, 1.5]}, "prompt must be text or whole numbers, is Float64"),
         ({"battle_id": ["b", "b", "b"]}, "battle_id repeats a vote of the same annotator in 2 rows, the first"),
         ({"battle_id": ["b", "c", "b"]}, "no vote is left: no annotator has more than 50 votes"),
         ({"battle_id": [None, None, "b"]}, "no vote is left: no annotator has more than 50 votes"),
@@ -154,6 +153,8 @@ def test_what_is_wrong_with_a_table_is_said(change: dict[str, Any], message: str
     [
         ["¿Qué?", None, "¿Qué?"],
         [5, None, 5],
+        [5.0, np.nan, 5.0],
+        [["a", "b"], None, ["a", "b"]],
         pl.Series(["b", "", "b"], dtype=pl.Categorical),
         ["x" * 100_000, None, "x" * 100_000],
     ],
@@ -163,6 +164,9 @@ def test_prompts_are_told_apart_whatever_they_are(prompts: Any) -> None:
     assert found is not None
     assert found[0] == found[2] >= 0
     assert found[1] == -1
+    in_pandas = read_table(pd.DataFrame({**GOOD, "prompt": list(prompts)})).votes.prompt
+    assert in_pandas is not None
+    assert in_pandas[0] == in_pandas[2] != in_pandas[1]
     assert read_table(pl.DataFrame(GOOD)).votes.prompt is None
     assert read_table(pl.DataFrame({**GOOD, "prompt": [None] * 3})).votes.by_prompt() is None
 
