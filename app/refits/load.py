@@ -3,6 +3,7 @@ from dataclasses import fields, replace
 from typing import Any, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from app.annotators.kinds import read_judges
@@ -15,7 +16,7 @@ from app.models.queries import list_unreleased, read_model_ids
 from app.naming.aliases import read_names
 from app.policy.schemas import Anchor, Policy, PolicyVersion
 from app.policy.service import current_policy, find_policy
-from app.rating.arrays import OUTCOME_VALUES, TABLE_SIZE, Mask
+from app.rating.arrays import OUTCOME_VALUES, TABLE_SIZE, Indices, Mask
 from app.rating.settings import EVIDENCE_TESTS, LEAST_SPREAD, MOST_SPREAD, SIDE, FlagRule, LoopSettings
 from app.refits.counting import over_quota, shares
 from app.refits.fit.interface import FitInput, Ids
@@ -74,7 +75,9 @@ def load_fit_input(conn: Connection, settings: Policy | None = None, kept: KeptV
         unreleased=[number for number, _ in list_unreleased(conn)],
         vote_set=vote_set,
         read=_read_all(conn, policy.settings, kept),
-        criteria=read_criteria(conn, dated=_dated(conn, policy.settings), contestants=read_contestants(conn)),
+        criteria=read_criteria(
+            conn, dated=_dated(conn, policy.settings), contestants=read_contestants(conn), prompts=True
+        ),
     )
 
 
@@ -94,7 +97,8 @@ def load_past_fit_input(conn: Connection, snapshot: Snapshot) -> FitInput:
     policy = find_policy(conn, snapshot.policy_version)
     dated = _dated(conn, policy.settings)
     contestants = contestants_of(conn, snapshot.vote_set)
-    criteria = read_criteria(conn, dated=dated, vote_set=snapshot.vote_set, contestants=contestants)
+    prompts = snapshot.diagnostics.get("prompts") is not None
+    criteria = read_criteria(conn, dated=dated, vote_set=snapshot.vote_set, contestants=contestants, prompts=prompts)
     judges = read_past_judges(conn, snapshot.id)
     return _load(
         conn,
@@ -201,7 +205,16 @@ def _columns(votes: VoteArrays, annotator_ids: Ids, model_ids: Ids, *, ranked: b
         "model_b": _positions(votes.model_b_id, model_ids, "model"),
         "outcome": OUTCOME_VALUES[votes.outcome],
         "share": None if votes.dates is None or not ranked else shares(votes.dates),
+        "prompts": _number(votes.prompt),
     }
+
+
+def _number(prompts: NDArray[np.int64] | None) -> Indices | None:
+    """Return the keys of prompts as numbers from 0, −1 without one; None where no vote has one."""
+    if prompts is None or not prompts.any():
+        return None
+    keys, number = np.unique(prompts, return_inverse=True)
+    return np.where(keys == 0, -1, np.arange(len(keys)))[number]
 
 
 def _dated(conn: Connection, settings: Policy) -> bool:
@@ -259,7 +272,8 @@ def _read_past(
     elif not tags:
         no_tags = {"", *map(criterion_tag, criteria)}
         tags = sorted({tag for _, tag in list_leaderboards(conn, snapshot.id)} - no_tags)
-    return _read(conn, settings, tags, contestants, vote_set=snapshot.vote_set, battles=battles)
+    prompts = snapshot.diagnostics.get("prompts") is not None  # it takes a fifth of the time to look
+    return _read(conn, settings, tags, contestants, vote_set=snapshot.vote_set, battles=battles, prompts=prompts)
 
 
 def _read(
@@ -270,6 +284,7 @@ def _read(
     *,
     vote_set: str | None = None,
     battles: bool = False,
+    prompts: bool = True,
 ) -> ReadVotes:
     retracted = count_retracted(conn, vote_set)
     votes = read_votes(
@@ -282,6 +297,7 @@ def _read(
         contestants=contestants,
         features=_measured(settings),
         battles=battles,
+        prompts=prompts,
     )
     return ReadVotes(votes, tags, retracted)
 

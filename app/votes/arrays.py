@@ -46,6 +46,7 @@ _COLUMNS: dict[str, tuple[str, str]] = {
     "tags": ("int4send(CASE WHEN cardinality(v.tags) = 0 THEN 0 ELSE {bits} END)", ">i4"),
     "tag_hash": ("int8send(CASE WHEN cardinality(v.tags) = 0 THEN 0 ELSE hash_array_extended(v.tags, 0) END)", ">i8"),
     "measures": ("{measures}", ">f8"),
+    "prompt": ("int8send(coalesce(v.prompt, 0))", ">i8"),
     "battle": (
         """int8send(coalesce(hashtextextended(coalesce(v.metadata ->> 'question', (
             SELECT string_agg(part, '/' ORDER BY part COLLATE "C")
@@ -120,6 +121,8 @@ class VoteArrays:
     battle : int64 array, shape (n_votes,); a number of the question in the vote's metadata, or else of the battle,
         whatever the order of its id's parts between slashes, so that q1/x/y and q1/y/x, its copy with the sides
         exchanged, share it; 0 without either. None unless requested
+    prompt : int64 array, shape (n_votes,); the key of what the models were asked, 0 where it is not known. None unless
+        requested
     """
 
     annotator_id: NDArray[np.int32]
@@ -131,6 +134,7 @@ class VoteArrays:
     dates: VoteDates | None = None
     measures: NDArray[np.float64] | None = None
     battle: NDArray[np.int64] | None = None
+    prompt: NDArray[np.int64] | None = None
 
     def take(self, picked: NDArray[np.bool_]) -> "VoteArrays":
         """Return the votes that a mask of shape (n_votes,) picks."""
@@ -155,6 +159,7 @@ def read_votes(
     criterion: str | None = None,
     features: Sequence[str] = (),
     battles: bool = False,
+    prompts: bool = False,
 ) -> VoteArrays:
     """Read the votes by one criterion, None for overall, that `conn` sees and that are not retracted.
 
@@ -170,6 +175,7 @@ def read_votes(
     contestants : for which models the votes count. Both models of a vote may then be one
     features : read what both answers measure in these
     battles : read which battle each vote answers too
+    prompts : read the keys of the prompts too
     """
     if len(tags) > MOST_TAGS:
         raise ValueError(f"at most {MOST_TAGS} tags can be read, not {len(tags)}")
@@ -184,7 +190,7 @@ def read_votes(
         values["vote_set"] = vote_set
     if any_retracted:
         conditions += f" AND NOT ({is_retracted_sql('v.id', vote_set)})"
-    wanted = {"sealed": sealed, "tags": tags, "measures": features, "battle": battles}
+    wanted = {"sealed": sealed, "tags": tags, "measures": features, "battle": battles, "prompt": prompts}
     names = [*_ALWAYS, *(name for name, asked in wanted.items() if asked), *(_DATES if dated else ())]
     read = _read_columns(conn, contestants, names, conditions, values, tags=tags, features=features)
     dates = VoteDates(*(read.pop(name) for name in _DATES)) if dated else None
@@ -192,13 +198,18 @@ def read_votes(
 
 
 def read_criteria(
-    conn: Connection, *, dated: bool, vote_set: str | None = None, contestants: Contestants = AS_RECORDED
+    conn: Connection,
+    *,
+    dated: bool,
+    vote_set: str | None = None,
+    contestants: Contestants = AS_RECORDED,
+    prompts: bool = False,
 ) -> dict[str, VoteArrays]:
     """Read the votes by each criterion but overall, as `read_votes` does; the one with the most votes first."""
     values, conditions = {"most": MOST_CRITERIA, "vote_set": vote_set}, "" if vote_set is None else f"AND {_NAMED}"
     names = conn.exec_driver_sql(_CRITERIA.format(conditions=conditions), values).scalars().all()
     return {
-        name: read_votes(conn, dated=dated, vote_set=vote_set, contestants=contestants, criterion=name)
+        name: read_votes(conn, dated=dated, vote_set=vote_set, contestants=contestants, criterion=name, prompts=prompts)
         for name in names
     }
 
@@ -222,7 +233,7 @@ def read_recorded(
         with driver_of(conn).cursor() as cursor:
             found = cursor.execute(_FIRST_BLOCK, values, prepare=False).fetchone()
         since = _NO_BLOCK if found is None or found[0] is None else int(found[0])
-    names = [*_ALWAYS, "sealed", "tag_hash", *(("measures",) if features else ()), *_DATES]
+    names = [*_ALWAYS, "sealed", "tag_hash", "prompt", *(("measures",) if features else ()), *_DATES]
     return _read_columns(conn, contestants, names, conditions, values, features=features, since=since)
 
 

@@ -14,7 +14,7 @@ from app.votes.queries import VoteRow
 
 _OWN = (
     "id", "annotator_id", "model_a_id", "model_b_id", "outcome", "voted_at", "metadata", "features", "criterion",
-    "ranking",
+    "ranking", "prompt",
 )  # fmt: skip
 COLUMNS = (*_OWN, "record", "battle_id", "tags")
 
@@ -37,7 +37,7 @@ _INSERT = text(
 _LEFT_OUT = text(
     """
     SELECT record, id, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, coalesce(tags, '{}'),
-           metadata::text, features::text, NULL, criterion, 0, ranking::text
+           metadata::text, features::text, NULL, criterion, 0, ranking::text, prompt
     FROM loading WHERE NOT EXISTS (SELECT FROM votes WHERE votes.id = loading.id) ORDER BY record
     """
 )
@@ -53,8 +53,8 @@ def load_votes(
     Parameters
     ----------
     votes : columns `record, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, tags, metadata,
-        features, criterion, ranking`. Tags are lists of text, the others from metadata to ranking but criterion JSON
-        text. The last seven may be null.
+        features, criterion, ranking, prompt`. Tags are lists of text, prompts keys, metadata, features and rankings
+        JSON text. The last eight may be null.
     expect_new : assume first that no battle is on record, which is twice as fast if it is true.
 
     Needs a READ COMMITTED transaction, and may be called once in it.

@@ -41,11 +41,12 @@ MOST_TAG_SETS = 100_000
 
 Columns = dict[str, NDArray[Any]]
 
-_ALWAYS = ("annotator_id", "model_a_id", "model_b_id", "outcome", "sealed", "tag_set")
+_ALWAYS = ("annotator_id", "model_a_id", "model_b_id", "outcome", "sealed", "tag_set", "prompt")
 _IDS = ("id_high", "id_low")
 _TYPES: dict[str, np.dtype[Any]] = {
     **dict.fromkeys(("annotator_id", "model_a_id", "model_b_id", "tag_set", "day"), np.dtype(np.int32)),
     **dict.fromkeys(_IDS, np.dtype(np.uint64)),
+    "prompt": np.dtype(np.int64),
     "outcome": np.dtype(np.int16),
     "sealed": np.dtype(np.bool_),
 }

@@ -24,6 +24,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from app.database.arrays import array_text, columns_of, rows_of_arrays
 from app.database.tables import battles, votes
 from app.snapshots.vote_sets import is_retracted, is_retracted_sql
+from app.votes.prompts import key_sql
 from app.votes.rules import CRITERION_TAG
 
 VoteKey = tuple[str, int, str | None]
@@ -32,10 +33,10 @@ _KEY = ("battles", "annotators", "criteria")
 
 _INSERT = """
 INSERT INTO votes (id, annotator_id, model_a_id, model_b_id, outcome, battle_id, criterion_battle_id, voted_at, tags,
-                   metadata, features, api_key_id, criterion, version, ranking, import_id)
+                   metadata, features, api_key_id, criterion, version, ranking, prompt, import_id)
 SELECT v.id, v.annotator_id, v.model_a_id, v.model_b_id, v.outcome, CASE WHEN v.criterion IS NULL THEN v.battle_id END,
        CASE WHEN v.criterion IS NOT NULL THEN v.battle_id END, v.voted_at, v.tags::text[], v.metadata::jsonb,
-       v.features::jsonb, v.api_key_id, v.criterion, v.version, v.ranking::jsonb, %(import_id)b::uuid
+       v.features::jsonb, v.api_key_id, v.criterion, v.version, v.ranking::jsonb, v.prompt, %(import_id)b::uuid
 FROM {rows} ON CONFLICT DO NOTHING
 """
 _LEFT_OUT = """
@@ -64,7 +65,7 @@ ORDER BY v.battle, v.annotator_id, v.criterion, v.retracted, v.version DESC
 
 
 class VoteRow(NamedTuple):
-    """A vote as the table stores it. `metadata`, `features` and `ranking` are JSON text.
+    """A vote as the table stores it. `metadata`, `features` and `ranking` are JSON text, `prompt` is a key.
 
     `version` counts the annotator's earlier votes with the same `key`: 1 for a vote that follows the first one,
     which was replaced or retracted.
@@ -84,6 +85,7 @@ class VoteRow(NamedTuple):
     criterion: str | None = None
     version: int = 0
     ranking: str | None = None
+    prompt: int | None = None
 
     @property
     def key(self) -> VoteKey:
@@ -230,16 +232,19 @@ WITH answered AS (
          AS verdict(battle_id, vote_id, outcome, revealed)
     WHERE b.id = verdict.battle_id
     RETURNING b.id, b.vote_id, b.annotator_id, b.left_id, b.right_id, b.tags, b.api_key_id, verdict.outcome,
-        b.left_answer_id, b.right_answer_id
+        b.left_answer_id, b.right_answer_id, b.prompt_id
 )
-INSERT INTO votes (id, annotator_id, model_a_id, model_b_id, outcome, tags, api_key_id, sealed_battle_id, features)
-SELECT vote_id, annotator_id, left_id, right_id, outcome, tags, api_key_id, id, (
+INSERT INTO votes (
+    id, annotator_id, model_a_id, model_b_id, outcome, tags, api_key_id, sealed_battle_id, prompt, features
+)
+SELECT vote_id, annotator_id, left_id, right_id, outcome, tags, api_key_id, id,
+    (SELECT {key} FROM prompts WHERE prompts.id = prompt_id), (
     SELECT jsonb_object_agg(one.key, jsonb_build_array(one.value, other.measures -> one.key))
     FROM answers AS a, answers AS other, jsonb_each(a.measures) AS one
     WHERE a.id = left_answer_id AND other.id = right_answer_id AND other.measures IS NOT NULL
 )
 FROM answered
-"""
+""".replace("{key}", key_sql("prompts.text"))
 
 
 class LockedBattle(NamedTuple):

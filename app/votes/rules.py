@@ -12,6 +12,7 @@ from app.errors import FieldError
 from app.naming.look_alikes import appearance
 from app.naming.names import MAX_NAME_LENGTH, Label, label_error
 from app.rating.settings import MAX_FEATURES, SIDE
+from app.votes.prompts import MAX_PROMPT_LENGTH
 
 if TYPE_CHECKING:  # `rate` checks a file by these rules, without a database
     from app.naming.aliases import ModelNames
@@ -68,7 +69,9 @@ Features = Annotated[
 """What the two answers measure: `{"length": [120, 80]}`, that of model_a first."""
 
 _CHARACTER = 12  # bytes that JSON may take for one: two escapes
-MAX_VOTE_BYTES = _CHARACTER * ((MAX_TAGS + MAX_FEATURES + MOST_RANKED + 5) * MAX_NAME_LENGTH + MAX_METADATA_LENGTH)
+MAX_VOTE_BYTES = _CHARACTER * (
+    (MAX_TAGS + MAX_FEATURES + MOST_RANKED + 5) * MAX_NAME_LENGTH + MAX_METADATA_LENGTH + MAX_PROMPT_LENGTH
+)
 """Length of the longest vote as JSON, names and values escaped in full."""
 
 

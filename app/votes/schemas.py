@@ -25,6 +25,7 @@ from app.errors import FieldError
 from app.naming.names import Label, Name
 from app.rating.settings import MAX_FEATURES
 from app.schemas import ClosedModel, refuse
+from app.votes.prompts import MAX_PROMPT_LENGTH
 from app.votes.rules import (
     IN_FUTURE,
     MAX_CLOCK_SKEW,
@@ -101,6 +102,11 @@ class _Said(BaseModel):
         default_factory=list,
         max_length=MAX_TAGS,
         description="Words to group votes by; those that begin with `criterion=` have no leaderboard.",
+    )
+    prompt: Annotated[str, Field(max_length=MAX_PROMPT_LENGTH)] | None = Field(
+        None,
+        description="What the models were asked: the text, or an id of it. Votes on one prompt err together, and the "
+        "intervals allow for it. Only a key of it is kept.",
     )
     metadata: Annotated[dict[str, Any], refuse(metadata_error)] = Field(
         default_factory=dict,

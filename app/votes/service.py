@@ -24,6 +24,7 @@ from app.naming.known_names import Known, KnownNames
 from app.naming.service import resolve_annotators, resolve_models
 from app.settings import Settings
 from app.state import ProcessState
+from app.votes.prompts import prompt_key
 from app.votes.queries import VoteRow, insert_votes
 from app.votes.repeats import receive_repeated
 from app.votes.rules import OUTCOMES, model_errors, pairs_of
@@ -195,4 +196,5 @@ def _row(vote: Vote | RankedVote, caller: Caller, models: Numbers, annotators: M
         caller.key_id,
         vote.criterion,
         ranking=ranking,
+        prompt=None if vote.prompt is None else prompt_key(vote.prompt),
     )

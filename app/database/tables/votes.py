@@ -167,6 +167,7 @@ votes = table(
     Column("sealed_battle_id", Uuid),  # the battle whose token cast the vote; null for a vote that names its models
     # of a ranking: groups of models, the best first; model_a_id, model_b_id and outcome are the first of its pairs
     Column("ranking", JSONB(none_as_null=True)),
+    Column("prompt", BigInteger),  # the key of what the models were asked (`app.votes.prompts`); null: not known
     CheckConstraint("model_a_id <> model_b_id", name="two_models"),
     CheckConstraint("outcome BETWEEN 0 AND 3", name="outcome_known"),
     Index(

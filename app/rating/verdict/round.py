@@ -99,7 +99,13 @@ def run_round(
 
 @one_blas_thread()
 def fit_round_again(
-    cells: Cells, settings: LoopSettings, *, spared: Mask, weigher: Weigher, start: Start | None = None
+    cells: Cells,
+    settings: LoopSettings,
+    *,
+    spared: Mask,
+    weigher: Weigher,
+    start: Start | None = None,
+    prompts: PromptCells | None = None,
 ) -> Rating:
     """Fit the votes of annotators that a round left in the fit, or of somewhat other ones, without asking its rules.
 
@@ -110,6 +116,7 @@ def fit_round_again(
     cells : votes of the annotators in the fit
     spared : annotators kept by decision, whose votes keep their weight, shape (n_annotators,)
     weigher : as for `run_round`, for these annotators too; used where evidence is the rule
+    prompts : as for `run_round`
 
     Raises
     ------
@@ -120,7 +127,7 @@ def fit_round_again(
     flagger = Flagger(settings, weigher if settings.weighs_evidence else None, one.counted, none, none)
     one.fit(flagger, "excluded")
     one.weigh_groups(flagger)
-    return publish(add_errors(one.found))
+    return publish(add_errors(one.found, prompts))
 
 
 class _Round:

@@ -43,11 +43,11 @@ def fit_other_methods(
     settings = replace(
         fit_input.settings, method="m-elo", flag_rule="threshold", exclude=False, release_margin=0.0, min_votes=0
     )
-    counted = fitted.cells
+    counted, prompts = fitted.cells, fit_input.by_prompt()
     shuffles = int(min(MOST_SHUFFLES, ELO_UPDATES // counted.n_votes))
     methods: dict[str, Callable[[], ModelEstimates]] = {
-        "m-elo": lambda: run_round(counted, settings).models,
-        "m-elo-all": lambda: run_round(cells, settings).models,
+        "m-elo": lambda: run_round(counted, settings, prompts=prompts).models,
+        "m-elo-all": lambda: run_round(cells, settings, prompts=prompts).models,
     }
     if shuffles >= FEWEST_SHUFFLES:
         methods["elo"] = lambda: _fit_elo(counted, fitted, shuffles)
@@ -83,6 +83,7 @@ def _rate_anew(fit_input: FitInput, cells: Cells, left_out: Mask) -> Rating:
         keep_never=left_out,
         weigher=fit_input.weigher(fit_input.settings.evidence_tests),
         votes=fit_input.votes_by_annotator,
+        prompts=fit_input.by_prompt(),
     )
 
 
@@ -155,7 +156,8 @@ def fit_style_board(fit_input: FitInput, fitted: Rating, parts: Parts) -> StyleB
         base = fitted
         if left_out:
             again = fit_input.fit_again(counts, fitted.optimum, known)
-            base = replace(again, settings=fitted.settings)
+            same = np.array_equal(again.small.models, fitted.small.models)
+            base = replace(again, settings=fitted.settings, covariance=fitted.covariance if same else None)
         features = measure_features(names, columns, int(known.sum()))
         return control_style(base, fit_input.indexed(known), features)
 

@@ -24,6 +24,7 @@ from app.rating.verdict.style import Styled
 from app.rating.votes.cells import Cells, aggregate
 from app.rating.votes.features import SidedCells
 from app.rating.votes.indexed import IndexedVotes
+from app.rating.votes.prompts import PromptCells
 
 Ids = NDArray[np.int32]
 Whose = Literal["people", "judges", "all"]
@@ -56,6 +57,8 @@ class FitInput:
     criteria : the votes by each criterion but overall, none of which is among the votes here
     battles : int64 array, shape (n_votes,); see `VoteArrays.battle`. None unless judges are compared with people
     share : see `IndexedVotes.share`
+    prompts : int64 array, shape (n_votes,); number of what the models were asked, −1 where it is not known. None where
+        no vote says it
     """
 
     annotator: Ids
@@ -84,6 +87,7 @@ class FitInput:
     measures: Floats | None = None
     battles: NDArray[np.int64] | None = None
     share: Floats | None = None
+    prompts: Indices | None = None
 
     def cells(self, votes: Mask | None = None) -> Cells:
         """Return the votes as cells: all of them, or those that a mask of shape (n_votes,) picks."""
@@ -92,8 +96,16 @@ class FitInput:
     def indexed(self, votes: Mask) -> IndexedVotes:
         """Return the votes that a mask of shape (n_votes,) picks, one by one; names are the ids."""
         annotators, models = ([str(number) for number in ids] for ids in (self.annotator_ids, self.model_ids))
-        share = None if self.share is None else self.share[votes]
-        return IndexedVotes(annotators, models, *self._columns(votes), share=share)
+        share, prompt = (None if column is None else column[votes] for column in (self.share, self.prompts))
+        return IndexedVotes(annotators, models, *self._columns(votes), share=share, prompt=prompt)
+
+    def by_prompt(self, votes: Mask | None = None) -> PromptCells | None:
+        """Return the votes with a prompt as cells, all or those of a mask; None where none has one."""
+        if self.prompts is None:
+            return None
+        prompt = self.prompts if votes is None else self.prompts[votes]
+        sizes = {"n_annotators": len(self.annotator_ids), "n_models": len(self.model_ids)}
+        return PromptCells.of_votes(prompt, *self._columns(votes), **sizes)
 
     def _columns(self, votes: Mask | None = None) -> tuple[Ids, Ids, Ids, Floats]:
         picked = slice(None) if votes is None else votes
@@ -144,6 +156,7 @@ class FitInput:
             was_excluded=task.was_excluded,
             weigher=task.weigher(settings.evidence_tests),
             votes=votes,
+            prompts=task.by_prompt(),
         )
 
     def fit_again(self, counted: Mask, start: Start | None = None, votes: Mask | None = None) -> Rating:
@@ -156,7 +169,10 @@ class FitInput:
         on_models = tuple(test for test in self.settings.evidence_tests if test in TASTE_TESTS)
         picked = counted[self.annotator] if votes is None else counted[self.annotator] & votes
         settings, weigher = replace(self.settings, interval="none"), self.weigher(on_models)
-        return fit_round_again(self.cells(picked), settings, spared=self.keep_always, weigher=weigher, start=start)
+        return fit_round_again(
+            self.cells(picked), settings, spared=self.keep_always, weigher=weigher, start=start,
+            prompts=self.by_prompt(picked),
+        )  # fmt: skip
 
     @property
     def unreleased(self) -> Ids:
