@@ -96,7 +96,8 @@ class FitInput:
     def indexed(self, votes: Mask) -> IndexedVotes:
         """Return the votes that a mask of shape (n_votes,) picks, one by one; names are the ids."""
         annotators, models = ([str(number) for number in ids] for ids in (self.annotator_ids, self.model_ids))
-        share, prompt = (None if column is None else column[votes] for column in (self.share, self.prompts))
+        share = None if self.share is None else self.share[votes]
+        prompt = None if self.prompts is None else self.prompts[votes]
         return IndexedVotes(annotators, models, *self._columns(votes), share=share, prompt=prompt)
 
     def by_prompt(self, votes: Mask | None = None) -> PromptCells | None:
@@ -104,8 +105,9 @@ class FitInput:
         if self.prompts is None:
             return None
         prompt = self.prompts if votes is None else self.prompts[votes]
-        sizes = {"n_annotators": len(self.annotator_ids), "n_models": len(self.model_ids)}
-        return PromptCells.of_votes(prompt, *self._columns(votes), **sizes)
+        return PromptCells.of_votes(
+            prompt, *self._columns(votes), n_annotators=len(self.annotator_ids), n_models=len(self.model_ids)
+        )
 
     def _columns(self, votes: Mask | None = None) -> tuple[Ids, Ids, Ids, Floats]:
         picked = slice(None) if votes is None else votes
