@@ -35,6 +35,7 @@ class NeighbourGap(FrozenModel):
         description="The same for new votes by the annotators who count, each at most as many on a pair as they cast."
     )
     annotators: int | None = Field(description="The same for annotators, each removed with all votes.")
+    prompts: int | None = Field(description="The same for prompts; null where votes do not say theirs.")
     tied: bool = Field(description="Whether a handful of votes decides the order.")
 
 

@@ -137,8 +137,8 @@ def measure_fragility(fit_input: FitInput, counted: Mask, ranked: Mask) -> Fragi
 
 
 def _counts(fewest: Fewest) -> list[dict[str, int | None]]:
-    names = ("votes", "flipped_votes", "added_votes", "annotators")
-    columns = (fewest.dropped, fewest.flipped, fewest.added, fewest.annotators)
+    names = ("votes", "flipped_votes", "added_votes", "annotators", "prompts")
+    columns = (fewest.dropped, fewest.flipped, fewest.added, fewest.annotators, fewest.prompts)
     rows = zip(*(column.tolist() for column in columns), strict=True)
     return [{name: count if count >= 0 else None for name, count in zip(names, row, strict=True)} for row in rows]
 

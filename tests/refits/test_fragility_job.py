@@ -136,8 +136,8 @@ def test_a_worker_that_lost_its_lease_leaves_the_measurement_to_the_next(
 @pytest.mark.parametrize(("votes", "tied"), [(None, False), (1, True), (5, True), (6, False)])
 def test_a_handful_of_votes_is_five(votes: int | None, tied: bool) -> None:
     one, none = np.array([0]), np.array([], dtype=int)
-    swap = Fewest(np.array([-1 if votes is None else votes]), one + 2, one - 1, one + 1)
-    found = Fragility(one, one, one.astype(float), swap, Fewest(none, none, none, none))
+    swap = Fewest(np.array([-1 if votes is None else votes]), one + 2, one - 1, one + 1, one + 3)
+    found = Fragility(one, one, one.astype(float), swap, Fewest(none, none, none, none, none))
     assert found.tied.tolist() == [tied]
     pairs, best = fragility_rows(found, ["a"])
     assert best == []
@@ -150,6 +150,7 @@ def test_a_handful_of_votes_is_five(votes: int | None, tied: bool) -> None:
             "flipped_votes": 2,
             "added_votes": None,
             "annotators": 1,
+            "prompts": 3,
             "tied": tied,
         }
     ]

@@ -92,6 +92,13 @@ class ShownLeaderboard:
         """How the votes on record count in the snapshot, in all groups."""
         return account_votes(self.published.diagnostics)
 
+    @property
+    def prompts(self) -> str:
+        """How many prompts stand behind the main leaderboard, and what hangs on them; empty where that is not known."""
+        published = self.published
+        known = published.method == "am-elo" and not published.tag
+        return describe_prompts(published.diagnostics) if known else ""
+
     def differences_of(self, row: Row, rows: Sequence[Row]) -> tuple[str, str] | None:
         """Return what a model is beside all others, in words, and beside `rows`, in digits; None where unknown."""
         if self.differences is None or row.model.class_rank is None:
@@ -167,6 +174,20 @@ def show_leaderboard(conn: Connection, snapshot: SnapshotHead, board: Board) -> 
             [(one.model, one.score, price) for one, _, price in known if one.score is not None and price], math.log
         ),
     )
+
+
+def describe_prompts(diagnostics: Mapping[str, Any]) -> str:
+    """Return in sentences how many prompts votes are on, and what hangs on them; empty where that is not known."""
+    prompts, share = diagnostics.get("prompts"), diagnostics.get("prompt_share")
+    if prompts is None:
+        return ""
+    said = f"The votes are on {plural(prompts, 'prompt')}."
+    if share is not None:
+        said += f" Which ones they are makes {share:.0%} of the variance of the scores."
+    if any(notice["code"] == "few-prompts" for notice in diagnostics["warnings"]):
+        said += " More prompts help more than more votes."
+    first = next((one.get("prompts") for one in diagnostics.get("fragility_of_best") or () if one["k"] == 1), None)
+    return said if first is None else f"{said} First place hangs on {first:,} of {plural(prompts, 'prompt')}."
 
 
 def _tags(kept: ModelGroups, chosen: str) -> dict[str, list[str]]:

@@ -110,6 +110,7 @@ def _describe_gap(neighbour: Neighbour, side: str) -> str:
             ("with", neighbour.flipped_votes, "vote", " turned round"),
             ("with", neighbour.added_votes, "more vote", ""),
             ("without", neighbour.annotators, "annotator", ""),
+            ("without", neighbour.prompts, "prompt", ""),
         )
         if count is not None
     ]
