@@ -47,8 +47,7 @@ from app.exports.schemas import ExportFilters
 from app.leaderboard.row_files import FORMULA
 from app.models.contestants import Contestants
 from app.snapshots.vote_sets import is_retracted, seen_by
-from app.votes.prompts import WRITTEN
-from app.votes.queries import battle_of, ranking_of, ranks
+from app.votes.queries import battle_of, prompt_of, ranking_of, ranks
 from app.votes.rules import WINNERS
 
 CopyForm = Literal["csv", "safe csv", "jsonl"]
@@ -101,7 +100,7 @@ def votes_query(
             of_pair(counts_b.c.name).label("contestant_b"),
             v.features,
             v.criterion,
-            (literal(WRITTEN) + cast(v.prompt, Text)).label("prompt"),
+            prompt_of(),
             *((ranking_of(),) if ranked else ()),
         )
         .join_from(votes, annotators, annotators.c.id == v.annotator_id)

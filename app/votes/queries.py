@@ -15,6 +15,7 @@ from sqlalchemy import (
     Text,
     cast,
     func,
+    literal,
     literal_column,
     select,
     update,
@@ -24,7 +25,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from app.database.arrays import array_text, columns_of, rows_of_arrays
 from app.database.tables import battles, votes
 from app.snapshots.vote_sets import is_retracted, is_retracted_sql
-from app.votes.prompts import key_sql
+from app.votes.prompts import WRITTEN, key_sql
 from app.votes.rules import CRITERION_TAG
 
 VoteKey = tuple[str, int, str | None]
@@ -184,6 +185,11 @@ def battle_of() -> Label[str]:
     """Return the battle that a vote answers: a sealed one, or the one that the sender named."""
     c = votes.c
     return func.coalesce(cast(c.sealed_battle_id, Text), c.battle_id, c.criterion_battle_id).label("battle_id")
+
+
+def prompt_of() -> Label[str]:
+    """Return the key of a vote's prompt as text; null where it is not known."""
+    return (literal(WRITTEN) + cast(votes.c.prompt, Text)).label("prompt")
 
 
 _RANKING = """(

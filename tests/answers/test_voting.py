@@ -20,6 +20,7 @@ from app.battles.queue import BattleQueue
 from app.battles.schemas import NewBattle
 from app.database.engine import Database
 from app.naming.known_names import KnownNames
+from app.votes.prompts import prompt_key
 from tests.fixtures.voting import MODELS, PROMPTS, say
 
 Ask = Callable[..., Any]
@@ -84,8 +85,8 @@ def test_the_browser_learns_the_models_by_voting_alone(
         source = say(revealed[side], "One?").removeprefix("**").replace("**", "</strong>")
         assert battle[f"{side}_answer"] == f"<p><strong>{source}</p>\n"
     with database.read() as conn:
-        tags, features = conn.execute(text("SELECT tags, features FROM votes")).one()
-    assert tags == ["cO", "en"]
+        tags, features, prompt = conn.execute(text("SELECT tags, features, prompt FROM votes")).one()
+    assert (tags, prompt) == (["cO", "en"], prompt_key("One?"))
     assert features == {"length": [3, 3], "headers": [0, 0], "lists": [0, 0], "bold": [1, 1]}
     assert ask("GET", "/invitations").json()["items"][0]["votes"] == 1
     assert ask("GET", "/annotators/ada", scope="review").json()["votes_summary"]["votes"] == 1

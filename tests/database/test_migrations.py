@@ -20,6 +20,7 @@ from app.database.schema import (
 from app.database.tables import Xid8, metadata, policies
 from app.policy.schemas import Policy
 from app.policy.service import current_policy
+from app.votes.prompts import prompt_key
 from tests.fixtures.errors import naming
 
 
@@ -120,6 +121,32 @@ def test_a_policy_in_force_with_the_removed_rule_gets_a_new_version(
     assert len(stored) == versions
     assert stored[1] == settings
     assert rule == "threshold" or stored[2] == {"min_votes": 20, "flag_rule": "evidence"}
+
+
+@pytest.mark.parametrize("asked", ["Why?", " \t¿Por qué?\n", "為什麼"])
+def test_votes_on_hosted_answers_get_the_key_of_their_prompt(empty_database_url: str, asked: str) -> None:
+    upgrade(empty_database_url, "0045")
+    with Database(empty_database_url) as database:
+        with database.begin() as conn:
+            conn.execute(
+                text("INSERT INTO prompts (public_id, text) VALUES (gen_random_uuid(), :asked)"), {"asked": asked}
+            )
+            conn.execute(text(
+                "INSERT INTO battles (id, annotator_id, left_id, right_id, candidate_set_id, drawn_by, propensity,"
+                " policy_version, expires_at, prompt_id) SELECT id, 1, 1, 2, 1, 'a test', 1, 1, now(), prompt FROM"
+                " (VALUES (gen_random_uuid(), 1), (gen_random_uuid(), NULL)) AS b(id, prompt)"
+            ))  # fmt: skip
+            conn.execute(text(
+                "INSERT INTO votes (id, annotator_id, model_a_id, model_b_id, outcome, sealed_battle_id)"
+                " SELECT gen_random_uuid(), 1, 1, 2, 0, id FROM battles UNION ALL"
+                " SELECT gen_random_uuid(), 1, 1, 2, 0, NULL"
+            ))  # fmt: skip
+        upgrade(empty_database_url)
+        with database.read() as conn:
+            keys = conn.execute(text("SELECT prompt FROM votes ORDER BY prompt NULLS LAST")).scalars().all()
+        assert keys == [prompt_key(asked), None, None]
+        downgrade(empty_database_url, "0045")
+        upgrade(empty_database_url)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from sqlalchemy import text
 from app.database.engine import Database
 from app.exports.runner import ExportRunner
 from app.imports.formats.whole import read_vote_file
+from app.votes.prompts import prompt_key
 
 Ask = Callable[..., Any]
 AssertProblem = Callable[..., dict[str, Any]]
@@ -19,6 +20,7 @@ AssertProblem = Callable[..., dict[str, Any]]
 COLUMNS = [
     "vote_id", "annotator", "model_a", "model_b", "winner", "battle_id", "timestamp", "tags", "metadata", "received_at",
     "sealed", "propensity", "contestant_a", "contestant_b", "features", "criterion",
+    "prompt",
 ]  # fmt: skip
 VOTES = [
     {"annotator": "=k", "model_a": "-a", "model_b": "b%b", "winner": "model_a", "battle_id": "'1"},
@@ -26,7 +28,7 @@ VOTES = [
     {
         "annotator": "＝l", "model_a": "-a", "model_b": "'quoted", "winner": "tie", "battle_id": "2",
         "voted_at": "2026-01-02T03:04:05.000006+01:00", "tags": ["x", "=y;z"], "metadata": {"turn": 1, "é": "\\\"\n"},
-        "features": {"length": [120, 80.5]},
+        "features": {"length": [120, 80.5]}, "prompt": "¿Qué?",
     },
 ]  # fmt: skip
 
@@ -94,6 +96,7 @@ def test_what_was_exported_is_read_back_as_it_was(export: Callable[..., Path], r
     assert last["voted_at"].isoformat() == "2026-01-02T02:04:05.000006+00:00"
     assert (last["tags"], json.loads(last["metadata"])) == (VOTES[2]["tags"], VOTES[2]["metadata"])
     assert json.loads(last["features"]) == VOTES[2]["features"]
+    assert file.frame["prompt"].to_list() == [None, None, prompt_key("¿Qué?")]
     assert file.frame.select("metadata", "features").rows()[:2] == [(None, None)] * 2
 
 

@@ -41,7 +41,7 @@ def test_where_it_stands(ask: Ask, three: int) -> None:
     ]  # fmt: skip
     assert ant["tie_share"] == 0.25
     bee = ask("GET", "/models/bee").json()
-    new = {"flipped_votes": None, "added_votes": None}  # earlier snapshots have none of them
+    new = {"flipped_votes": None, "added_votes": None, "prompts": None}  # earlier snapshots have none of them
     assert bee["neighbours_computed"] is True
     assert bee["above"] == {"model": "ant", "gap": 100.0, "votes": 40, **new, "annotators": 3, "tied": False}
     assert bee["below"] == {"model": "cat", "gap": 100.0, "votes": 3, **new, "annotators": None, "tied": True}

@@ -93,7 +93,7 @@ def test_what_is_known_of_a_model(client: Client, three: int, ask: Callable[...,
 
 
 def test_changes_that_would_swap_neighbours_in_words(client: Client, publish: Callable[..., int]) -> None:
-    counts = {"votes": 9, "flipped_votes": 5, "added_votes": 1, "annotators": None}
+    counts = {"votes": 9, "flipped_votes": 5, "added_votes": 1, "annotators": None, "prompts": 3}
     pair = {"above": "ant", "below": "bee", "gap": 2.0, "tied": False, **counts}
     boards: dict[tuple[str, str], dict[str, Any]] = {("am-elo", ""): {"ant": {}, "bee": {}}}
     publish(boards, diagnostics={"fragility": [pair]})
@@ -101,7 +101,7 @@ def test_changes_that_would_swap_neighbours_in_words(client: Client, publish: Ca
     (sentence,) = visit(client, "bee").texts(firm)
     assert sentence == (
         "ant is 2.0 points above. Without about 9 votes the two would swap, or with 5 votes turned round, "
-        "or with 1 more vote."
+        "or with 1 more vote, or without 3 prompts."
     )
     publish(boards, diagnostics={"fragility": None})
     assert visit(client, "bee").texts(firm) == ["Not computed yet: it follows soon after each refit."]

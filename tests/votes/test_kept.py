@@ -64,6 +64,7 @@ VOTES = st.fixed_dictionaries(
         "import_id": st.sampled_from([None, *IMPORTS]),
         "voted_at": st.sampled_from([None, "2026-01-01T00:00:00Z", "2026-01-02T23:59:59Z"]),
         "features": st.sampled_from([None, {"length": [3, 4.5]}, {"length": [1, 2], "bold": [0, 1]}]),
+        "prompt": st.sampled_from([None, -(2**63), 7]),
         "ranking": st.sampled_from([None, None, None, [[3], [1, 2]], [[4], [2], [5], [1]]]),
     }
 )

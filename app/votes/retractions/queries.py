@@ -31,7 +31,7 @@ from app.database.tables import (
     withdrawn_retractions,
 )
 from app.snapshots.vote_sets import is_retracted, is_retracted_sql
-from app.votes.queries import LOCK, battle_of, ranking_of, ranks
+from app.votes.queries import LOCK, battle_of, prompt_of, ranking_of, ranks
 
 # The number must differ from other locks' numbers.
 _RETRACTIONS_LOCK = 20_261_122
@@ -162,6 +162,7 @@ def get_vote(conn: Connection, vote_id: UUID) -> RowMapping | None:
             *columns,
             battle_of(),
             ranking_of(),
+            prompt_of(),
             c.sealed_battle_id.is_not(None).label("sealed"),
             model_a.c.name.label("model_a"),
             model_b.c.name.label("model_b"),

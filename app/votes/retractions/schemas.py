@@ -71,6 +71,7 @@ class VoteOnRecord(FrozenModel):
     tags: list[str]
     metadata: dict[str, Any] | None
     features: Features | None
+    prompt: str | None = Field(description="The key of what the models were asked, such as `prompt:-42`.")
     api_key_id: UUID | None = Field(description="The key that sent it; null for an import.")
     import_id: UUID | None
     sealed: bool = Field(description="Whether a battle's token cast it, on a pair that the service had drawn.")

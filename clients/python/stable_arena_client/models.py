@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description d9ce04e7776a27b9: make docs.
+# Written by clients/python/generate.py from the OpenAPI description 0a378a8d6d1939da: make docs.
 
 from __future__ import annotations
 
@@ -612,6 +612,12 @@ class RankedVote(BaseModel):
         list[str] | None,
         Field(description="Words to group votes by; those that begin with `criterion=` have no leaderboard."),
     ] = None
+    prompt: Annotated[
+        str | None,
+        Field(
+            description="What the models were asked: the text, or an id of it. Votes on one prompt err together, and the intervals allow for it. Only a key of it is kept."
+        ),
+    ] = None
     metadata: Annotated[
         dict[str, Any] | None,
         Field(
@@ -948,6 +954,12 @@ class Vote(BaseModel):
     tags: Annotated[
         list[str] | None,
         Field(description="Words to group votes by; those that begin with `criterion=` have no leaderboard."),
+    ] = None
+    prompt: Annotated[
+        str | None,
+        Field(
+            description="What the models were asked: the text, or an id of it. Votes on one prompt err together, and the intervals allow for it. Only a key of it is kept."
+        ),
     ] = None
     metadata: Annotated[
         dict[str, Any] | None,
