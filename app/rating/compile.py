@@ -19,6 +19,7 @@ from app.rating.votes.cells import Cells, aggregate
 from app.rating.votes.features import SidedCells
 from app.rating.votes.indexed import IndexedVotes
 from app.rating.votes.measures import Features
+from app.rating.votes.prompts import PromptCells
 
 SETTINGS = LoopSettings(min_votes=0)
 
@@ -47,7 +48,9 @@ def _steps() -> Iterator[str]:
     yield "m-ELO"
     run_round(sparse, replace(SETTINGS, method="m-elo"))
     yield "am-ELO"
-    result = run_round(cells, SETTINGS)
+    prompt = np.arange(len(outcome)) % 7
+    prompts = PromptCells.of_votes(prompt, annotator, model_a, model_b, outcome, n_annotators=30, n_models=8)
+    result = run_round(cells, SETTINGS, prompts=prompts)
     yield "style"
     names = [str(i) for i in range(30)]
     votes = IndexedVotes(names, names[:8], annotator, model_a, model_b, outcome)

@@ -32,6 +32,7 @@ from app.rating.votes.cells import Cells, pool_annotators
 from app.rating.votes.prompts import PromptCells
 
 TINY = 1e-150  # its square is not 0
+MOST_HELD = 1 << 25  # numbers: 256 MiB
 
 
 @dataclass(frozen=True)
@@ -186,12 +187,15 @@ def _sum_by_prompt(expansion: Expansion, prompts: PromptCells, voter: Indices) -
     d = fit.R[cells.model_a] - fit.R[cells.model_b]
     x = fit.ability[k] * d
     known = np.maximum(np.diag(fit.equations.information) - PRECISION, TINY)
-    information = expansion.parts[:, CURVATURE]
+    information, moved = expansion.parts[:, CURVATURE], expansion.moved
+    if expansion.cells.n_annotators * expansion.cells.n_models <= MOST_HELD:  # annotators come back with each prompt
+        table = np.concatenate([rows for _, _, rows in expansion.each_moved()])
+        moved = partial(_rows_of, table)
     alone = find_alone(expansion.cells, information, known, ENOUGH_SHARE, LARGEST_SHARE)
     votes = PromptVotes(
         cells, prompts.prompt, voter[k], trust * (cells.s - cells.n * expit(x)), trust**2 * squared_residuals(cells, x),
         expansion.weight[place] * expansion.pull[k], d,
-        information[place] * (trust * cells.n / expansion.cells.n[place]), alone[place], expansion.moved,
+        information[place] * (trust * cells.n / expansion.cells.n[place]), alone[place], moved,
     )  # fmt: skip
     return sum_by_prompt(votes, known)
 
@@ -226,6 +230,10 @@ def _sum_by_vote(expansion: Expansion, kind: Interval) -> Floats:
     if kind == "information":
         squares = fit.dispersion * cells.n * expit(x) * expit(-x)
     return sum_by_vote(cells, fit.R, squares, expansion.weight * expansion.pull[k], expansion.each_moved())
+
+
+def _rows_of(table: Floats, some: Indices) -> Floats:
+    return table[some]
 
 
 def plain_covariance(
@@ -289,7 +297,7 @@ def plain_covariance(
     alone = find_alone(cells, information, known, ENOUGH, LARGEST_SHARE)[prompts.place_in(cells)]
     votes = PromptVotes(
         c, prompts.prompt, c.annotator.astype(np.int64), c.s - c.n * p, squared_residuals(c, ability * d), ability, d,
-        ability**2 * c.n * p * (1.0 - p), alone, rows.__getitem__,
+        ability**2 * c.n * p * (1.0 - p), alone, partial(_rows_of, rows),
     )  # fmt: skip
     return own.with_meat(sum_by_prompt(votes, known), found.inverse)
 

@@ -1,5 +1,6 @@
 """What votes on one prompt have in common: the second way in which the errors of scores are clustered."""
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -7,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import eigh
 
-from app.rating.arrays import Floats, Indices, sum_by_key
+from app.rating.arrays import Floats, Indices, Ints, sum_by_key
+from app.rating.compiled import compiled
 from app.rating.model.score_kernels import LARGEST_SHARE
 from app.rating.uncertainty.freedom import NORMAL
 from app.rating.votes.cells import Cells
@@ -46,22 +48,6 @@ class PromptVotes:
     information: Floats
     alone: Floats
     moved: Callable[[Indices], Floats]
-
-    def rows(self, some: Indices) -> Floats:
-        """Return what a unit of residual of these rows adds to the scores' equations, shape (n, n_models)."""
-        whose, place = np.unique(self.cells.annotator[some], return_inverse=True)
-        rows = self.moved(whose.astype(np.int64))[place] * self.difference[some, None]
-        at = np.arange(len(some))
-        rows[at, self.cells.model_a[some]] += self.pull[some]
-        rows[at, self.cells.model_b[some]] -= self.pull[some]
-        return rows
-
-    def shares(self, some: Indices, known: Floats) -> Floats:
-        """Return the share of these rows in the information on each score, shape (n, n_models)."""
-        shares, at = np.zeros((len(some), self.cells.n_models)), np.arange(len(some))
-        for model in (self.cells.model_a[some], self.cells.model_b[some]):
-            shares[at, model] = self.information[some] / known[model]
-        return shares
 
 
 @dataclass(frozen=True)
@@ -106,27 +92,55 @@ def sum_by_prompt(votes: PromptVotes, known: Floats) -> PromptMeat | None:
     order = _judged_by_several(votes)
     if not len(order):
         return None
-    size = len(known)
+    size, c = len(known), votes.cells
     meat, total, squared = np.zeros((size, size)), np.zeros(size), np.zeros(size)
-
-    def add(u: Floats, share: Floats, sign: float) -> None:
-        scaled = u / np.sqrt(1.0 - np.minimum(share, LARGEST_SHARE))
-        meat[:] += sign * (scaled.T @ scaled)
-
     for some in _split(order, votes.prompt[order], max(LARGEST // size, 1)):
-        rows, shares = votes.rows(some), votes.shares(some, known)
-        prompt, unit, residual = votes.prompt[some], votes.unit[some], votes.residual[some, None]
-        of_prompt = _firsts(prompt)
-        alone, of_unit = votes.alone[some, None], _firsts(prompt, unit)
-        with_others = np.sqrt(1.0 - alone)
-        add(np.add.reduceat(with_others * residual * rows, of_unit), np.add.reduceat(shares, of_unit), -1.0)
+        prompt, unit, alone = votes.prompt[some], votes.unit[some], votes.alone[some]
+        residual, information = votes.residual[some], votes.information[some]
+        whose, place = np.unique(c.annotator[some], return_inverse=True)
+        moved = votes.moved(whose.astype(np.int64))
+
+        def sum_by(group: Indices, factor: Floats, amount: Floats) -> tuple[Floats, Floats]:
+            sums, shares = np.zeros((2, int(group[-1]) + 1, size))
+            add_rows(
+                group, factor, amount, c.model_a[some], c.model_b[some], votes.pull[some],  # noqa: B023  used at once
+                votes.difference[some], place, moved, known, sums, shares,  # noqa: B023
+            )  # fmt: skip
+            return sums, shares
+
+        of_prompt, share = sum_by(_number(prompt), residual, information)
+        of_unit, _ = sum_by(_number(prompt, unit), np.sqrt(1.0 - alone) * residual, information)
+        meat += of_prompt.T @ of_prompt - of_unit.T @ of_unit
         if alone.any():
-            add(np.sqrt(alone * votes.squares[some, None]) * rows, shares / votes.cells.n[some, None], -1.0)
-        share = np.add.reduceat(shares, of_prompt)
-        add(np.add.reduceat(residual * rows, of_prompt), share, 1.0)
+            of_vote, _ = sum_by(np.arange(len(some)), np.sqrt(alone * votes.squares[some]), information / c.n[some])
+            meat -= of_vote.T @ of_vote
         total += share.sum(axis=0)
         squared += (share**2).sum(axis=0)
     return PromptMeat(meat, total**2 / np.maximum(squared, TINY))
+
+
+@compiled
+def add_rows(
+    group: Indices, factor: Floats, information: Floats, a: Ints, b: Ints, pull: Floats, difference: Floats,
+    place: Indices, moved: Floats, known: Floats, sums: Floats, shares: Floats,
+) -> None:  # fmt: skip
+    """Add each row to the sums of its group, and its information, relative to what is known, to the shares.
+
+    Then scale each sum up by its share.
+    """
+    size = len(known)
+    for i in range(len(group)):
+        at, along = group[i], factor[i] * difference[i]
+        for m in range(size):
+            sums[at, m] += along * moved[place[i], m]
+        sums[at, a[i]] += factor[i] * pull[i]
+        sums[at, b[i]] -= factor[i] * pull[i]
+        shares[at, a[i]] += information[i] / known[a[i]]
+        shares[at, b[i]] += information[i] / known[b[i]]
+    for at in range(len(sums)):
+        for m in range(size):
+            if shares[at, m] > 0.0:
+                sums[at, m] /= math.sqrt(1.0 - min(shares[at, m], LARGEST_SHARE))
 
 
 def _judged_by_several(votes: PromptVotes) -> Indices:
@@ -146,6 +160,13 @@ def _firsts(*columns: Indices) -> Indices:
     """Return where a new combination of sorted values begins."""
     new = np.any([np.diff(column, prepend=-1) != 0 for column in columns], axis=0)
     return np.flatnonzero(new)
+
+
+def _number(*columns: Indices) -> Indices:
+    """Return the place of each combination of sorted values."""
+    place = np.zeros(len(columns[0]), dtype=np.int64)
+    place[_firsts(*columns)[1:]] = 1
+    return np.cumsum(place)
 
 
 def _split(order: Indices, prompt: Indices, size: int) -> Iterator[Indices]:

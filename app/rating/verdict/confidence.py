@@ -101,7 +101,7 @@ def find_growth(
     T, symmetric and positive, is what makes votes worth less, or more, than the model says: abilities, ties, tastes of
     annotators, the unit. Where they make no difference it is the identity, and it is taken as that where P is so small
     that other votes gave Σ: through models without a rank, or of other categories. Pairs chosen as they have been give
-    Σ(m) = Σ/(1 + m/total). Annotators are taken to come as the votes do.
+    Σ(m) = Σ/(1 + m/total). Annotators and prompts are taken to come as the votes do.
     """
     n, total = len(joint.score), max(float(votes.sum()) / 2.0 if total is None else total, 1.0)
     across = np.linalg.qr(np.column_stack([np.ones(n), np.eye(n)[:, 1:]]))[0][:, 1:]  # of the shifts
