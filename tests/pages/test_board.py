@@ -420,5 +420,18 @@ def test_it_says_whether_the_votes_are_enough(
     assert page.text(".//div[@class='under']/p[1]") == "Decided with 95 % confidence."
 
 
+def test_it_says_how_many_prompts_stand_behind_it(client: Client, publish: Publish) -> None:
+    boards: dict[Any, Any] = {(method, ""): {"ant": {}, "bee": {}} for method in ("am-elo", "m-elo")}
+    best = [{"k": 1, "votes": 9, "flipped_votes": 5, "added_votes": 4, "annotators": 2, "prompts": 3}]
+    known = {"prompts": 50, "prompt_share": 0.62, "warnings": [{"code": "few-prompts", "detail": "", "models": []}]}
+    said = "The votes are on 50 prompts. Which ones they are makes 62 % of the variance of the scores."
+    asks = " More prompts help more than more votes."
+    publish(boards, diagnostics={**known, "fragility_of_best": best})
+    assert f"{said}{asks} First place hangs on 3 of 50 prompts." in visit(client).texts(".//details/p")
+    assert said not in visit(client, "/?method=m-elo").text(".//main")
+    publish(boards, diagnostics={**known, "warnings": [], "fragility_of_best": None})
+    assert said in visit(client).texts(".//details/p")
+
+
 def test_a_snapshot_that_does_not_know_says_nothing(client: Client, three: int) -> None:
     assert "decided" not in visit(client).text(".//main")

@@ -4,7 +4,7 @@ from app.votes.prompts import key_text, prompt_key
 
 
 def test_a_key_is_the_same_everywhere_and_for_ever() -> None:
-    assert prompt_key("Why is the sky blue?") == prompt_key("  Why is the sky blue?\n") == 9095478866820835611
+    assert prompt_key("Why is the sky blue?") == prompt_key("  Why is the sky blue?\n") == 714425792884619884
     assert prompt_key("為什麼天空是藍色的?") != prompt_key("Why is the sky blue?")
     assert prompt_key("\ud800") == prompt_key("\ud800")
 

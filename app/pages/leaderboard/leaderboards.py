@@ -183,7 +183,7 @@ def describe_prompts(diagnostics: Mapping[str, Any]) -> str:
         return ""
     said = f"The votes are on {plural(prompts, 'prompt')}."
     if share is not None:
-        said += f" Which ones they are makes {share:.0%} of the variance of the scores."
+        said += f" Which ones they are makes {100 * share:.0f} % of the variance of the scores."
     if any(notice["code"] == "few-prompts" for notice in diagnostics["warnings"]):
         said += " More prompts help more than more votes."
     first = next((one.get("prompts") for one in diagnostics.get("fragility_of_best") or () if one["k"] == 1), None)

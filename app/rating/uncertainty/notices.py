@@ -70,7 +70,7 @@ def _of_intervals(rating: Estimate) -> list[Found]:
          "so the intervals take their votes as independent too, and are wide")),
         (rating.prompts is not None and spread.prompt_share >= OF_PROMPTS, "few-prompts",
          (f"{counted(0 if rating.prompts is None else rating.prompts.number, 'prompt')}: which ones they are makes "
-          f"{spread.prompt_share:.0%} of the variance of the scores, so more prompts help more than more votes")),
+          f"{100 * spread.prompt_share:.0f} % of the variance of the scores, so more prompts help more than more votes")),
     ]  # fmt: skip
 
 

@@ -205,13 +205,15 @@ def positive_part(matrix: Floats) -> Floats:
 def join_freedom(own: Floats, freedom: Floats, other: Floats, effective: Floats) -> Floats:
     """Return the degrees of freedom of the sum of two variances: the mean of 1/freedom, weighted by the variances.
 
+    The second part weighs at most as in all scores together: of one score it depends on the centre.
+
     Parameters
     ----------
     own, freedom : variances, and their degrees of freedom
     other, effective : variances from so many prompts, which are known to that number less 1
     """
-    total = np.maximum(own + other, TINY)
-    inverse = own / total / freedom + other / total / np.maximum(effective - 1.0, 1.0)
+    share = np.minimum(other / np.maximum(own + other, TINY), other.sum() / max(float((own + other).sum()), TINY))
+    inverse = (1.0 - share) / freedom + share / np.maximum(effective - 1.0, 1.0)
     joined = 1.0 / np.maximum(inverse, 1.0 / NORMAL)
     few: Floats = np.where(freedom < FEW, np.minimum(joined, freedom), joined)  # there t falls faster than errors grow
     return few

@@ -47,5 +47,5 @@ def test_the_rankings_of_wmt(run_cli: RunCli, data_folder: Path) -> None:
     assert document["votes"]["read"] == 970
     assert sum(row["votes"] for row in document["annotators"]) == 970 - 46  # second rankings of an item
     ranks = [(row["model"].split(".")[1], row["best_rank"], row["worst_rank"]) for row in document["models"]]
-    assert {name for name, _, worst in ranks if worst <= 3} == {"online-A", "online-B", "online-G"}
+    assert {name for name, _, worst in ranks if worst <= 4} == {"online-A", "online-B", "online-G"}
     assert {name for name, best, _ in ranks if best >= 7} == {"jhu-pbmt", "jhu-syntax", "ParFDA"}

@@ -168,8 +168,8 @@ def test_a_notice_says_that_more_prompts_help_more_than_more_votes() -> None:
 
 def test_freedom_lies_between_those_of_both_parts_and_never_makes_an_interval_narrower() -> None:
     own, freedom = np.array([1.0, 1.0, 1.0, 1.0]), np.array([50.0, 1.5, 20.0, np.inf])
-    joined = join_freedom(own, freedom, np.array([0.0, 0.1, 1.0, 1.0]), np.array([25.0, 900.0, 25.0, 25.0]))
-    assert joined == pytest.approx([50.0, 1.5, 1 / (0.5 / 20 + 0.5 / 24), 48.0])
+    joined = join_freedom(own, freedom, np.array([0.0, 0.1, 3.0, 0.9]), np.array([25.0, 900.0, 25.0, 25.0]))
+    assert joined == pytest.approx([50.0, 1.5, 1 / (0.5 / 20 + 0.5 / 24), 24 * 1.9 / 0.9])
 
 
 @pytest.mark.parametrize("method", ["am-elo", "m-elo"])
