@@ -57,6 +57,7 @@ def _of_intervals(rating: Estimate) -> list[Found]:
     spread = rating.covariance
     if spread is None:
         return []
+    prompts = 0 if rating.prompts is None else rating.prompts.number
     clustered, few = spread.kind == "clustered", int((spread.judges < FEWEST).sum())
     return [
         (spread.kind != rating.settings.interval, "few-annotators",
@@ -68,9 +69,9 @@ def _of_intervals(rating: Estimate) -> list[Found]:
         (clustered and spread.clusters >= FEWEST and few, "few-judges",
          (f"{counted(few, 'model')} with votes of fewer than {FEWEST} annotators: how these differ is hardly known, "
          "so the intervals take their votes as independent too, and are wide")),
-        (rating.prompts is not None and spread.prompt_share >= OF_PROMPTS, "few-prompts",
-         (f"{counted(0 if rating.prompts is None else rating.prompts.number, 'prompt')}: which ones they are makes "
-          f"{100 * spread.prompt_share:.0f} % of the variance of the scores, so more prompts help more than more votes")),
+        (spread.prompt_share >= OF_PROMPTS, "few-prompts",
+         (f"{counted(prompts, 'prompt')}: which ones they are makes {100 * spread.prompt_share:.0f} % of the variance "
+          "of the scores, so more prompts help more than more votes")),
     ]  # fmt: skip
 
 
