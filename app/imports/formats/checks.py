@@ -153,7 +153,7 @@ def check_batch(
         pl.when(pl.col("vote_id").str.contains(_UUID)).then("vote_id"),
         pl.when(pl.col("annotator_kind") != "").then("annotator_kind"),
         pl.when(~pl.col("criterion").is_in(_overall(frame["criterion"]))).then("criterion"),
-        "question", frame["prompt"].str.strip_prefix(WRITTEN), "cost", measures, rankings, weights,
+        "question", frame["asked"].str.strip_prefix(WRITTEN).alias("prompt"), "cost", measures, rankings, weights,
         "row",
         *(() if kept else form.measures),
     )  # fmt: skip
@@ -180,9 +180,8 @@ def _prepared(frame: pl.DataFrame, form: Form, first_row: int) -> pl.DataFrame:
         frame = frame.with_columns(annotator=pl.when(pl.col("annotator") != "").then(named).otherwise("annotator"))
     if form.schema.derive:
         frame = DERIVATIONS[form.schema.derive](frame)
-    missing = [name for name in (*VOTE_COLUMNS, "ranking", "winner") if name not in frame.columns]
-    kinds = {**VOTE_COLUMNS, "prompt": pl.String()}  # until it is checked
-    return frame.with_columns(pl.lit(None, kinds.get(name, pl.String())).alias(name) for name in missing)
+    missing = [name for name in (*VOTE_COLUMNS, "ranking", "winner", "asked") if name not in frame.columns]
+    return frame.with_columns(pl.lit(None, VOTE_COLUMNS.get(name, pl.String())).alias(name) for name in missing)
 
 
 def _with_first_pairs(frame: pl.DataFrame, rankings: pl.Series) -> pl.DataFrame:

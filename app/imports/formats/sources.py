@@ -12,7 +12,7 @@ from app.imports.formats.expansion import open_content
 from app.imports.formats.schemas import Input
 from app.votes.prompts import key_text, prompt_key
 
-PROMPT: Input = "prompt"
+PROMPT: Input = "asked"
 LINES_PER_BATCH = 5_000
 """Lines in memory at once; arena logs have whole conversations in a line."""
 

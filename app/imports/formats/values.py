@@ -94,7 +94,7 @@ def _encodable(value: str) -> str:
 _SPECIAL: Mapping[str, Callable[[object], str | None]] = {
     **dict.fromkeys(("voted_at", "propensity", "preference", "grade", "rank", "weight", "cost"), timestamp_text),
     **dict.fromkeys(("tags", "metadata", "features", "siblings", "ranking"), document_text),
-    "prompt": prompt_text,
+    "asked": prompt_text,
     **dict.fromkeys(("won_a", "won_b", "tied", "equal"), flag_text),
 }
 

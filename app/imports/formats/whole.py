@@ -123,7 +123,7 @@ def read_vote_file(
         path=path,
         schema=reader.form.schema.name,
         annotator_column=reader.form.annotator,
-        prompt_column=reader.form.columns.get("prompt"),
+        prompt_column=reader.form.columns.get("asked"),
         records=frame,
         duplicates=duplicates,
         options=options,

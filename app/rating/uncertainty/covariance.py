@@ -46,7 +46,7 @@ class Covariance:
     ability_se : standard error of the published ability, shape (n_annotators,); NaN where abilities are known
     kind : of the interval; "clustered" becomes "sandwich" with a single annotator
     clusters : annotators with a counted vote
-    freedom : degrees of freedom of each model's variance, shape (n_models,); ∞ unless clustered
+    freedom : degrees of freedom of each model's variance, shape (n_models,); ∞ where votes alone are a sample
     judges : annotators who inform about each model, shape (n_models,); counted where clustered, else `clusters`
     copies : near-copies, each group one cluster; None where they were not looked for
     by_prompt : the part of `scores` and `order` that votes on the same prompts have in common; None without any

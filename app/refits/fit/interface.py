@@ -158,7 +158,7 @@ class FitInput:
             was_excluded=task.was_excluded,
             weigher=task.weigher(settings.evidence_tests),
             votes=votes,
-            prompts=task.by_prompt(),
+            prompts=None if settings.interval == "none" else task.by_prompt(),
         )
 
     def fit_again(self, counted: Mask, start: Start | None = None, votes: Mask | None = None) -> Rating:

@@ -134,7 +134,7 @@ def test_intervals_hold_the_truth_where_models_differ_by_prompt() -> None:
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize(("annotators", "votes_each"), [(60, 100), (10, 600), (400, 12)])
+@pytest.mark.parametrize(("annotators", "votes_each"), [(100, 200), (60, 100), (10, 600), (400, 12)])
 @pytest.mark.parametrize(("prompts", "effect"), [(25, 100.0), (50, 100.0), (200, 100.0), (50, 0.0), (200, 0.0)])
 def test_intervals_hold_the_truth_however_many_prompts(
     annotators: int, votes_each: int, prompts: int, effect: float

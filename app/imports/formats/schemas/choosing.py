@@ -47,7 +47,7 @@ FIELDS: Mapping[str, Input] = {
     "annotator": "annotator", "model_a": "model_a", "model_b": "model_b", "winner": "winner", "battle_id": "battle_id",
     "timestamp": "voted_at", "tags": "tags", "metadata": "metadata", "propensity": "propensity", "vote_id": "vote_id",
     "annotator_kind": "annotator_kind", "criterion": "criterion", "question": "question", "cost": "cost",
-    "prompt": "prompt", "model": "model", "rating": "grade", "rank": "rank", "weight": "weight",
+    "prompt": "asked", "model": "model", "rating": "grade", "rank": "rank", "weight": "weight",
 }  # fmt: skip
 """What may be named, and our name for it."""
 
@@ -172,7 +172,7 @@ def choose_form(columns: Sequence[str], has: Callable[[str], bool], *, kind: str
         (column for column in ((options.prompts,) if options.prompts else PROMPT_COLUMNS) if has(column)), None
     )
     if prompt is not None:
-        schema = replace(schema, optional={"prompt": prompt, **schema.optional})
+        schema = replace(schema, optional={"asked": prompt, **schema.optional})
     elif options.prompts:
         raise BadInputError(f"--prompts names no column: {options.prompts}")
     form = Form(schema, None if pooled else annotator, options)

@@ -10,7 +10,7 @@ Input = Literal[
     "annotator", "model_a", "model_b", "winner", "battle_id", "voted_at", "tags", "metadata", "propensity", "vote_id",
     "won_a", "won_b", "tied", "equal", "siblings", "shown_a", "shown_b", "first_score", "second_score", "second_number",
     "preference", "annotator_kind", "question", "turn", "cost", "label", "features", "criterion", "category", "ranking",
-    "model", "grade", "rank", "weight", "prompt",
+    "model", "grade", "rank", "weight", "asked",
 ]  # fmt: skip
 """The inputs that are read from a record: the fields of a vote, and other columns from which formats derive them."""
 
