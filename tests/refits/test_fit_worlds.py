@@ -1,5 +1,7 @@
 """All that a refit computes, on votes that determine no score: it comes to its end, and warnings are errors here."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -19,7 +21,8 @@ WORLDS = {
 
 @pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize("exclude", [False, True])
-def test_no_model_has_a_score(world: str, exclude: bool) -> None:
+@pytest.mark.parametrize("prompted", [False, True])
+def test_no_model_has_a_score(world: str, exclude: bool, prompted: bool) -> None:
     left, right = (np.array(side, dtype=np.int32) for side in WORLDS[world])
     people, models = 5, int(right.max()) + 1
     fit_input = make_fit_input(
@@ -31,6 +34,7 @@ def test_no_model_has_a_score(world: str, exclude: bool) -> None:
         n_models=models,
         settings=LoopSettings(min_votes=0, flag_rule="evidence", exclude=exclude),
     )
+    fit_input = replace(fit_input, prompts=np.arange(len(left)) % 3 - 1 if prompted else None)
     output = fit_snapshot(fit_input)
     assert not output.models.identified.any()
     assert np.isnan(output.leaderboards[LeaderboardName("am-elo")].score).all()

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,14 @@ from app.database.engine import Database
 from app.exports.runner import ExportRunner
 from app.imports.runner import ImportRunner
 from app.policy.schemas import Policy
+from app.refits.fit.fit import fit_snapshot
 from app.refits.fit.process import FitProcess
 from app.refits.fragility import measure_newest
 from app.refits.reproduce import reproduce
 from app.votes.prompts import MAX_PROMPT_LENGTH, key_text, prompt_key
 from stable_arena import AmElo
 from tests.fixtures.crowds import RANK_EVERYTHING, crowd_votes
+from tests.fixtures.fit_inputs import make_input_with_everything
 
 Ask = Callable[..., Any]
 PROMPTS = 12
@@ -77,6 +80,24 @@ def test_the_leaderboard_is_that_of_the_estimator(
     shown = client.get("/").text
     assert f"The votes are on {PROMPTS} prompts." in shown
     assert "of the variance of the scores." in shown
+
+
+@pytest.mark.comparisons
+def test_every_leaderboard_with_intervals_allows_for_prompts() -> None:
+    made = make_input_with_everything()
+    prompts = np.random.default_rng(2).integers(-1, 6, len(made.outcome))
+    plain, found = (fit_snapshot(replace(made, prompts=known)) for known in (None, prompts))
+    assert (plain.diagnostics.prompts, found.diagnostics.prompts) == (None, 6)
+    names = [name for name in plain.leaderboards if name.method not in ("elo", "judges") and "=" not in name.tag]
+    assert {name.method for name in names} == {"am-elo", "m-elo", "m-elo-all", "style", "weighted", "people", "all"}
+    for name in names:
+        before, after = plain.leaderboards[name], found.leaderboards[name]
+        assert np.nanmax(after.se / before.se) > 1.01, name
+        pooled = bool(name.tag) or name.method == "weighted"  # with more noise, categories are drawn to each other more
+        assert after.score == pytest.approx(before.score, abs=5.0 if pooled else 1e-6, nan_ok=True), name
+    kept = fit_snapshot(replace(made, prompts=np.arange(len(made.outcome))))
+    for name in names:
+        assert np.array_equal(kept.leaderboards[name].se, plain.leaderboards[name].se, equal_nan=True), name
 
 
 def first_vote(database: Database) -> str:
