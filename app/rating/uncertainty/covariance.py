@@ -157,7 +157,6 @@ def marginal_covariance(
     if kind == "clustered" and annotators == 1:
         kind = "sandwich"  # nothing says how annotators differ
     expansion = cache(partial(Expansion, cells, fit, influence_limit))
-    bread = shift_to_centre(fit)[0] @ np.linalg.inv(fit.equations.jacobian)
     if kind == "clustered":
         copies = find_copies(Answers.of(cells, fit.R))
         if copies.groups:
@@ -166,13 +165,17 @@ def marginal_covariance(
         found, voter = find_covariance(fit), copies.cluster
         own = Covariance(found.scores, found.scores, fit.ability_sd, kind, annotators, found.freedom, judges, copies)
     else:
-        size, voter = len(fit.R), np.arange(annotators)
+        size, voter, bread = len(fit.R), np.arange(annotators), _centred_bread(fit)
         scores = bread @ _sum_by_vote(expansion(), kind) @ bread.T
         known, all_of_them = np.full(size, np.inf), np.full(size, annotators)
         own = Covariance(scores, scores, fit.ability_sd, kind, annotators, known, all_of_them)
     if prompts is None:
         return own
-    return own.with_meat(_sum_by_prompt(expansion(), prompts, voter), bread)
+    return own.with_meat(_sum_by_prompt(expansion(), prompts, voter), _centred_bread(fit))
+
+
+def _centred_bread(fit: MarginalFit) -> Floats:
+    return shift_to_centre(fit)[0] @ np.linalg.inv(fit.equations.jacobian)
 
 
 def takes_prompts(kind: Interval, annotators: int) -> bool:
