@@ -8,6 +8,6 @@ from app import __version__
 from app.rating.errors import NotFittedError, RatingWarning
 from app.rating.estimators.am_elo import AmElo, BradleyTerry
 from app.rating.estimators.elo import Elo
-from app.rating.estimators.tables import read_votes
+from stable_arena.files import read_votes
 
 __all__ = ["AmElo", "BradleyTerry", "Elo", "NotFittedError", "RatingWarning", "__version__", "read_votes"]

@@ -13,11 +13,9 @@ import typer
 
 from app.errors import BadInputError, FieldError
 from app.imports.formats.options import DayOrder, ReadOptions, ZeroRank
-from app.imports.formats.sources import UNREADABLE, scan_lines
 from app.imports.formats.whole import VoteFile, join_vote_files, read_vote_file
 
 STDIN = Path("-")
-_MAGIC = {b"PAR1": ".parquet", b"PK\x03\x04": ".xlsx", b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}
 _CALLED = "standard input"
 
 Options = TypeVar("Options", bound=ReadOptions)
@@ -42,7 +40,9 @@ class FileOptions:
     columns: Annotated[
         str | None,
         typer.Option(
-            metavar="FIELD=COLUMN,…", help="Columns with other names: winner=Label,model_a=First,model_b=Second."
+            metavar="FIELD=COLUMN,…",
+            help="Columns with other names: winner=Label,model_a=First,model_b=Second. completions[].model is in a "
+            "list; rating=score_* has a column for each model.",
         ),
     ] = None
     annotator_column: Annotated[
@@ -62,7 +62,15 @@ class FileOptions:
         list[str] | None,
         typer.Option(
             metavar="WORD=VERDICT",
-            help="What a word of the file means: gauche=left. Verdicts are left, right, tie, both_bad. Repeat it.",
+            help="What a word of the file means: gauche=left. Verdicts are left, right, tie, both_bad, and name "
+            "for a model's name. Repeat it.",
+        ),
+    ] = None
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN=VALUE",
+            help="Read only the rows with this value, or without it: status=approved, lang!=en. Repeat it.",
         ),
     ] = None
 
@@ -70,7 +78,7 @@ class FileOptions:
         """Return these options and more as those of reading a file, or of importing it."""
         known = {one.name for one in fields(kind)}
         given = {one.name: getattr(self, one.name) for one in fields(self) if one.name in known}
-        return kind(**{**given, "verdict": tuple(self.verdict or ()), **more})
+        return kind(**{**given, "verdict": tuple(self.verdict or ()), "where": tuple(self.where or ()), **more})
 
 
 @dataclass(frozen=True)
@@ -125,7 +133,7 @@ def given_files(files: Sequence[Path]) -> Iterator[list[Path]]:
             for file in files if joined else [STDIN]:
                 with nullcontext(sys.stdin.buffer) if file == STDIN else file.open("rb") as content:
                     shutil.copyfileobj(content, copy)
-        stored = stored.rename(stored.with_name(f"{'logs' if joined else 'stdin'}{_ending(stored)}"))
+        stored = stored.rename(stored.with_name("logs.json" if joined else "stdin"))
         try:
             yield [stored] if joined else [stored if file == STDIN else file for file in files]
         except BadInputError as error:
@@ -138,20 +146,6 @@ def _is_one_object(file: Path) -> bool:
         return False
     with file.open("rb") as content:
         return content.readline(3).strip() == b"{"
-
-
-def _ending(file: Path) -> str:
-    """Return the ending that fits the content: JSON begins with a bracket, other text is CSV."""
-    with file.open("rb") as content:
-        start = content.read(4)
-    packed = next((ending for magic, ending in _MAGIC.items() if start.startswith(magic)), "")
-    if packed in (".parquet", ".xlsx"):
-        return packed
-    try:
-        first = next((line for line in scan_lines(file) if line.strip()), "")
-    except UNREADABLE:
-        first = ""  # the reader says what is wrong
-    return (".json" if first.lstrip().startswith(("[", "{")) else ".csv") + packed
 
 
 def _called(error: BadInputError, path: str, called: str) -> BadInputError:

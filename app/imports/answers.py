@@ -15,7 +15,7 @@ from app.audit import service as audit
 from app.database.engine import Database
 from app.errors import BadInputError, FieldError, StableArenaError, validation_message
 from app.imports.formats.errors import FileTooLargeError
-from app.imports.formats.reading import SOURCES
+from app.imports.formats.opening import SOURCES
 from app.imports.formats.schemas import ColumnsError, Input
 from app.imports.formats.sources import RawBatch, VoteSource, check_columns, refuse_long_values
 from app.imports.formats.xlsx import XlsxSource

@@ -40,6 +40,7 @@ MEDIA_TYPES = {
     "application/x-jsonlines": "jsonl",
     "application/vnd.apache.parquet": "parquet",
     "application/x-parquet": "parquet",
+    "application/zip": "zip",
 }
 
 _ANY_KIND = "application/octet-stream"
@@ -142,7 +143,9 @@ async def _received_form(request: Request) -> AsyncIterator[tuple[UploadFile, Im
             raise BadInputError("the form has unknown fields", errors)
         named = {"filename": PurePath(file.filename).name} if file.filename else {}
         try:
-            several = {"verdict": [*request.query_params.getlist("verdict"), *form.getlist("verdict")]}
+            several = {
+                name: [*request.query_params.getlist(name), *form.getlist(name)] for name in ("verdict", "where")
+            }
             parameters = ImportParameters.model_validate({**named, **request.query_params, **fields, **several})
         except ValidationError as error:
             raise RequestValidationError([{**e, "loc": ("body", *e["loc"])} for e in error.errors()]) from error

@@ -43,7 +43,12 @@ class ImportParameters(FrozenModel):
         [],
         max_length=100,
         description="What a word in the column of the winner means, as `gauche=left`: left, right, tie, model_a, "
-        "model_b or both_bad. Repeat it for several words.",
+        "model_b, both_bad, or name for a model's name. Repeat it for several words.",
+    )
+    where: list[str] = Field(
+        [],
+        max_length=100,
+        description="Read only the rows with this value, `status=approved`, or without it, `lang!=en`. Repeat it.",
     )
     zero_rank: ZeroRank | None = Field(
         None, description="What a rank below 1 means: the best, or not ranked; by default it has to be clear."
@@ -53,7 +58,7 @@ class ImportParameters(FrozenModel):
         description="Check and count the records without storing them; counts that need stored votes are null.",
     )
     filename: str = Field("upload", min_length=1, max_length=MAX_FILE_NAME_LENGTH, description="Name of the file.")
-    format: Literal["csv", "tsv", "json", "jsonl", "parquet"] | None = Field(
+    format: Literal["csv", "tsv", "txt", "json", "jsonl", "parquet", "zip"] | None = Field(
         None, description="Kind of the body; by default detected from `filename`, then from Content-Type."
     )
 
@@ -62,4 +67,6 @@ class ImportParameters(FrozenModel):
         if fault := name_error(self.filename):
             raise BadInputError(f"filename {fault}", (FieldError("/filename", fault),))
         given = self.model_dump(exclude={"filename", "format", "schema_name"})
-        return ImportOptions(schema=self.schema_name, **{**given, "verdict": tuple(self.verdict)})
+        return ImportOptions(
+            schema=self.schema_name, **{**given, "verdict": tuple(self.verdict), "where": tuple(self.where)}
+        )

@@ -1,5 +1,6 @@
 """The beginning of a file of votes as an import would read it: what its columns are taken for, unknown verdicts."""
 
+import codecs
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from app.state import ProcessState
 if TYPE_CHECKING:
     from app.imports.formats.sources import VoteSource
 
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _ROWS, _COLUMNS, _LONGEST = 5, 12, 60
 
 
@@ -93,16 +95,18 @@ def _read(content: bytes, options: ReadOptions, name: str, ending: str, *, cut: 
 
 
 def _preview(path: Path, options: ReadOptions, name: str) -> FilePreview:
-    from app.imports.formats.reading import VoteReader, open_source  # noqa: PLC0415  loads polars in the child alone
+    from app.imports.formats.opening import Opened  # noqa: PLC0415  loads polars in the child alone
+    from app.imports.formats.reading import VoteReader  # noqa: PLC0415  as above
 
-    source = open_source(path, None)
+    opened = Opened(path)
+    source = opened.source
     columns = list(source.columns)
     try:
         reader = VoteReader(path, options)
         checked = next(reader.batches(max_faults=0))
     except BadInputError as error:
         shown = columns[:_COLUMNS]
-        problem = None if isinstance(error, ColumnsError) else error.detail.replace(str(path), name)
+        problem = error.hint if isinstance(error, ColumnsError) else error.detail.replace(str(path), name)
         return FilePreview(columns, {}, shown, _rows(source, shown), problem=problem)
     taken = {column: field for field, column in reader.form.columns.items() if column in columns}
     shown = [column for place, column in enumerate(columns) if place < _COLUMNS or column in taken]
@@ -128,5 +132,7 @@ def _rows(source: "VoteSource", shown: list[str]) -> list[list[str]]:
 
 def _whole_records(content: bytes, ending: str) -> bytes:
     """Return the content up to its last whole record; in CSV a record goes on while a quote is open."""
+    if content.startswith(_UTF16):
+        content = content.decode("utf-16", errors="ignore").encode()
     quoted = ending in (".csv", ".tsv")
     return content[: last_end(content, is_open=quoted and content.count(b'"') % 2 == 1, quoted=quoted) + 1]

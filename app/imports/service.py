@@ -13,6 +13,7 @@ from app.errors import BadInputError, NotFoundError
 from app.imports import queries as store
 from app.imports.formats.options import ReadOptions
 from app.imports.formats.schemas import find_schema, read_columns, read_verdicts
+from app.imports.formats.where import read_conditions
 from app.imports.formats.words import unknown_word
 from app.imports.schemas import Import, ImportDetails, ImportFault
 from app.leaderboard.row_files import rows_csv
@@ -53,6 +54,7 @@ class ImportOptions(ReadOptions):
             find_schema(self.schema)
         read_columns(self.columns)
         read_verdicts(self.verdict)
+        read_conditions(self.where)
         if self.annotator_column is not None and "\x00" in self.annotator_column:
             raise BadInputError("/annotator_column: must not contain the character U+0000")
         if self.annotator_prefix and (fault := name_error(f"{self.annotator_prefix}x")):
@@ -62,7 +64,7 @@ class ImportOptions(ReadOptions):
     def stored(cls, given: Mapping[str, Any]) -> Self:
         """Return the options that an import was begun with; an earlier version knew fewer."""
         known = {one.name: given[one.name] for one in fields(cls) if one.name in given}
-        return cls(**{**known, "verdict": tuple(known.get("verdict", ()))})
+        return cls(**{**known, **{name: tuple(known.get(name, ())) for name in ("verdict", "where")}})
 
     def known_again(self) -> "ImportOptions":
         """Return the options for a file that is imported once more on purpose: all its votes are repeats."""

@@ -16,22 +16,22 @@ from app.imports import queries as store
 from app.imports.service import ImportOptions, open_import
 
 MAX_FILE_NAME_LENGTH = 200
-KINDS = ("csv", "tsv", "json", "jsonl", "parquet")
+KINDS = ("csv", "tsv", "txt", "json", "jsonl", "parquet", "zip")
 """What can be uploaded; a spreadsheet is unpacked as a whole in memory, so that only the command line reads it."""
-_COMPRESSED = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}
 
 
 def kind_of_name(file_name: str) -> str | None:
-    """Return csv, tsv, json, jsonl or parquet, by the ending of the name; None for another."""
-    suffixes = [suffix.lower() for suffix in PurePath(file_name).suffixes if suffix.lower() not in (".gz", ".zst")]
-    kind = suffixes[-1][1:] if suffixes else ""
-    return kind if kind in KINDS else None
+    """Return one of `KINDS`, by the ending of the name; None for another. A compressed text may have any name."""
+    suffixes = [suffix.lower() for suffix in PurePath(file_name).suffixes]
+    plain = [suffix for suffix in suffixes if suffix not in (".gz", ".zst")]
+    kind = plain[-1][1:] if plain else ""
+    return kind if kind in KINDS else "txt" if len(plain) < len(suffixes) else None
 
 
 class Upload:
     """Receives a file; owns its transactions, which are short. Only one thread at a time may use it.
 
-    `kind`: one of `KINDS`; compression is detected from the first bytes.
+    `kind`: one of `KINDS`; compression is detected when the file is read.
     """
 
     def __init__(
@@ -49,9 +49,6 @@ class Upload:
 
     def write(self, content: bytes) -> None:
         """Store the next piece, best of about a megabyte."""
-        if not self._pieces and self._kind != "parquet":
-            endings = (ending for magic, ending in _COMPRESSED.items() if content.startswith(magic))
-            self._suffix += next(endings, "")
         self._hash.update(content)
         self._bytes += len(content)
         with self._database.begin() as conn:

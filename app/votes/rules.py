@@ -49,6 +49,10 @@ MAX_METADATA_DEPTH = 20
 
 MOST_RANKED = 20
 """Models in one ranking: 190 pairs."""
+MOST_RANKED_IN_FILES = 100
+"""The same where a file is rated and nothing is stored: 4,950 pairs."""
+HOW = ": keep the best of them, or send votes on pairs (`rate` reads a ranking of up to 100)"
+"""What to do with a longer ranking."""
 
 Ranking = Sequence[Sequence[Model]]
 """Groups of models, the best first: by name, or by number. The models of a group are equal."""
@@ -141,13 +145,14 @@ def model_errors(
     return tuple(FieldError(pointer, unknown) for pointer, number in numbers.items() if number is None)
 
 
-def ranking_error(groups: Ranking[str]) -> str | None:
-    """Return why this is no ranking, None if it is one."""
+def ranking_error(groups: Ranking[str], most: int = MOST_RANKED) -> str | None:
+    """Return why this is no ranking of at most so many models, None if it is one."""
     if not groups or not all(groups):
         return 'must have groups of at least one model, the best first, such as [["best"], ["second", "its equal"]]'
     names = [name for group in groups for name in group]
-    if not 1 < len(names) <= MOST_RANKED:
-        return f"must order 2 to {MOST_RANKED} models, has {len(names)}"
+    if not 1 < len(names) <= most:
+        how = HOW if most == MOST_RANKED and len(names) > most else ""
+        return f"must order 2 to {most} models, has {len(names)}{how}"
     return None if len(set(names)) == len(names) else "must have each model once"
 
 

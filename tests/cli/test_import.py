@@ -79,7 +79,7 @@ def test_many_conflicts_are_told_in_short(run_cli: RunCli) -> None:
 
 
 def test_a_faulty_file_leaves_nothing(run_cli: RunCli, database: Database) -> None:
-    Path("votes.csv").write_text(HEADER + "k,a,b,tie,1\nk,a,a,tie,2\nk,a,b,both,3\n")
+    Path("votes.csv").write_text(HEADER + "k,a,b,tie,1\nk,a,,tie,2\nk,a,b,both,3\n")
     result = run_cli("import", "votes.csv")
     assert (result.exit_code, result.stdout) == (2, "")
     lines = result.stderr.splitlines()

@@ -12,7 +12,7 @@ from tests.imports.uploads import HEADER, TABLES, count
 Ask = Callable[..., Any]
 AssertProblem = Callable[..., dict[str, Any]]
 
-VOTES = (HEADER + "k,a,b,tie,1\nk,a,a,tie,2\n").encode()
+VOTES = (HEADER + "k,a,b,tie,1\nk,a,,tie,2\n").encode()
 
 
 def test_a_form_is_a_file_with_its_options(ask: Ask, import_runner: ImportRunner, database: Database) -> None:

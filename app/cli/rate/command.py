@@ -45,6 +45,12 @@ class RatedFileOptions(PeopleFileOptions):
         list[str] | None,
         typer.Option(metavar="NAME=MODEL", help="Count the votes on one name for another model. Repeat it."),
     ] = None
+    soft: Annotated[
+        bool,
+        typer.Option(
+            "--soft", help="Count graded verdicts as they are: a probability as one, a strength (A>>B: 3) so often."
+        ),
+    ] = False
     skip_invalid: Annotated[
         bool,
         typer.Option("--skip-invalid", help="Leave out invalid votes and count them, instead of refusing the file."),
@@ -124,8 +130,7 @@ def _tables(rating: dict[str, Any], *, annotators: bool) -> Iterator[RenderableT
     footer = f"{counted(counts['read'], unit)} read, {counts['votes_used' if counts['rankings'] else 'used']:,} used"
     if counts["rankings"]:
         footer += f", as {counts['used']:,} of {counted(counts['pairs_read'], 'pair')}"
-    if counts["rejected"]:
-        footer += f", {counts['rejected']:,} rejected"
+    footer += "".join(f", {counts[name]:,} {name}" for name in ("skipped", "rejected") if counts[name])
     if diagnostics.get("prompts"):
         footer += f", on {counted(diagnostics['prompts'], 'prompt')}"
     flagged = sum(row["standing"] in ("flagged", "excluded") for row in everyone)

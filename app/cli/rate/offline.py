@@ -11,7 +11,7 @@ import numpy as np
 
 from app.cli.rate.options import FitOptions
 from app.errors import BadInputError
-from app.imports.formats.joining import look_alike_warnings
+from app.imports.formats.joining import equal_row_warnings, look_alike_warnings
 from app.imports.formats.whole import VoteFile
 from app.rating.arrays import Floats
 from app.rating.cluster import fitting_on_cluster
@@ -46,7 +46,8 @@ def rate_votes(
         raise VotesError(
             f"no vote is left: {file.path} has {records} and no valid vote{file.unknown_words}", "no-votes"
         )
-    table, estimator = read_table(file.table(options.features), options.features), _estimator(options)
+    estimator = _estimator(options)
+    table = read_table(file.table(options.features), options.features, in_time=options.method == "elo")
     votes = table.votes
     if options.anchored is not None and options.anchored[0] not in votes.models:
         raise BadInputError(f"the file has no model {options.anchored[0]!r}, which --anchor names")
@@ -64,6 +65,8 @@ def rate_votes(
     look_alikes = look_alike_warnings(dict(zip(votes.models, number.tolist(), strict=True)))
     diagnostics["seconds"] = {**seconds, **diagnostics["seconds"]}
     diagnostics["warnings"] = [*(notice.named(votes.models) for notice in diagnostics["warnings"]), *look_alikes]
+    if not file.options.pool_annotators:  # whose votes are equal by nature
+        diagnostics["warnings"] += equal_row_warnings(file.records)
     document = {
         "method": options.method,
         "settings": {**_echo(options, file), **found.pop("settings")},
@@ -100,7 +103,7 @@ def _require_voters(votes: Floats, min_votes: int) -> None:
 def _jointly(file: VoteFile, fitted: AmElo | BradleyTerry, options: FitOptions) -> dict[str, Any]:
     """Return the parts of the document that the method decides, with the votes used."""
     rating, style, categories = fitted.plain_ or fitted.result_, None, None
-    if isinstance(fitted, AmElo) and fitted.style_ is not None:
+    if fitted.style_ is not None:
         style = {
             "features": style_rows(fitted.style_),
             "models": model_rows(fitted.result_, fitted.votes_.models),

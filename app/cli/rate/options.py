@@ -98,8 +98,9 @@ class FitOptions:
         if self.inverse_propensity and interval not in ("clustered", "none"):
             raise BadInputError(f"--inverse-propensity needs --interval clustered or none, not {interval}")
         if self.features:
-            if method != "am-elo" or loop.prior_sd is None or self.inverse_propensity:
-                raise BadInputError("--style is for am-elo with a prior, without --inverse-propensity")
+            plain = method == "elo" or (method == "am-elo" and loop.prior_sd is None)
+            if plain or self.inverse_propensity:
+                raise BadInputError("--style is for m-elo, and am-elo with a prior, without --inverse-propensity")
             if interval not in ("clustered", "none"):
                 raise BadInputError(f"--style needs --interval clustered or none, not {interval}")
 

@@ -3,23 +3,23 @@
 import json
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from functools import reduce
+from functools import partial, reduce
 from operator import or_
 
 import polars as pl
 
 from app.imports.formats.measures import join_measures
 from app.imports.formats.options import DayOrder
-from app.imports.formats.schemas import POOLED_ANNOTATOR, Form, Input, Schema
-from app.imports.formats.schemas.derive import DERIVATIONS
-from app.imports.formats.schemas.schema import SAY_MORE
+from app.imports.formats.schemas import POOLED_ANNOTATOR, Form, Input, Scale, Schema, is_number
+from app.imports.formats.schemas.derive import DERIVATIONS, with_equal, with_single_votes
 from app.imports.formats.sources import RawBatch
 from app.imports.formats.timestamps import TIMESTAMP, parse_timestamps, timestamp_fault
 from app.imports.formats.values import convert_each, parse_features, parse_metadata, parse_ranking, parse_tags
+from app.imports.formats.verdicts import Verdicts, read_outcomes
 from app.imports.formats.weights import HOW
-from app.imports.formats.words import shown, winner_fault
+from app.imports.formats.words import SAY_MORE, shown, winner_fault
 from app.naming.names import label_error, name_error
 from app.votes.prompts import WRITTEN
 from app.votes.rules import IN_FUTURE, MAX_CLOCK_SKEW, MAX_CRITERION_LENGTH, WINNERS, pairs_of, stated_criterion
@@ -50,13 +50,15 @@ VOTE_COLUMNS: pl.Schema = pl.Schema(
         "features": pl.String(),
         "ranked_names": pl.String(),
         "weight": pl.Float64(),
+        "share": pl.Float64(),
         "row": pl.Int64(),
     }
 )
 """The columns of checked votes; only annotator, models, outcome and row are never null.
 
-`weight` is how many votes the row stands for, null where no column says so; `prompt` the key of what the models were
-asked (`app.votes.prompts`). Propensities and costs are as they are written: only `rate` and `judges` read them.
+`weight` is how many votes the row stands for, null where no column says so; `share` the probability of model_a where
+a soft verdict has one; `prompt` the key of what the models were asked (`app.votes.prompts`). Propensities and costs are
+as they are written: only `rate` and `judges` read them.
 `ranked_names` is a ranking as JSON, whose first pair by name the models and the outcome are. A `vote_id` is that of a
 vote that this service exported; other values than UUIDs are null, because other services have such columns too.
 """
@@ -78,6 +80,10 @@ class Checked:
     rejected : invalid records.
     faults : the errors of the first invalid records.
     unknown : outcome words that the format does not know, with their number.
+    alone : of those skipped, pairs of a model with itself.
+    rounded : verdicts that say more than their outcome, with their number.
+    untimed : times that cannot be read, and are left out.
+    a_time : the first of them, with the number of its record.
     """
 
     votes: pl.DataFrame
@@ -86,6 +92,10 @@ class Checked:
     rejected: int
     faults: list[RecordFault]
     unknown: dict[str, int]
+    alone: int = 0
+    rounded: dict[str, int] = field(default_factory=dict)
+    untimed: int = 0
+    a_time: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -98,42 +108,64 @@ class _Broken:
 
 
 def check_batch(
-    raw: RawBatch, form: Form, *, first_row: int, max_faults: int, now: datetime, order: DayOrder | None = None
+    raw: RawBatch,
+    form: Form,
+    *,
+    first_row: int,
+    max_faults: int,
+    now: datetime,
+    order: DayOrder | None = None,
+    scale: Scale | None = None,
 ) -> Checked:
     """Sort a batch into votes, records without a vote, and invalid records, each with its first broken rule.
 
     `first_row` is the number of the batch's first record, `now` the time after which no vote can be cast. Where a
     record makes several votes, one invalid vote makes the whole record invalid. `order` is that of day and month in
-    dates such as 03/25/2026.
+    dates such as 03/25/2026, `scale` that of verdicts that are numbers. A pair of a model with itself is no vote.
     """
     schema, kept = form.schema, form.options.keep_features
     records = raw.frame.height
     frame = _prepared(raw.frame, form, first_row)
-    unreadable = raw.unusable.get("winner", {})
-    uncertain = {**raw.ambiguous, **unreadable}
-    no_vote = _text(frame["winner"]).is_in(list(schema.no_vote)) & ~_rows(frame, uncertain, first_row)
-    no_vote &= ~_is_given(frame["ranking"])
+    uncertain = dict(raw.ambiguous)
+    for name in ("winner", *form.listed):
+        uncertain |= raw.unusable.get(name, {})
+    empty = _text(frame["winner"]).str.strip_chars().is_in(["", *schema.no_vote])
+    alone = (frame["model_a"] == frame["model_b"]).fill_null(value=False) & (frame["model_a"] != "")
+    for side in form.listed:  # of an empty list
+        empty |= ~_is_given(frame[side])
+    no_vote = (empty | alone) & ~_rows(frame, uncertain, first_row) & ~_is_given(frame["ranking"])
+    skipped, itself = int(no_vote.sum()), int((no_vote & ~empty).sum())
     frame = frame.filter(~no_vote)
 
-    rankings, bad_ranking = _parsed("ranking", frame["ranking"].alias("ranked_names"), parse_ranking)
+    parse = partial(parse_ranking, most=form.most_ranked)
+    rankings, bad_ranking = _parsed("ranking", frame["ranking"].alias("ranked_names"), parse)
     of_pair = (_is_given(frame[name]) for name in (*_OF_PAIR, *(form.measures if kept else ())))
     beside = rankings.is_not_null() & reduce(or_, of_pair)
     frame = _with_first_pairs(frame, rankings)
-    outcome = frame["winner"].replace_strict(dict(schema.winners), default=None, return_dtype=pl.Int8)
+    verdicts = read_outcomes(frame, form, scale or schema.scale)
+    outcome, graded = verdicts.outcome, verdicts.graded
+    shares = verdicts.share if form.options.soft else verdicts.share.clear(frame.height)
     timestamps = parse_timestamps(frame["voted_at"], schema.clock, order)
+    late = (timestamps > now + MAX_CLOCK_SKEW).fill_null(value=False)
+    untimed = (timestamps.is_null() | late) & _is_given(frame["voted_at"])
+    if not kept and untimed.any():  # nothing uses them
+        timestamps = timestamps.set(late, None)
     tags, bad_tags = _parsed("tags", frame["tags"], parse_tags)
     documents, bad_document = _parsed("metadata", frame["metadata"], parse_metadata)
     features, bad_features = _parsed("features", frame["features"], parse_features)
     measures, no_numbers = join_measures(frame, form.measures, features) if kept else (features, {})
     weights, ranked = _weights(frame["weight"].cast(pl.String)), rankings.is_not_null()
     light = weights.is_null() if form.weight else _at({}, frame.height)
+    if form.options.soft:
+        weights = _times(weights, verdicts)
     heavy = (weights != 1).fill_null(value=False) & (ranked | (kept or form.options.judged))
     broken = [
         _unusable(frame, None, raw.ambiguous, first_row),
         *(_unusable(frame, name, why, first_row) for name, why in raw.unusable.items()),
         bad_ranking,
         _Broken("ranking", beside, lambda _: "must not be beside models, a winner or features, which are of a pair"),
-        *_broken_rules(frame, schema, outcome, timestamps, now),
+        *_broken_rules(frame, outcome),
+        *(_broken_times(frame, schema, timestamps, late) if kept else ()),
         bad_tags,
         bad_document,
         bad_features,
@@ -148,12 +180,13 @@ def check_batch(
         outcome.alias("outcome"),
         pl.when(pl.col("battle_id") != "").then("battle_id"),
         timestamps.alias("voted_at"), tags.alias("tags"),
-        _with_raw_winner(frame["winner"], documents),
+        _with_raw_winner(frame["winner"], graded, documents),
         "propensity",
         pl.when(pl.col("vote_id").str.contains(_UUID)).then("vote_id"),
         pl.when(pl.col("annotator_kind") != "").then("annotator_kind"),
         pl.when(~pl.col("criterion").is_in(_overall(frame["criterion"]))).then("criterion"),
         "question", frame["asked"].str.strip_prefix(WRITTEN).alias("prompt"), "cost", measures, rankings, weights,
+        shares.alias("share"),
         "row",
         *(() if kept else form.measures),
     )  # fmt: skip
@@ -163,10 +196,43 @@ def check_batch(
     return Checked(
         votes=votes.cast(VOTE_COLUMNS),
         records=records,
-        skipped=int(no_vote.sum()),
+        skipped=skipped,
         rejected=len(bad_records),
         faults=_first_faults(frame["row"], faulty, broken, max_faults),
-        unknown=dict(frame["winner"].filter(outcome.is_null() & (frame["winner"] != "")).value_counts().iter_rows()),
+        unknown=_count(frame["winner"], outcome.is_null() & (frame["winner"] != "")),
+        alone=itself,
+        rounded={} if form.options.soft else _count(frame["winner"], graded),
+        untimed=0 if kept else int(untimed.sum()),
+        a_time=None if kept else _first_time(frame.filter(untimed)),
+    )
+
+
+def unread_numbers(raw: RawBatch, form: Form) -> pl.Series:
+    """Return the verdicts of a batch that are numbers, and neither words nor names of models."""
+    words = raw.frame["winner"] if "winner" in raw.frame.columns else pl.Series(dtype=pl.String)
+    told = form.schema.scale is not None or any(map(is_number, (*form.schema.winners, *form.verdicts)))
+    if told or not any(map(is_number, words.unique().drop_nulls())):
+        return words.clear()
+    frame = _prepared(raw.frame, form, 0)
+    outcome = read_outcomes(frame, form, None).outcome
+    return frame["winner"].filter(outcome.is_null() & (frame["winner"].fill_null("") != ""))
+
+
+def _first_time(frame: pl.DataFrame) -> tuple[str, int] | None:
+    return None if frame.is_empty() else (str(frame["voted_at"][0]), int(frame["row"][0]))
+
+
+def _count(words: pl.Series, rows: pl.Series) -> dict[str, int]:
+    return dict(words.filter(rows).value_counts().iter_rows())
+
+
+def _times(weights: pl.Series, verdicts: Verdicts) -> pl.Series:
+    """Return the weights of rows times the strength of their verdicts."""
+    strength = verdicts.strength
+    return (
+        pl.select(pl.when(strength.is_null()).then(weights).otherwise(weights.fill_null(1.0) * strength))
+        .to_series()
+        .alias(weights.name)
     )
 
 
@@ -174,12 +240,22 @@ def _prepared(frame: pl.DataFrame, form: Form, first_row: int) -> pl.DataFrame:
     """Return the records with their numbers, and every field of a vote in its column."""
     frame = frame.with_columns(pl.int_range(first_row, first_row + frame.height, dtype=pl.Int64).alias("row"))
     if form.annotator is None:
-        frame = frame.with_columns(pl.lit(form.schema.annotator or POOLED_ANNOTATOR).alias("annotator"))
+        voted = pl.lit(form.schema.annotator or POOLED_ANNOTATOR)
+        own = "annotator" in frame.columns and not form.options.pool_annotators
+        frame = frame.with_columns(annotator=pl.col("annotator").fill_null(voted) if own else voted)
     if form.options.annotator_prefix:
         named = pl.concat_str(pl.lit(form.options.annotator_prefix), pl.col("annotator"))
         frame = frame.with_columns(annotator=pl.when(pl.col("annotator") != "").then(named).otherwise("annotator"))
     if form.schema.derive:
         frame = DERIVATIONS[form.schema.derive](frame)
+    if "weight" in frame.columns and not form.options.judged:
+        counts, ranked = "wins_a" in frame.columns, "ranking" in frame.columns
+        if counts if form.options.keep_features else ranked:
+            frame = with_single_votes(frame, pl.lit(value=True) if counts else pl.col("ranking").fill_null("") != "")
+    if "equal" in frame.columns:
+        frame = with_equal(frame)
+    if "battle_id" in frame.columns and form.varied:
+        frame = frame.with_columns(battle_id=pl.concat_str("battle_id", *form.varied, separator="/"))
     missing = [name for name in (*VOTE_COLUMNS, "ranking", "winner", "asked") if name not in frame.columns]
     return frame.with_columns(pl.lit(None, VOTE_COLUMNS.get(name, pl.String())).alias(name) for name in missing)
 
@@ -200,13 +276,9 @@ def _with_first_pairs(frame: pl.DataFrame, rankings: pl.Series) -> pl.DataFrame:
     )
 
 
-def _broken_rules(
-    frame: pl.DataFrame, schema: Schema, outcome: pl.Series, timestamps: pl.Series, now: datetime
-) -> list[_Broken]:
-    same = (frame["model_a"] == frame["model_b"]).fill_null(value=False)
+def _broken_rules(frame: pl.DataFrame, outcome: pl.Series) -> list[_Broken]:
     return [
         *(_bad_names(frame[name], name) for name in NAMES),
-        _Broken("model_b", same, lambda row: f"is {shown(frame['model_b'][row])} on both sides"),
         _Broken(
             "annotator_kind",
             _is_given(frame["annotator_kind"]) & ~frame["annotator_kind"].is_in(KINDS),
@@ -217,17 +289,19 @@ def _broken_rules(
             (frame["criterion"].str.len_chars() > MAX_CRITERION_LENGTH).fill_null(value=False),
             lambda row: f"must have at most {MAX_CRITERION_LENGTH} characters, is {shown(frame['criterion'][row])}",
         ),
-        _Broken("winner", outcome.is_null(), lambda row: winner_fault(frame["winner"][row], schema)),
+        _Broken("winner", outcome.is_null(), lambda row: winner_fault(frame["winner"][row])),
+    ]
+
+
+def _broken_times(frame: pl.DataFrame, schema: Schema, timestamps: pl.Series, late: pl.Series) -> list[_Broken]:
+    times = frame["voted_at"]
+    return [
         _Broken(
             "voted_at",
-            timestamps.is_null() & _is_given(frame["voted_at"]),
-            lambda row: f"{shown(frame['voted_at'][row])} {timestamp_fault(frame['voted_at'][row], schema.clock)}",
+            timestamps.is_null() & _is_given(times),
+            lambda row: f"{shown(times[row])} {timestamp_fault(times[row], schema.clock)}",
         ),
-        _Broken(
-            "voted_at",
-            (timestamps > now + MAX_CLOCK_SKEW).fill_null(value=False),
-            lambda row: f"{shown(frame['voted_at'][row])} {IN_FUTURE}",
-        ),
+        _Broken("voted_at", late, lambda row: f"{shown(times[row])} {IN_FUTURE}"),
     ]
 
 
@@ -281,9 +355,9 @@ def _parsed(field: Input, values: pl.Series, parse: Callable[[str], object]) -> 
     return parsed, _Broken(field, _at(why, len(values)), why.__getitem__)
 
 
-def _with_raw_winner(words: pl.Series, documents: pl.Series) -> pl.Series:
-    """Add an outcome word that says more than its code to the metadata, which are JSON texts or null."""
-    more = words.is_in(SAY_MORE)
+def _with_raw_winner(words: pl.Series, graded: pl.Series, documents: pl.Series) -> pl.Series:
+    """Add an outcome word, or number, that says more than its code to the metadata, which are JSON texts or null."""
+    more = words.is_in(SAY_MORE) | graded
     if not more.any():
         return documents.alias("metadata")
     raw_winner = pl.concat_str(pl.lit('{"raw_winner":"'), "word", pl.lit('"'))

@@ -30,6 +30,13 @@ def _well_quoted(delimiter: str) -> re.Pattern[str]:
 _WELL_QUOTED = {delimiter: _well_quoted(delimiter) for delimiter in DELIMITERS}
 
 
+_SEPARATOR = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
+"""A first line by which spreadsheets name the delimiter."""
+LOOKED_AT = 10
+FEWEST_NAMES, OF_A_TITLE = 3, 2
+"""Names in the header of a table below a title, and the most texts in a title."""
+
+
 class Record(NamedTuple):
     """One record of a text file, with the number of its first physical line (from 1), and the delimiter of fields."""
 
@@ -52,6 +59,11 @@ class Record(NamedTuple):
         """Number of fields of a well quoted CSV record: the delimiters outside quotes, plus one."""
         return 1 + sum(part.count(self.delimiter) for part in self.text.split('"')[::2])
 
+    @property
+    def n_texts(self) -> int:
+        """Number of fields that are not blank, outside quotes."""
+        return sum(bool(part.strip(' "')) for part in self.text.split(self.delimiter))
+
     def likely_delimiter(self) -> str:
         """Return the delimiter that makes the most fields of a header; a comma where several make as many."""
         return max(DELIMITERS, key=lambda mark: self._replace(delimiter=mark).n_fields)
@@ -60,7 +72,8 @@ class Record(NamedTuple):
 class CsvSource:
     """A CSV file with a header, quoted by RFC 4180, plain or compressed.
 
-    Its fields are separated by commas, semicolons, tabs or bars, whichever makes the most columns of the header.
+    Its fields are separated by commas, semicolons, tabs or bars, whichever makes the most columns of the header. Lines
+    with a title above the header are skipped, and the line `sep=;` of spreadsheets.
     """
 
     kind = "csv"
@@ -96,13 +109,19 @@ class CsvSource:
                 reason = f"the header has a name of more than {csv.field_size_limit():,} characters"
             raise UnreadableFileError.at_line(self._path, header.line, reason) from None
 
+    @property
+    def notes(self) -> list[str]:
+        """Which line is taken for the header, where it is not the first."""
+        skipped, _ = self._head
+        return [f"the header is line {skipped + 1}"] if skipped else []
+
     def has(self, column: str) -> bool:
         """Whether the header has the column."""
         return column in self.columns
 
     def count(self) -> int:
         """Return the number of lines below the header."""
-        return self._lines - 1
+        return self._lines - 1 - self._head[0]
 
     def batches(self, wanted: Mapping[Input, str]) -> Iterator[RawBatch]:
         """Yield the records in order, without blank lines.
@@ -112,7 +131,8 @@ class CsvSource:
         """
         start = 0
         try:
-            scan = pl.scan_csv(self._path, infer_schema=False, glob=False, separator=self._delimiter)
+            skipped, delimiter = self._head
+            scan = pl.scan_csv(self._path, infer_schema=False, glob=False, separator=delimiter, skip_lines=skipped)
             for batch in scan.collect_batches(chunk_size=ROWS_PER_BATCH):
                 yield RawBatch(select_wanted(self._without_blank_lines(batch, start), wanted))
                 start += batch.height
@@ -127,20 +147,39 @@ class CsvSource:
 
     def _records(self) -> Iterator[Record]:
         """Yield the header and the records after it; polars skips blank lines before the header."""
-        delimiter = None
+        found = False
+        skipped, delimiter = self._head
         try:
             for record in csv_records(self._path):
-                if delimiter is None and not record.is_blank:
-                    delimiter = record.likely_delimiter()
-                if delimiter is not None:
+                if record.line > skipped and (found or not record.is_blank):
+                    found = True
                     yield record._replace(delimiter=delimiter)
         except UNREADABLE as error:
             raise explain_text(self._path, error, "CSV") from error
 
     @cached_property
-    def _delimiter(self) -> str:
-        header = next(self._records(), None)
-        return header.delimiter if header else ","
+    def _head(self) -> tuple[int, str]:
+        """The lines above the header, and the delimiter."""
+        try:
+            records = [one for one in islice(csv_records(self._path), LOOKED_AT) if not one.is_blank]
+        except UNREADABLE as error:
+            raise explain_text(self._path, error, "CSV") from error
+        if not records:
+            return 0, ","
+        first, *others = records
+        if named := _SEPARATOR.fullmatch(first.text.strip()):
+            return first.line, named[1]
+        marks = [one.likely_delimiter() for one in records]
+        first, *others = (one._replace(delimiter=marks[0]) for one in records)
+        whole = first.n_texts == first.n_fields > 1 and all(one.n_fields == first.n_fields for one in others)
+        if first.n_texts > OF_A_TITLE or whole or "\x00" in first.text:
+            return 0, marks[0]
+        for one, mark, after in zip(others, marks[1:], others[1:], strict=False):
+            header = one._replace(delimiter=mark)
+            same = after._replace(delimiter=mark).n_fields == header.n_fields
+            if header.n_texts == header.n_fields >= FEWEST_NAMES and same:
+                return one.line - 1, mark
+        return 0, marks[0]
 
     def _body(self) -> Iterator[Record]:
         records = self._records()

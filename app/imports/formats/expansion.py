@@ -20,6 +20,9 @@ MAX_LINE_BYTES = 64 * 1024**2
 MAX_RECORD_BYTES = 16 * 1024**2
 """Longest record; arena logs have whole conversations in a record."""
 
+UNPACKABLE = (gzip.BadGzipFile, zlib.error, zstd.ZstdError, EOFError, ValueError)
+"""What reading a damaged compressed file raises."""
+
 _PIECE = 1 << 20
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _LITTLE_EXPANDED = 256 * 1024**2
@@ -38,7 +41,7 @@ def check_expansion(path: Path, *, max_bytes: int | None = None, quoted: bool = 
     limit = MAX_EXPANDED_BYTES if max_bytes is None else max_bytes
     try:
         return _check_lines(path, _pieces(path, limit), quoted=quoted)
-    except (gzip.BadGzipFile, zlib.error, zstd.ZstdError, EOFError, ValueError) as error:
+    except UNPACKABLE as error:
         raise UnreadableFileError(f"{path} cannot be decompressed: {error}") from None
 
 

@@ -9,9 +9,11 @@ import polars as pl
 from app.errors import BadInputError
 from app.imports.formats.whole import VoteFile
 from app.naming.look_alikes import find_look_alikes, quoted
+from app.rating.errors import counted
 from app.wording import plural
 
 CODE = "look-alikes"
+_EQUAL = 3
 
 
 def read_aliases(texts: Iterable[str]) -> dict[str, str]:
@@ -63,6 +65,26 @@ def look_alike_warnings(votes: Mapping[str, float]) -> list[dict[str, object]]:
     options = " ".join(f"--alias {quoted(f'{name}={one.kept}')}" for one in found for name in one.others)
     detail = f"models look the same: {'; '.join(map(str, found))}. If they are, add {options}"
     return [{"code": CODE, "detail": detail, "models": [name for one in found for name in (one.kept, *one.others)]}]
+
+
+def equal_row_warnings(votes: pl.DataFrame) -> list[dict[str, object]]:
+    """Return a warning, as `RatingNotice.named` does, for three or more equal rows without a battle.
+
+    They are equal in all that is read, and of one time, or, without times, one after the other.
+
+    `votes`: as `VoteFile.records`.
+    """
+    said = [name for name in votes.columns if name not in ("row", "vote_id", "metadata", "tags")]
+    alone = votes.filter(pl.all_horizontal(pl.col("battle_id", "vote_id", "weight").is_null()))
+    if alone.height < _EQUAL:
+        return []
+    run = pl.when(pl.col("voted_at").is_null()).then(pl.struct(said).rle_id()).alias("run")
+    groups = alone.select(*said, run).group_by([*said, "run"]).len().filter(pl.col("len") >= _EQUAL)
+    if groups.is_empty():
+        return []
+    rows = counted(int(groups["len"].sum()), "row")
+    detail = f"{rows} are equal to two others or more, and each counts: the column battle_id tells repeats of a vote"
+    return [{"code": "equal-rows", "detail": detail, "models": []}]
 
 
 def _cut(name: str, model: str, known: Collection[str]) -> tuple[str, str]:

@@ -15,7 +15,15 @@ from app.imports.formats.errors import NoVotesError, UnreadableFileError
 from app.imports.formats.expansion import MAX_RECORD_BYTES, check_expansion, check_record
 from app.imports.formats.inspect_logs import is_inspect_log, read_inspect_log
 from app.imports.formats.schemas import Input
-from app.imports.formats.sources import LINES_PER_BATCH, UNREADABLE, RawBatch, explain_text, first_line, scan_lines
+from app.imports.formats.sources import (
+    LINES_PER_BATCH,
+    UNREADABLE,
+    RawBatch,
+    explain_text,
+    first_line,
+    scan_lines,
+    value_at,
+)
 from app.imports.formats.values import convert_each, text_of
 
 LOOKED_AT_FOR_COLUMNS = 100
@@ -58,7 +66,7 @@ class JsonlSource:
 
     def has(self, column: str) -> bool:
         """Whether one of the first objects has the key, or a value at the path."""
-        return any(_value_at(record, column, _MISSING) is not _MISSING for record in self._first)
+        return any(value_at(record, column, _MISSING) is not _MISSING for record in self._first)
 
     def count(self) -> int:
         """Return the number of lines."""
@@ -83,7 +91,7 @@ class JsonlSource:
                 return
             columns, unusable = dict[Input, list[str | None]](), dict[Input, dict[int, str]]()
             for name, column in wanted.items():
-                columns[name], why = convert_each([_value_at(record, column) for record in some], text_of(name))
+                columns[name], why = convert_each([value_at(record, column) for record in some], text_of(name))
                 if why:
                     unusable[name] = why
             yield RawBatch(pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String)), unusable, ambiguous)
@@ -209,18 +217,3 @@ class JsonlSource:
             times = Counter(name for name, _ in pairs)
             self._repeated = next(name for name in times if times[name] > 1)
         return content
-
-
-def _value_at(record: dict[str, Any], path: str, otherwise: Any = None) -> Any:
-    """Return the value of a key, or at a path such as `states.0.model_name`; `otherwise` without one."""
-    if path in record or "." not in path:
-        return record.get(path, otherwise)
-    here: Any = record
-    for part in path.split("."):
-        if isinstance(here, dict) and part in here:
-            here = here[part]
-        elif isinstance(here, list) and part.isdecimal() and int(part) < len(here) and here[int(part)] is not None:
-            here = here[int(part)]
-        else:
-            return otherwise
-    return here

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from app.errors import BadInputError
-from app.imports.formats.schemas import Form, Input
+from app.imports.formats.schemas import QUESTION_COLUMNS, Form, Input
 from app.rating.errors import counted
 from app.rating.settings import SIDE
 from app.rating.votes.measures import Features, measure_known
@@ -21,10 +21,10 @@ ARENA: Mapping[str, str] = {
 }
 """Where LMArena's files have measures; a count by kind is summed."""
 
-IN_ORDER = (
-    None, "from_one_hot", "from_name", "from_name_or_word", "from_name_or_equal", "with_turn", "without_apostrophes",
-    "from_preference",
-)  # fmt: skip
+SESSIONS = ("evaluation_session_id", "session_id", "session_hash", "session")
+"""Columns of votes that hang together, where no annotator is known."""
+
+IN_ORDER = (None, "from_counts", "with_turn", "without_apostrophes")
 """Formats whose records are one vote each, with the answers in the order of the file."""
 
 
@@ -36,6 +36,8 @@ def measure_columns() -> set[str]:
 def find_measures(form: Form, has: Callable[[str], bool]) -> dict[Input, str]:
     """Return our name (`length_a`) → the file's column for both measures of each feature, and for the category.
 
+    Without annotators also `cluster`, of the session or the prompt of a vote.
+
     None for `side`, which has none, nor for a feature that the file can only have in its column `features`.
 
     Raises BadInputError: the options require a feature that the file does not have.
@@ -43,8 +45,8 @@ def find_measures(form: Form, has: Callable[[str], bool]) -> dict[Input, str]:
     options = form.options
     required = not (options.keep_features or options.judged)
     found: dict[Input, str] = {}
-    ordered = {"ranking", "model"} & form.schema.required.keys()  # such votes have no two answers
-    in_order = form.schema.derive in IN_ORDER and not ordered
+    ordered = {"ranking", "model"} & form.schema.inputs  # such votes have no two answers
+    in_order = form.schema.derive in IN_ORDER and not ordered and not form.schema.rows and not form.listed
     noted = "features" in form.columns and has(form.columns["features"])
     for name in ARENA if options.keep_features else options.features:
         plain = tuple(f"{name}_{side}" for side in "ab")
@@ -54,6 +56,9 @@ def find_measures(form: Form, has: Callable[[str], bool]) -> dict[Input, str]:
             found |= dict(zip(plain, columns, strict=True))  # type: ignore[arg-type]  # beside the inputs known
         elif required and name != SIDE and not noted:
             raise BadInputError(f"the feature {name} needs the columns {name}_a and {name}_b")
+    alone = options.features and required and form.annotator is None
+    if alone and (together := next((column for column in (*SESSIONS, *QUESTION_COLUMNS) if has(column)), None)):
+        found["cluster"] = together  # type: ignore[index]  # beside the inputs known
     of_format = form.schema.optional.get("category", "") if options.by == "category" else ""
     if by := next((column for column in (options.by, of_format) if column and has(column)), None):
         found["category"] = by

@@ -30,6 +30,8 @@ class ReadOptions:
     keep_features : read what the file has of LMArena's measures, as the service keeps them with a vote.
     by : the column with the category of a vote.
     prompts : the column with what the models were asked; by default the first known one.
+    where : what a row must say to be read, such as `status=approved`; see `read_conditions`.
+    soft : count graded verdicts as they are: a probability as one, a strong word three times.
     """
 
     schema: str | None = None
@@ -46,3 +48,5 @@ class ReadOptions:
     keep_features: bool = False
     by: str = ""
     prompts: str = ""
+    where: tuple[str, ...] = ()
+    soft: bool = False

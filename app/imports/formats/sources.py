@@ -1,9 +1,9 @@
 """The interface of every kind of vote file, their shared errors, and how large their parts may be."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 import polars as pl
 
@@ -33,11 +33,13 @@ class RawBatch:
     frame : one text column for each wanted input, with our name for it; `voted_at` may be timestamps.
     unusable : input → row of the batch → why its value is not text; the frame has null there.
     ambiguous : row of the batch → why the record is ambiguous.
+    records : the number of the record of each row, where a record may have several.
     """
 
     frame: pl.DataFrame
     unusable: dict[Input, dict[int, str]] = field(default_factory=dict)
     ambiguous: dict[int, str] = field(default_factory=dict)
+    records: pl.Series | None = None
 
 
 class VoteSource(Protocol):
@@ -141,4 +143,19 @@ def refuse_long_values(raw: RawBatch) -> RawBatch:
         name: {**raw.unusable.get(name, {}), **dict.fromkeys(rows.arg_true(), detail)} for name, rows in long.items()
     }
     short = raw.frame.with_columns(pl.when(~rows).then(pl.col(name)).alias(name) for name, rows in long.items())
-    return RawBatch(short, {**raw.unusable, **why}, raw.ambiguous)
+    return replace(raw, frame=short, unusable={**raw.unusable, **why})
+
+
+def value_at(record: Any, path: str, otherwise: Any = None) -> Any:
+    """Return the value of a key, or at a path such as `states.0.model_name`; `otherwise` without one."""
+    if isinstance(record, dict) and (path in record or "." not in path):
+        return record.get(path, otherwise)
+    here: Any = record
+    for part in path.split("."):
+        if isinstance(here, dict) and part in here:
+            here = here[part]
+        elif isinstance(here, list) and part.isdecimal() and int(part) < len(here) and here[int(part)] is not None:
+            here = here[int(part)]
+        else:
+            return otherwise
+    return here

@@ -12,6 +12,7 @@ import polars as pl
 from app.database.timestamps import EARLIEST, LATEST
 from app.errors import BadInputError
 from app.imports.formats.options import DayOrder
+from app.imports.formats.other_times import SERIAL, read_other_time
 from app.imports.formats.schemas import Clock
 
 TIMESTAMP = pl.Datetime("us", "UTC")
@@ -54,6 +55,9 @@ def parse_timestamps(values: pl.Series, clock: Clock, order: DayOrder | None = N
         others = epoch_microseconds(rest).cast(TIMESTAMP)
     if order is not None and clock != "seconds":
         others = others.fill_null(slashed_timestamps(rest, order))
+    if clock != "seconds" and (unread := rest.filter(others.is_null()).unique().to_list()):
+        found = {text: read_other_time(text) for text in unread}
+        others = others.fill_null(rest.replace_strict(found, default=None, return_dtype=TIMESTAMP))
     others = others.set(~others.is_between(EARLIEST, LATEST).fill_null(value=True), None)
     return timestamps.scatter(left.arg_true(), others)
 
@@ -186,13 +190,15 @@ def epoch_microseconds(values: pl.Series) -> pl.Series:
 
 
 def epoch_unit(text: str) -> str | None:
-    """Return the unit in which a text counts since 1970; None for another text."""
+    """Return the unit in which a text counts since 1970, or the days of a spreadsheet; None for another text."""
     try:
         number = float(text)
     except ValueError:
         return None
     units = zip(_EPOCH, EPOCH_WORDS, strict=True)
-    return next((word for (least, most, _), word in units if least <= number < most), None)
+    if SERIAL[0] <= number < SERIAL[1]:
+        return "days of a spreadsheet, from 1900 on"
+    return next((f"{word} since 1970" for (least, most, _), word in units if least <= number < most), None)
 
 
 def _parts(values: pl.Series) -> pl.DataFrame:

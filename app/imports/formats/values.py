@@ -9,7 +9,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from app.imports.formats.schemas import Input
 from app.naming.names import name_error
-from app.votes.rules import Features, metadata_error, ranking_error, tag_errors
+from app.votes.rules import MOST_RANKED, Features, metadata_error, ranking_error, tag_errors
 
 MAX_EXACT_FLOAT = 2.0**53
 """Up to this value floats represent every whole number exactly."""
@@ -19,7 +19,8 @@ _FEATURES: TypeAdapter[Features] = TypeAdapter(Features, config=ConfigDict(defer
 def name_text(value: object) -> str | None:
     """Return a name or outcome word as text; null stays null, a whole number becomes its digits.
 
-    Raises ValueError: NaN, a fraction, true, false, a list, an object or half of a surrogate pair.
+    Of an object the `id` is taken. Raises ValueError: NaN, a fraction, true, false, a list, another object or half of a
+    surrogate pair.
     """
     if value is None:
         return None
@@ -33,6 +34,8 @@ def name_text(value: object) -> str | None:
         if value.is_integer() and abs(value) <= MAX_EXACT_FLOAT:
             return str(int(value))  # pandas turns whole numbers into floats where one is missing
         raise ValueError(f"must be text, is the number {value!r}")
+    if isinstance(value, dict) and isinstance(value.get("id"), str | int):  # the person, or model, with its particulars
+        return name_text(value["id"])
     kinds = {bool: "true or false", list: "a list", dict: "an object"}
     raise ValueError(f"must be text, is {kinds.get(type(value), type(value).__name__)}")
 
@@ -76,11 +79,11 @@ def prompt_text(value: object) -> str | None:
 
 
 def flag_text(value: object) -> str | None:
-    """Return a flag as text: true, false, or as `name_text`.
+    """Return a flag or a number as text.
 
-    Raises ValueError: NaN, a fraction, a list or an object.
+    Raises ValueError: a list or an object.
     """
-    return str(value).lower() if isinstance(value, bool) else name_text(value)
+    return str(value).lower() if isinstance(value, bool) else timestamp_text(value)
 
 
 def _encodable(value: str) -> str:
@@ -91,17 +94,41 @@ def _encodable(value: str) -> str:
     return value
 
 
+def any_text(value: object) -> str | None:
+    """Return any value as text: true, false, numbers as they are, lists and objects as JSON."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return json.dumps(value, default=str) if isinstance(value, list | dict) else None if value is None else str(value)
+
+
+def list_text(value: object) -> str | None:
+    """Return a list or an object as JSON; a text is one already. Raises ValueError: anything else."""
+    if value is None or isinstance(value, str | list | dict):
+        return any_text(value)
+    raise ValueError("must be a list")
+
+
+APART = "\x00"
+"""Stands before the input of which a column is, where there are several columns of an input."""
+DOCUMENT = "[]"
+"""The name for a column whose lists are expanded."""
 _SPECIAL: Mapping[str, Callable[[object], str | None]] = {
-    **dict.fromkeys(("voted_at", "propensity", "preference", "grade", "rank", "weight", "cost"), timestamp_text),
-    **dict.fromkeys(("tags", "metadata", "features", "siblings", "ranking"), document_text),
+    **dict.fromkeys(("voted_at", "propensity", "winner", "grade", "rank", "weight", "cost"), timestamp_text),
+    **dict.fromkeys(("tags", "metadata", "features", "ranking"), document_text),
+    **dict.fromkeys(("wins_a", "wins_b", "ties", "equal"), flag_text),
     "asked": prompt_text,
-    **dict.fromkeys(("won_a", "won_b", "tied", "equal"), flag_text),
+    DOCUMENT: list_text,
 }
 
 
 def text_of(name: Input) -> Callable[[object], str | None]:
     """Return the function that converts values of this input to text."""
-    return _SPECIAL.get(name, name_text if name in get_args(Input) else measure_text)
+    called = name.rpartition(APART)[2]
+    if called.startswith("?"):
+        return any_text
+    return _SPECIAL.get(called, name_text if called in get_args(Input) else measure_text)
 
 
 def convert_each(values: Iterable[Any], convert: Callable[[Any], object]) -> tuple[list[Any], dict[int, str]]:
@@ -158,18 +185,20 @@ def parse_features(text: str) -> str:
         raise ValueError(f"{place} {first.get('ctx', {}).get('error') or first['msg']}".strip()) from None
 
 
-def parse_ranking(text: str) -> str:
-    """Return a ranking, a JSON list of groups of names, with names as text.
+def parse_ranking(text: str, most: int = MOST_RANKED) -> str:
+    """Return a ranking, a JSON list of names or of groups of names, with names as text.
 
     Raises
     ------
     ValueError : no ranking, or an invalid name.
     """
     groups = _decoded(text)
-    if not isinstance(groups, list) or not all(isinstance(group, list) for group in groups):
-        raise ValueError('must be a list of groups of models, such as [["best"], ["second", "its equal"]]')
-    names = [[name_text(name) or "" for name in group] for group in groups]
-    fault = ranking_error(names) or next(
+    if not isinstance(groups, list):
+        raise ValueError(  # noqa: TRY004  an error in the text, not in a type
+            'must be a list of models, or of groups of models, such as [["best"], ["second", "its equal"]]'
+        )
+    names = [[name_text(name) or "" for name in (one if isinstance(one, list) else [one])] for one in groups]
+    fault = ranking_error(names, most) or next(
         (fault for group in names for name in group if (fault := name_error(name))), None
     )
     if fault:

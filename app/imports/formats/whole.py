@@ -36,8 +36,8 @@ class VoteFile(FileReport):
     records : one row for each vote, a ranking or one on a pair, in file order: annotator, model_a, model_b (text),
         outcome (0 model_a, 1 model_b, 2 tie, 3 tie (bothbad)), battle_id, voted_at (UTC), tags (list of text),
         metadata (JSON text), criterion, prompt (`app.votes.prompts.prompt_key`), each of these six null where not
-        given, weight, how many votes the row stands for (null: one), row, the record's number in the file from 0, and
-        ranked_names.
+        given, weight, how many votes the row stands for (null: one), share, the probability of model_a in a soft
+        verdict (null: the outcome says all), row, the record's number in the file from 0, and ranked_names.
     duplicates : votes left out because their annotator has an earlier vote on the battle, or because their `vote_id`
         was read before.
     options : how it was read. If `judged`, one more vote on a battle counts where the sides are exchanged, and frame
@@ -72,23 +72,29 @@ class VoteFile(FileReport):
         return frame.with_columns(battle_id=pl.when(ranked).then(apart).otherwise("battle_id"))
 
     def table(self, features: Sequence[str] = ()) -> pl.DataFrame:
-        """Return the votes as `read_table` takes them, with the measures of these features.
+        """Return the votes as `read_table` takes them, with their times and the measures of these features.
 
         Raises
         ------
         BadInputError
             A measure of a vote is no number.
         """
-        frame = self.frame
+        frame = _halves(self.frame)
         columns = {"winner": pl.Series(OUTCOME_VALUES[frame["outcome"].to_numpy()])}
         if frame["weight"].count():
             columns["weight"] = frame["weight"].cast(pl.Float64).fill_null(1.0)
+        if frame["voted_at"].count():
+            columns["timestamp"] = frame["voted_at"]
         if frame["propensity"].count():
             columns["propensity"] = frame["propensity"].cast(pl.Float64, strict=False)
         if frame["of_ranking"].count():
             columns["of_ranking"] = frame["of_ranking"].fill_null(1)
         if frame["prompt"].count():
             columns["prompt"] = frame["prompt"]
+        if features or frame["share"].count():
+            row = pl.concat_str(pl.lit("row "), "row")
+            named = [pl.col(name) for name in ("cluster", "battle_id") if name in frame.columns]
+            columns["cluster"] = frame.select(pl.coalesce(*named, row)).to_series()
         return frame.select("annotator", "model_a", "model_b", **columns, **read_measures(frame, features))
 
     def require_category(self, by: str) -> None:
@@ -153,6 +159,21 @@ def join_vote_files(files: Sequence[VoteFile]) -> VoteFile:
     )
 
 
+def _halves(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the votes with two rows for each soft verdict: a win of either side, of its probability as weight."""
+    if not frame["share"].count():
+        return frame
+    whole, share = pl.col("weight").fill_null(1.0), pl.col("share")
+    sides = [
+        frame.with_columns(outcome=pl.when(share.is_null()).then("outcome").otherwise(pl.lit(side, pl.Int8)),
+                           weight=pl.when(share.is_null()).then(whole).otherwise(whole * part))
+        for side, part in ((0, share), (1, 1.0 - share))
+    ]  # fmt: skip
+    numbered = [side.with_row_index("place") for side in sides]
+    numbered[1] = numbered[1].filter(share.is_not_null())
+    return pl.concat(numbered).sort("place", maintain_order=True).drop("place")
+
+
 def _by_criterion(votes: pl.DataFrame, criterion: str, path: Path) -> pl.DataFrame:
     """Return the votes by one criterion.
 
@@ -173,6 +194,13 @@ def _without_repeats(votes: pl.DataFrame, *, judged: bool) -> pl.DataFrame:
     sides = [pl.when(pl.col("ranked_names").is_null()).then(side).alias(side) for side in ("model_a", "model_b")]
     key = votes.select("battle_id", "annotator", "criterion", *(sides if judged else ()))
     if key["battle_id"].count():
-        votes = votes.filter(key["battle_id"].is_null() | key.to_struct().is_first_distinct())
+        votes = votes.filter(key["battle_id"].is_null() | _is_first(votes, key))
     named = votes["vote_id"]
     return votes.filter(named.is_null() | named.is_first_distinct()) if named.count() else votes
+
+
+def _is_first(votes: pl.DataFrame, key: pl.DataFrame) -> pl.Series:
+    """Mark the votes of the first record with their key: the votes of one record are no repeats of each other."""
+    if not (votes["row"].diff() == 0).any():
+        return key.to_struct().is_first_distinct()
+    return key.with_columns(votes["row"]).select(pl.col("row") == pl.col("row").first().over(key.columns)).to_series()

@@ -1,13 +1,14 @@
 """Spreadsheets: the first sheet of an XLSX file, its first row as header. Needs the extra `xlsx`."""
 
 import zipfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
 import polars as pl
 
 from app.errors import BadInputError
+from app.imports.formats.csv import FEWEST_NAMES, LOOKED_AT, OF_A_TITLE
 from app.imports.formats.errors import FileTooLargeError, UnreadableFileError
 from app.imports.formats.parquet import frame_as_text
 from app.imports.formats.schemas import Input
@@ -48,6 +49,12 @@ class XlsxSource:
         numbers = self._sheet[_ROW]
         return {row: f"row {numbers[row]}" for row in rows}
 
+    def _read(self, header: int) -> pl.DataFrame:
+        return pl.read_excel(
+            self._path, infer_schema_length=None, drop_empty_rows=False, drop_empty_cols=False, raise_if_empty=False,
+            read_options={"header_row": header},
+        )  # fmt: skip
+
     @cached_property
     def _sheet(self) -> pl.DataFrame:
         try:
@@ -65,13 +72,24 @@ class XlsxSource:
                 f"{self._path}: spreadsheets need the extra xlsx (pip install 'stable-arena[xlsx]'), or save it as CSV"
             ) from None
         try:
-            sheet = pl.read_excel(
-                self._path, infer_schema_length=None, drop_empty_rows=False, drop_empty_cols=False, raise_if_empty=False
-            )
+            sheet, header = self._read(0), 0
+            titled = sum(not name.startswith(_UNNAMED) for name in sheet.columns) <= OF_A_TITLE
+            if titled and (below := [i for i, row in enumerate(sheet.head(LOOKED_AT).rows()) if _is_header(row)]):
+                header = below[0] + 1
+                sheet = self._read(header)
         except (*UNREADABLE, ValueError, fastexcel.FastExcelError) as error:
             raise UnreadableFileError(f"{self._path} cannot be read as XLSX: {first_line(error)}") from error
         blank = pl.all_horizontal(pl.all().is_null()) if sheet.width else pl.lit(value=True)
-        return sheet.with_columns(blank=blank).with_row_index(_ROW, offset=2).filter(~pl.col("blank")).drop("blank")
+        return (
+            sheet.with_columns(blank=blank)
+            .with_row_index(_ROW, offset=2 + header)
+            .filter(~pl.col("blank"))
+            .drop("blank")
+        )
 
 
-_ROW = "row of the sheet"
+_ROW, _UNNAMED = "row of the sheet", "__UNNAMED__"
+
+
+def _is_header(row: Sequence[object]) -> bool:
+    return sum(value is not None for value in row) >= FEWEST_NAMES

@@ -1,7 +1,9 @@
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
+
+import numpy as np
 
 from app.rating.estimators.joint import JointEstimator
 from app.rating.estimators.tables import VoteTable, make_table
@@ -10,13 +12,12 @@ from app.rating.verdict.rating import Rating
 from app.rating.verdict.rows import AnnotatorRow, annotator_rows
 from app.rating.verdict.style import (
     LeanRow,
-    StyleEstimates,
-    StyleRow,
     check_style,
     control_style,
+    control_style_plainly,
     lean_rows,
-    style_rows,
 )
+from app.rating.votes.measures import Features
 
 SIDES = ("left", "right")
 
@@ -74,21 +75,10 @@ class AmElo(JointEstimator):
     _method: ClassVar[Method] = "am-elo"
 
     @property
-    def style(self) -> Any:
-        """What each feature is worth to the crowd, as a table of the caller's kind."""
-        return make_table(style_rows(self._styled()), StyleRow, self._kind)
-
-    @property
     def leans(self) -> Any:
         """What each feature is worth to each annotator, as a table of the caller's kind."""
         rows = lean_rows(self._styled(), self.votes_.annotators, self.confidence)
         return make_table(rows, LeanRow, self._kind)
-
-    def _styled(self) -> StyleEstimates:
-        self._check_fitted()
-        if self.style_ is None:
-            raise ValueError("there is no style control: fit with features=(…)")
-        return self.style_
 
     def _rate(self, table: VoteTable, settings: LoopSettings) -> Rating:
         if table.features is None:
@@ -144,10 +134,14 @@ class BradleyTerry(JointEstimator):
     anchor : (model, Elo points): shifts the scores so that this model has these points
     inverse_propensity : weigh each vote by 1/propensity, a column of the votes, to undo the choice of pairs; needs the
         column annotator, or interval "none"
+    features : as for `AmElo`, without leans: P(a beats b) = σ((ln 10/400) (S_a − S_b + xᵀγ)). Without annotators the
+        intervals are clustered by the column cluster, such as the battle, the prompt or the session
 
     Attributes
     ----------
     leaderboard : table of the models, best first
+    style : table of the features: γ in Elo points
+    plain_ : the round without features
     votes_ : the votes as they were read, with the names by index
     result_ : the round, by index: settings, estimates, diagnostics
     """
@@ -158,5 +152,23 @@ class BradleyTerry(JointEstimator):
     base: float = LoopSettings.base
     anchor: tuple[Any, float] | None = None
     inverse_propensity: bool = False
+    features: Sequence[str] = ()
 
     _method: ClassVar[Method] = "m-elo"
+
+    def _rate(self, table: VoteTable, settings: LoopSettings) -> Rating:
+        self.plain_, self.style_ = None, None
+        plain, votes = super()._rate(table, settings), table.votes
+        clusters = votes.annotator.astype(np.int64) if len(votes.annotators) > 1 else table.clusters
+        if table.features is not None and self.inverse_propensity:
+            raise SettingError("features", "and inverse_propensity exclude each other")
+        apart = clusters is not None and len(votes.annotators) == 1 and not self.inverse_propensity
+        if table.features is None and not (apart and self.interval == "clustered"):
+            return plain
+        if clusters is None:
+            clusters = np.arange(len(votes.outcome), dtype=np.int64)
+        asked = replace(plain, settings=replace(plain.settings, interval=self.interval))
+        styled = control_style_plainly(asked, votes, table.features or Features.none(len(votes.outcome)), clusters)
+        if table.features is not None:
+            self.plain_, self.style_ = plain, styled.style
+        return styled.rating

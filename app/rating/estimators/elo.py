@@ -19,7 +19,7 @@ from app.rating.votes.graph import find_components
 
 
 class EloRow(TypedDict):
-    """One model, in Elo points: score is the mean over shuffles, recorded the score in the file's order."""
+    """One model, in Elo points: score is the mean over shuffles, recorded that in the order of times, or rows."""
 
     model: str
     score: float
@@ -61,7 +61,7 @@ class Elo(Estimator):
     Attributes
     ----------
     leaderboard : table of the models, best first: score is the mean over the orders, sd what one order changes, sem the
-        standard error of the mean, recorded the score in the order of the rows
+        standard error of the mean, recorded the score in the order of the column timestamp, or else of the rows
     votes_ : the votes as they were read, with the names by index
     result_ : the leaderboard as rows, and what it comes from
 
@@ -79,6 +79,7 @@ class Elo(Estimator):
 
     _row_type = EloRow
     _shown = ("rank", "model", "score", "sd")
+    _in_time = True
 
     def fit(self, votes: VotesLike | VoteTable) -> Self:
         """Rate the models by the votes.

@@ -29,6 +29,7 @@ class Estimator(ABC):
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     _row_type: ClassVar[type]
     _shown: ClassVar[tuple[str, ...]]
+    _in_time: ClassVar[bool] = False
 
     min_votes: float
     anchor: tuple[Any, float] | None
@@ -99,7 +100,7 @@ class Estimator(ABC):
         Raises VotesError: as `read_table`; or the column annotator is missing where it is needed.
         """
         check_numbers(self, ["min_votes"])
-        table = votes if isinstance(votes, VoteTable) else read_table(votes, self.features)
+        table = votes if isinstance(votes, VoteTable) else read_table(votes, self.features, in_time=self._in_time)
         if not table.annotated and (needs_annotators or self.min_votes > 0):
             why = "to estimate abilities" if needs_annotators else "for min_votes"
             raise VotesError(f"{type(self).__name__} needs the column annotator {why}", "column")

@@ -14,6 +14,7 @@ from app.rating.verdict.order import Verdict
 from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import rate_indexed
 from app.rating.verdict.rows import ModelRow, model_rows
+from app.rating.verdict.style import StyleEstimates, StyleRow, style_rows
 
 
 class RankSetRow(TypedDict):
@@ -58,6 +59,7 @@ class JointEstimator(Estimator):
     inverse_propensity: bool
     result_: Rating
     plain_: Rating | None = None
+    style_: StyleEstimates | None = None
 
     _method: ClassVar[Method]
     _row_type = ModelRow
@@ -103,6 +105,17 @@ class JointEstimator(Estimator):
         self.votes_, self.result_, self._kind = table.votes, result, table.kind
         self._warn(result.diagnostics.warnings)
         return self
+
+    @property
+    def style(self) -> Any:
+        """What each feature is worth to the crowd, as a table of the caller's kind."""
+        return make_table(style_rows(self._styled()), StyleRow, self._kind)
+
+    def _styled(self) -> StyleEstimates:
+        self._check_fitted()
+        if self.style_ is None:
+            raise ValueError("there is no style control: fit with features=(…)")
+        return self.style_
 
     def win_probability(self, a: Any, b: Any, *, return_interval: bool = False) -> Any:
         """Return the probability that a beats b for the mean annotator, a tie being half a win for each.

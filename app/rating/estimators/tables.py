@@ -13,19 +13,21 @@ import polars as pl
 from narwhals.typing import IntoFrame
 from numpy.typing import ArrayLike
 
-from app.rating.arrays import Floats, Indices, Ints, Mask
+from app.rating.arrays import OUTCOME_VALUES, Floats, Indices, Ints, Mask
 from app.rating.errors import VotesError, counted
 from app.rating.settings import SIDE
 from app.rating.votes.cells import Cells
 from app.rating.votes.indexed import IndexedVotes
 from app.rating.votes.measures import Features, find_unclear, measure_features
+from app.rating.votes.words import WORDS
 
 VotesLike = IntoFrame | Mapping[str, ArrayLike]
 """A pandas, polars or Arrow table, any other that narwhals knows, or a mapping from column names to arrays."""
 
 NEEDED = ("model_a", "model_b", "winner")
-COLUMNS = (*NEEDED, "annotator", "weight", "battle_id", "propensity", "of_ranking", "prompt")
-OUTCOMES: Mapping[str, float] = {"model_a": 1.0, "model_b": 0.0, "tie": 0.5, "tie (bothbad)": 0.5}
+COLUMNS = (*NEEDED, "annotator", "weight", "battle_id", "propensity", "of_ranking", "prompt", "cluster", "timestamp")
+OUTCOMES: Mapping[str, float] = {word: float(OUTCOME_VALUES[code]) for word, code in WORDS.items()}
+"""Outcome words in lower case; those that files may have too."""
 NAMED = 5  # unknown outcomes that an error names
 
 _DTYPES: Mapping[Any, nw.dtypes.DType] = {bool: nw.Boolean(), int: nw.Int64(), float: nw.Float64(), str: nw.String()}
@@ -43,12 +45,14 @@ class VoteTable:
     annotated : whether the table has the column annotator; if not, all votes are those of one annotator, "pooled"
     kind : of table, as narwhals names it, for the results
     features : that were asked for; None without any
+    clusters : of the votes that hang together, beside annotators, numbered from 0; None where no column says so
     """
 
     votes: IndexedVotes
     annotated: bool = True
     kind: Any = "polars"
     features: Features | None = None
+    clusters: Indices | None = None
 
     @cached_property
     def cells(self) -> Cells:
@@ -56,12 +60,13 @@ class VoteTable:
         return self.votes.aggregate()
 
 
-def read_table(votes: VotesLike, features: Sequence[str] = ()) -> VoteTable:
+def read_table(votes: VotesLike, features: Sequence[str] = (), *, in_time: bool = False) -> VoteTable:
     """Read the columns of a table that a vote has; docs/notebook.md describes them.
 
     Parameters
     ----------
     features : names; `length` is read from the columns length_a and length_b, `side` from none
+    in_time : order the votes by the column timestamp, if every vote has one
 
     Raises
     ------
@@ -89,15 +94,18 @@ def read_table(votes: VotesLike, features: Sequence[str] = ()) -> VoteTable:
     indexed = IndexedVotes(
         annotators, models, annotator, a, b, _outcomes(frame, names), weight, propensity, share, _prompts(frame)
     )
+    if in_time and "timestamp" in frame.columns and (order := _time_order(frame["timestamp"])) is not None:
+        indexed = indexed.rows(order)
+    clusters = _clusters(frame["cluster"]) if "cluster" in frame.columns else None
     if not features:
-        return VoteTable(indexed, annotated, frame.implementation)
+        return VoteTable(indexed, annotated, frame.implementation, clusters=clusters)
     given = {
         name: (_numbers(frame, pair[0]), _numbers(frame, pair[1]))
         for name, pair in measured.items()
         if not set(pair).difference(frame.columns)
     }
     found = measure_features(features, given, len(frame), weight)
-    return VoteTable(indexed, annotated, frame.implementation, found)
+    return VoteTable(indexed, annotated, frame.implementation, found, clusters)
 
 
 def make_table(rows: Sequence[Mapping[str, Any]], row_type: type, kind: Any) -> Any:
@@ -186,6 +194,25 @@ def _names(frame: nw.DataFrame[Any]) -> pl.DataFrame:
     return pl.DataFrame(found).select(kinds)
 
 
+def _time_order(series: nw.Series[Any]) -> Indices | None:
+    """Return the order of times: of dates, numbers, or texts that begin with the year; None where it is not known."""
+    times = pl.Series("time", series.to_list())
+    is_text = times.dtype == pl.String
+    if times.null_count() or (is_text and not times.str.contains(r"^\d{4}-\d\d-\d\d").all()):
+        return None
+    order: Indices = times.to_frame().with_row_index().sort("time", "index")["index"].to_numpy().astype(np.int64)
+    return order
+
+
+def _clusters(series: nw.Series[Any]) -> Indices:
+    """Return the number of each vote's cluster; a vote without one is alone."""
+    names = _in_polars(series).cast(pl.String)
+    alone = pl.int_range(len(names), eager=True).cast(pl.String)
+    named = pl.select(pl.when(names.is_null()).then(pl.lit("alone ") + alone).otherwise(pl.lit("in ") + names))
+    found: Indices = named.to_series().rank("dense").cast(pl.Int64).to_numpy() - 1
+    return found
+
+
 def _in_polars(series: nw.Series[Any]) -> pl.Series:
     """Return a column of text or integers as polars has it; categories of polars and Arrow stay categories."""
     if series.implementation in (nw.Implementation.POLARS, nw.Implementation.PYARROW):
@@ -244,14 +271,15 @@ def _outcomes(frame: nw.DataFrame[Any], names: pl.DataFrame) -> Floats:
         _refuse_unknown(np.unique(outcome[~np.isin(outcome, known)]).tolist(), OUTCOMES.values())
         return outcome
     (place,), words = _number(names, "winner")
-    _refuse_unknown(words, OUTCOMES)
-    return np.array([OUTCOMES[word] for word in words])[place]
+    plain = [word.strip().lower() for word in words]
+    _refuse_unknown([word for word, one in zip(words, plain, strict=True) if one not in OUTCOMES], ())
+    return np.array([OUTCOMES[word] for word in plain])[place]
 
 
 def _refuse_unknown(found: Iterable[Any], known: Collection[Any]) -> None:
     if unknown := [repr(value) for value in dict.fromkeys(found) if value not in known]:
         more = f" and {len(unknown) - NAMED} more" if len(unknown) > NAMED else ""
-        known_words = f"known are {', '.join(OUTCOMES)}, and 1, 0 and 0.5"
+        known_words = "known are model_a, model_b, tie, both_bad and the words of vote files, and 1, 0 and 0.5"
         raise VotesError(f"unknown winner {', '.join(unknown[:NAMED])}{more}; {known_words}", "value")
 
 

@@ -48,7 +48,8 @@ def fit_without_errors(cells: Cells, settings: LoopSettings, start: Start | None
     pairs = pool_annotators(cells)
     components = find_components(pairs)
     if (models := int((components.label >= 0).sum())) > MOST_RATED:
-        detail = f"at most {MOST_RATED:,} models can be rated at once; the votes compare {models:,}"
+        how = "leave some out (rate --where), or use Elo, which takes any number"
+        detail = f"at most {MOST_RATED:,} models can be rated at once; the votes compare {models:,}: {how}"
         raise VotesError(detail, "too-many")
     identified = find_identified(pairs, components, np.ones(1))
     for round_ in range(1, cells.n_models + ROUNDS + 1):

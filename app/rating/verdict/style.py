@@ -10,6 +10,7 @@ from app.rating.arrays import Floats, Indices, finite
 from app.rating.errors import VotesError
 from app.rating.fitted import FitResult
 from app.rating.model.features import FeatureFit, Leans, find_shadows, fit_features
+from app.rating.plain.features import fit_plain_features
 from app.rating.settings import LoopSettings, SettingError
 from app.rating.threads import one_blas_thread
 from app.rating.uncertainty.covariance import Covariance
@@ -35,7 +36,7 @@ class StyleEstimates:
     ----------
     names : of the features
     gamma, gamma_se, lower, upper : the crowd's, with the interval of the settings' confidence, shape (n_features,)
-    spread : estimated standard deviation of b over the crowd, shape (n_features,)
+    spread : estimated standard deviation of b over the crowd, shape (n_features,); NaN by m-ELO
     lean, lean_se : a·γ + b, shape (n_annotators, n_features)
     own, own_se : b
     """
@@ -55,7 +56,7 @@ class StyleEstimates:
 class StyleRow(TypedDict):
     """What one standard deviation of a feature is worth to the crowd, in Elo points; of the side, being on the left.
 
-    spread: estimated standard deviation, over the annotators, of what they add to it.
+    spread: estimated standard deviation, over the annotators, of what they add to it; None by m-ELO.
     """
 
     feature: str
@@ -63,7 +64,7 @@ class StyleRow(TypedDict):
     se: float | None
     lower: float | None
     upper: float | None
-    spread: float
+    spread: float | None
 
 
 class LeanRow(TypedDict):
@@ -142,7 +143,7 @@ def control_style(rating: Rating, votes: IndexedVotes, features: Features) -> St
     check_style(rating.settings)
     small, settings = rating.small, rating.settings
     if len(small.annotators) < 2:  # noqa: PLR2004  nothing to compare
-        raise VotesError("style control needs two annotators")
+        raise VotesError("style control by am-elo needs two annotators: without them use m-elo")
     cells = featured_cells(votes, features, small)
     refuse_constant(cells, features.names)
     begin = None if rating.marginal is None else rating.marginal.start
@@ -153,6 +154,55 @@ def control_style(rating: Rating, votes: IndexedVotes, features: Features) -> St
         leaning.append((find_shadows(found, outside.cells), outside.annotators))
     style = _estimate_style(found, leaning, features.names, rating.cells.n_annotators, settings)
     return Styled(_publish(rating, found), style)
+
+
+@one_blas_thread()
+def control_style_plainly(rating: Rating, votes: IndexedVotes, features: Features, clusters: Indices) -> Styled:
+    """Fit the votes that an m-ELO counted with their features, and the errors of clusters of votes that hang together.
+
+    P(left wins) = σ((ln 10/400) (S_i − S_j + xᵀγ)), x the features; there may be none.
+
+    Parameters
+    ----------
+    rating : of these votes by m-ELO
+    clusters : what each vote belongs to, numbered from 0, shape (n_votes,)
+
+    Raises
+    ------
+    SettingError
+        The interval is neither clustered nor none.
+    VotesError
+        A feature hardly varies within pairs of models.
+    NotConvergedError
+    """
+    if rating.settings.interval not in ("clustered", "none"):
+        raise SettingError("interval", f"must be clustered or none with features, not {rating.settings.interval}")
+    small, settings, size = rating.small, rating.settings, len(rating.small.models)
+    counted = np.isin(votes.annotator, small.annotators)
+    number = int(clusters.max()) + 1
+    grouped = replace(votes, annotator=np.where(counted, clusters, number), annotators=[""] * (number + 1))
+    cells = featured_cells(grouped, features, replace(small, annotators=np.arange(number)))
+    cells = replace(cells, n_annotators=number)
+    if features.names:
+        refuse_constant(cells, features.names)
+    found = fit_plain_features(cells, rating.fit.R)
+    errors, freedom = found.covariance[:size, :size], found.freedom[:size]
+    covariance = Covariance(
+        errors, errors, np.full(len(small.annotators), np.nan), "clustered", number, freedom, found.clusters
+    )
+    published = publish(
+        rating, rating.evidence,
+        fit=FitResult(found.R, rating.fit.theta, found.log_likelihood, found.iterations),
+        covariance=None if settings.interval == "none" else covariance,
+    )  # fmt: skip
+    se = np.sqrt(np.diag(found.covariance)[size:])
+    half = critical_values(found.freedom[size:], settings.confidence) * se
+    if settings.interval == "none":
+        se = half = np.full_like(se, np.nan)
+    gamma, unknown = ELO_PER_NATURAL * found.gamma, np.full((rating.cells.n_annotators, len(se)), np.nan)
+    ends = gamma - ELO_PER_NATURAL * half, gamma + ELO_PER_NATURAL * half
+    style = StyleEstimates(features.names, gamma, ELO_PER_NATURAL * se, *ends, np.full_like(se, np.nan), *[unknown] * 4)
+    return Styled(published, style)
 
 
 def _publish(rating: Rating, found: FeatureFit) -> Rating:

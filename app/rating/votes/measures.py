@@ -24,6 +24,11 @@ class Features:
     names: tuple[str, ...]
     values: Floats
 
+    @classmethod
+    def none(cls, votes: int) -> "Features":
+        """Return no features, of so many votes."""
+        return cls((), np.zeros((votes, 0)))
+
 
 def measure_features(
     names: Sequence[str], columns: Mapping[str, tuple[Floats, Floats]], votes: int, weight: Floats | None = None

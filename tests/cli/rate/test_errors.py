@@ -102,20 +102,20 @@ def test_no_file_at_all(run_cli: RunCli, tmp_path: Path) -> None:
 
 def test_ten_invalid_votes_are_listed_and_the_rest_counted(run_cli: RunCli, tmp_path: Path) -> None:
     path = tmp_path / "v.csv"
-    path.write_text(HEADER + "k,a,b,tie\n" + "k,a,b,draw\n" * 1_500)
+    path.write_text(HEADER + "k,a,b,tie\n" + "k,a,b,drew\n" * 1_500)
     result = run_cli("rate", path)
     lines = result.stderr.splitlines()
     assert result.exit_code == 2
     assert "1,500 of 1,501 votes are not valid (--skip-invalid leaves them out)" in lines[0]
-    assert "unknown verdicts: draw 1,500 times (--verdict draw=left" in lines[0]
-    assert lines[1].startswith("  line 3, winner: unknown outcome 'draw'; known are model_a, model_b, tie")
+    assert "unknown verdicts: drew 1,500 times (--verdict drew=left" in lines[0]
+    assert lines[1] == "  line 3, winner: unknown outcome 'drew'"
     assert lines[10].startswith("  line 12, winner: ")
     assert lines[11:] == ["  … and 1,490 more"]
 
 
 def test_no_valid_vote(run_cli: RunCli, tmp_path: Path) -> None:
     path = tmp_path / "v.csv"
-    path.write_text(HEADER + "k,a,b,draw\n")
+    path.write_text(HEADER + "k,a,b,drew\n")
     assert_refused(run_cli, path, "--skip-invalid", message="has 1 record and no valid vote")
 
 

@@ -137,3 +137,12 @@ def test_verdicts_of_named_columns_are_in_any_case(run_cli: RunCli) -> None:
     named = ("rate", "label.csv", "--columns", "winner=Label")
     two = run_cli(*named, "--verdict", "Gauche=left", "--verdict", "gauche=right", "--verdict", "la droite = b=right")
     assert (two.exit_code, "two meanings" in two.stderr) == (2, True)
+
+
+def test_equal_rows_without_a_battle_are_noted(run_cli: RunCli, tmp_path: Path) -> None:
+    header = "annotator,model_a,model_b,winner,battle_id\n"
+    for battles, noted in ((("", "", ""), True), (("x", "y", "z"), False), (("", ""), False)):
+        path = tmp_path / "v.csv"
+        path.write_text(header + "".join(f"k,a,b,tie,{battle}\n" for battle in battles) + "k,a,c,tie,\nl,c,a,tie,\n")
+        document = json.loads(run_cli("rate", path, "--min-votes", 0, "--method", "m-elo", "--format", "json").stdout)
+        assert ("equal-rows" in [one["code"] for one in document["diagnostics"]["warnings"]]) == noted

@@ -279,7 +279,7 @@ def test_a_failed_run_leaves_the_old_output(run_cli: RunCli, vote_file: Path, tm
 
 def test_skip_invalid_counts_the_faulty_votes(rate_json: Any, vote_file: Path) -> None:
     with vote_file.open("a") as file:
-        file.write("k00,ant,ant,tie\nk00,ant,eel,draw\n")
+        file.write("k00,ant,,tie\nk00,ant,eel,drew\n")
     assert rate_json(vote_file, "--skip-invalid")["votes"] == {
         "read": 1505,
         "used": 1500,

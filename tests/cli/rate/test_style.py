@@ -57,7 +57,7 @@ def test_the_table_has_both_scores(run_cli: RunCli, arena_file: Path) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("--style", "bold"), ("--style", "length", "--plain"), ("--style", "side", "--method", "m-elo"),
+        ("--style", "bold"), ("--style", "length", "--plain"), ("--style", "side", "--method", "elo"),
         ("--style", "side", "--interval", "sandwich"),
     ],
 )  # fmt: skip

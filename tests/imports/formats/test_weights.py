@@ -81,8 +81,11 @@ def test_what_is_one_vote_has_no_weight(write: Write) -> None:
     judged = read_vote_file(write("votes.csv", csv_of("weight", ["1", "2"])), ReadOptions(judged=True))
     assert [fault.pointer for fault in judged.faults] == ["line 3, weight"]
     ranking = {"annotator": "k", "ranking": [["x"], ["y"]]}
-    lines = "".join(f"{json.dumps({**ranking, 'weight': weight})}\n" for weight in (1, 2))
-    assert [fault.pointer for fault in read_vote_file(write("r.jsonl", lines)).faults] == ["line 2, weight"]
+    lines = "".join(f"{json.dumps({**ranking, 'weight': weight})}\n" for weight in (1, 2, 0.5))
+    path = write("r.jsonl", lines)
+    assert [fault.pointer for fault in read_vote_file(path).faults] == ["line 3, weight"]
+    on_record = read_vote_file(path, ReadOptions(keep_features=True))
+    assert [fault.pointer for fault in on_record.faults] == ["line 2, weight", "line 3, weight"]
     grades = "item,annotator,model,rating,weight\n1,k,x,4,2\n1,k,y,3,2\n"
     with pytest.raises(BadInputError, match="a grade is no vote"):
         read_vote_file(write("grades.csv", grades))

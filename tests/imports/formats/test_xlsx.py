@@ -69,3 +69,12 @@ def test_what_is_refused(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     for use in (lambda: read_vote_file(path), lambda: rows_xlsx(VOTES)):
         with pytest.raises(BadInputError, match=r"the extra xlsx"):
             use()
+
+
+def test_a_title_above_the_header(tmp_path: Path) -> None:
+    path = tmp_path / "votes.xlsx"
+    sheet = [["Votes of May", None, None, None], [None] * 4, ["annotator", "model_a", "model_b", "winner"],
+             ["k", "a", "b", "tie"], ["k", "a", "b", "won"]]  # fmt: skip
+    pl.DataFrame(sheet, orient="row").write_excel(path, include_header=False)
+    file = read_vote_file(path)
+    assert (file.frame["outcome"].to_list(), [fault.pointer for fault in file.faults]) == ([2], ["row 5, winner"])

@@ -1,5 +1,7 @@
 """Imports in the console: a file sent by the form, its progress, and its errors."""
 
+import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ from tests.fixtures.console import SignIn, Visitor
 from tests.fixtures.pages import Page, text_of
 
 GOOD = "annotator,model_a,model_b,winner\nann,amber,birch,model_a\nbob,amber,birch,tie\n"
-BAD = "annotator,model_a,model_b,winner\nann,amber,birch,model_a\nbob,amber,amber,tie\ncid,amber,birch,draw\n"
+BAD = "annotator,model_a,model_b,winner\nann,amber,birch,model_a\nbob,amber,,tie\ncid,amber,birch,drew\n"
 
 
 @pytest.fixture
@@ -105,6 +107,26 @@ def test_what_a_column_or_a_rank_means_is_asked_and_said(sign_in: SignIn, run_im
     assert "1 of the first 1 record is a vote" in shown.text(".//p")
 
 
+TASKS = [
+    {"id": 1, "data": {"model_1": "ant", "model_2": "bee"}, "annotations": [
+        {"completed_by": {"id": 3}, "status": "ok", "result": [{"value": {"selected": "left"}}]},
+        {"completed_by": {"id": 4}, "status": "no", "result": [{"value": {"selected": "left"}}]},
+    ]},
+]  # fmt: skip
+
+
+def test_lists_inside_of_records_are_proposed_and_read(sign_in: SignIn, run_imports: Callable[[], None]) -> None:
+    admin, content = sign_in("admin"), json.dumps(TASKS)
+    said = Page(send(admin, "tasks.json", content, to="/preview")).text(".//div[@class='notice warn']")
+    columns = shlex.split(said.partition("--columns ")[2].rstrip("."))[0]
+    chosen = {"columns": columns, "where": "annotations[].status=ok"}
+    shown = Page(send(admin, "tasks.json", content, to="/preview", **chosen))
+    assert "Read as votes: 1 of the first 1 record is a vote." in shown.text(".//p")
+    address = send(admin, "tasks.json", content, **chosen).headers["location"]
+    run_imports()
+    assert admin.page(address).texts(".//dl/div/dd") == ["1", "1"]
+
+
 FRENCH = "juge,modele_a,modele_b,verdict\nann,amber,birch,gauche\nbob,amber,birch,égalité\ncid,amber,birch,gauche\n"
 COLUMNS = {"column_annotator": "juge", "column_model_a": "modele_a", "column_model_b": "modele_b"}
 
@@ -151,7 +173,7 @@ def test_the_words_of_a_refused_file_are_mapped(sign_in: SignIn, run_imports: Ca
 def test_a_file_that_cannot_be_one_is_refused_beside_the_form(sign_in: SignIn) -> None:
     admin = sign_in("admin")
     for name, content, words in (
-        ("votes.txt", GOOD, "must end with .csv"),
+        ("votes.doc", GOOD, "must end with .csv"),
         ("votes.csv", "", "the body is empty"),
         ("", "", "choose a file"),
     ):

@@ -113,9 +113,9 @@ GOOD = {
         ({"model_b": None, "winner": None, "k": []}, "missing columns: model_b, winner (found: annotator, model_a, k"),
         ({"annotator": None}, "AmElo needs the column annotator to estimate abilities"),
         ({name: [] for name in GOOD}, "no votes: the table has no rows"),
-        ({"winner": ["model_a", "left", "right"]}, "unknown winner 'left', 'right'; known are model_a, model_b, tie"),
-        ({"winner": [1.0, 0.25, 2.0]}, "unknown winner 0.25, 2.0; known are model_a, model_b, tie, tie (bothbad), and"),
-        ({"winner": [*"abcdefgh"][:3]}, "unknown winner 'a', 'b', 'c'"),
+        ({"winner": ["model_a", "won", "lost"]}, "unknown winner 'lost', 'won'; known are model_a, model_b, tie"),
+        ({"winner": [1.0, 0.25, 2.0]}, "unknown winner 0.25, 2.0; known are model_a, model_b, tie, both_bad"),
+        ({"winner": [*"cdefgh"][:3]}, "unknown winner 'c', 'd', 'e'"),
         ({"winner": ["model_a", None, "tie"]}, "winner is missing in 1 row, the first is row 1"),
         ({"winner": [1.0, np.nan, np.nan]}, "winner is missing in 2 rows, the first is row 1"),
         ({"winner": [True, False, True]}, "winner cannot be Boolean"),
@@ -173,8 +173,8 @@ def test_prompts_are_told_apart_whatever_they_are(prompts: Any) -> None:
 
 def test_many_unknown_outcomes_are_not_all_listed() -> None:
     table = {name: np.repeat(values, 3) for name, values in GOOD.items()}
-    with pytest.raises(VotesError, match="unknown winner 'a', 'b', 'c', 'd', 'e' and 4 more"):
-        BradleyTerry().fit({**table, "winner": [*"abcdefghi"]})
+    with pytest.raises(VotesError, match="unknown winner 'c', 'd', 'e', 'f', 'g' and 4 more"):
+        BradleyTerry().fit({**table, "winner": [*"cdefghijk"]})
 
 
 def test_missing_and_mixed_values_are_found_in_pandas_tables() -> None:

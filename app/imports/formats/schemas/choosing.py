@@ -1,7 +1,5 @@
-"""Detects the format of a file and its column with the annotator, and reads `--columns winner=Label,annotator=User`."""
+"""Detects the format of a file and its column with the annotator, and what `--columns` and `--verdict` say of both."""
 
-import re
-import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -9,19 +7,12 @@ from pathlib import Path
 from app.errors import BadInputError
 from app.imports.formats.options import ReadOptions
 from app.imports.formats.schemas.known import OURS, SCHEMAS
-from app.imports.formats.schemas.schema import (
-    BOTH_BAD,
-    FIRST,
-    OF_JUDGES,
-    OUTCOME_WORDS,
-    SECOND,
-    TIE,
-    A,
-    B,
-    Input,
-    Schema,
-)
+from app.imports.formats.schemas.langwatch import find_targets
+from app.imports.formats.schemas.naming import name_columns, read_columns
+from app.imports.formats.schemas.schema import ITEMS, OF_JUDGES, Input, Scale, Schema
 from app.imports.formats.weights import find_weight
+from app.rating.votes.words import WORDS, A, B
+from app.votes.rules import MOST_RANKED, MOST_RANKED_IN_FILES
 
 ANNOTATOR_COLUMNS = (
     "annotator", "judge", "judge_hash", "worker", "user_id", "userId", "voter_id", "visitor_id", "judger", "judge_id",
@@ -37,39 +28,31 @@ QUESTION_COLUMNS = (
 PROMPT_COLUMNS = ("prompt", "prompt_id", "question_id", "item", "instruction")
 """Columns that say what the models were asked, by preference: votes on one prompt err together."""
 
-_PATHS = {path for one in SCHEMAS for path in (*one.required.values(), *one.optional.values(), *one.marks)}
+_PATHS = {
+    path
+    for one in SCHEMAS
+    for path in (
+        *one.required.values(),
+        *one.optional.values(),
+        *one.marks,
+        *(c for row in one.rows for c in row.values()),
+    )
+    if not path.startswith("=")
+}
 KNOWN_COLUMNS = (
     frozenset(ANNOTATOR_COLUMNS) | frozenset(QUESTION_COLUMNS) | _PATHS | {path.partition(".")[0] for path in _PATHS}
 )
 """The columns of all formats; none of them is the name of a person."""
 
-FIELDS: Mapping[str, Input] = {
-    "annotator": "annotator", "model_a": "model_a", "model_b": "model_b", "winner": "winner", "battle_id": "battle_id",
-    "timestamp": "voted_at", "tags": "tags", "metadata": "metadata", "propensity": "propensity", "vote_id": "vote_id",
-    "annotator_kind": "annotator_kind", "criterion": "criterion", "question": "question", "cost": "cost",
-    "prompt": "asked", "model": "model", "rating": "grade", "rank": "rank", "weight": "weight",
-}  # fmt: skip
-"""What may be named, and our name for it."""
-
-WORDS: Mapping[str, int] = {
-    **OUTCOME_WORDS,
-    FIRST: A, SECOND: B,
-    **dict.fromkeys(("a", "left", "first", "a_better", "a_win"), A),
-    **dict.fromkeys(("b", "right", "second", "b_better", "b_win"), B),
-    **dict.fromkeys(("draw", "equal", "same"), TIE),
-    "neither": BOTH_BAD,
-}  # fmt: skip
-"""Outcome words in any case. The winner's name does as well."""
-
-_PAIR = re.compile(rf"\s*({'|'.join(FIELDS)})\s*=(.*)", re.DOTALL)
-_BETWEEN = re.compile(rf",(?=\s*(?:{'|'.join(FIELDS)})\s*=)")
+NAME = -1
+"""In place of an outcome code: the word is the name of the model that won."""
 
 
 class ColumnsError(BadInputError):
     """The columns are not those of a vote file.
 
-    The detail names them. In a file without a header they are data, maybe names of people, so `discreet` leaves unknown
-    ones out.
+    The detail names them, and `hint` what may be done about it. In a file without a header they are data, maybe names
+    of people, so `discreet` leaves unknown ones out.
     """
 
     code = "columns"
@@ -78,10 +61,19 @@ class ColumnsError(BadInputError):
     def __init__(self, before: str, columns: Sequence[str], after: str = "") -> None:
         super().__init__(f"{before}{', '.join(columns) or 'none'}{after}")
         self._before, self._columns, self._after = before, columns, after
+        self.hint: str | None = None
 
     def of_file(self, path: Path) -> "ColumnsError":
         """Return the same error with the name of the file in front."""
-        return ColumnsError(f"{path}: {self._before}", self._columns, self._after)
+        named = type(self)(f"{path}: {self._before}", self._columns, self._after)
+        named.hint = self.hint
+        return named
+
+    def with_hint(self, hint: str) -> "ColumnsError":
+        """Return the same error with what may be done about it."""
+        hinted = type(self)(self._before, self._columns, f"{self._after}: {hint}")
+        hinted.hint = hint if hint.startswith("perhaps") else None
+        return hinted
 
     def discreet(self, known: Collection[str]) -> str:
         """Return the detail with the known columns and the number of others, fit to be stored and logged."""
@@ -92,6 +84,14 @@ class ColumnsError(BadInputError):
         return f"{self._before}{', '.join(shown) or 'none'}{self._after}"
 
 
+class NoAnnotatorError(ColumnsError):
+    """Only the annotator is missing."""
+
+
+class UnnamedError(ColumnsError):
+    """The user names a column that the file does not have."""
+
+
 @dataclass(frozen=True)
 class Form:
     """The format of a file, and what its user says of it.
@@ -100,6 +100,7 @@ class Form:
     ----------
     annotator : the column with the annotator; None: votes are pooled.
     weight : the column that says how many votes a record stands for.
+    verdicts : outcome words in lower case, as the user says → outcome codes, or `NAME`.
     measures : columns that features are read from, which become one column where `options.keep_features`.
     """
 
@@ -107,11 +108,29 @@ class Form:
     annotator: str | None
     options: ReadOptions
     weight: str | None = None
+    verdicts: Mapping[str, int] = field(default_factory=dict)
     measures: Mapping[Input, str] = field(default_factory=dict)
 
     @property
+    def most_ranked(self) -> int:
+        """Models in one ranking: more where nothing is stored."""
+        return MOST_RANKED if self.options.keep_features else MOST_RANKED_IN_FILES
+
+    @property
+    def varied(self) -> list[Input]:
+        """The sides on which the votes of a record have different models, which tell its battles apart."""
+        of_rows = len(self.schema.rows) > 1 and "model_a" in self.schema.rows[0]
+        return ["model_a", "model_b"] if of_rows else self.listed
+
+    @property
+    def listed(self) -> list[Input]:
+        """The sides whose model is an item of a list."""
+        sides: tuple[Input, ...] = ("model_a", "model_b")
+        return [side for side in sides if ITEMS in self.schema.required.get(side, "")]
+
+    @property
     def columns(self) -> dict[Input, str]:
-        """Our name → the file's column."""
+        """Our name → the file's column, for what all rows of a record have."""
         who: dict[Input, str] = {"annotator": self.annotator} if self.annotator else {}
         if self.weight:
             who["weight"] = self.weight
@@ -136,64 +155,63 @@ def choose_form(columns: Sequence[str], has: Callable[[str], bool], *, kind: str
         The options name no format; columns are missing; there is no column with the annotator; or it is not clear how
         many votes a record stands for.
     """
-    name, pooled, renamed = options.schema, options.pool_annotators, read_columns(options.columns or None)
-    named_weight = renamed.pop("weight", None)
-    annotator_column = renamed.get("annotator", options.annotator_column)
+    name, pooled, named = options.schema, options.pool_annotators, read_columns(options.columns or None)
+    named_weight = named.pop("weight", (None,))[0]
+    annotator_column = named.pop("annotator", (options.annotator_column,))[0]
     if pooled and annotator_column is not None:
         raise BadInputError("pool_annotators and annotator_column exclude each other")
-    fallback, candidates = OURS, [s for s in SCHEMAS if s.kind in (None, kind)]
-    if name is not None:
-        fallback = find_schema(name)
-        candidates = [fallback]
-    if any(field != "annotator" for field in renamed):
-        fallback = _with_columns(fallback, renamed)
-        candidates = [fallback]
+    candidates = [s for s in SCHEMAS if s.kind in (None, kind)] if name is None else [find_schema(name)]
+    if name is None and (results := find_targets(columns)) is not None:
+        candidates = [results]
+    fallback = OURS if name is None else candidates[0]
+    if named:
+        candidates = name_columns(candidates, named, columns, chosen=name is not None)
+        fallback = next((one for one in candidates if one.name == fallback.name), candidates[0])
     wanted = [annotator_column] if annotator_column is not None else list(ANNOTATOR_COLUMNS)
     annotator = next((column for column in wanted if has(column)), None)
     schema = next((schema for schema in candidates if not schema.missing(has)), None)
     if schema is None:
         missing = ([] if annotator or pooled else [wanted[0]]) + fallback.missing(has)
-        misnamed = any(column in renamed.values() for column in missing)
-        hint = ": --columns names what the file does not have" if misnamed else ""
-        hint = hint or _likely_cause(missing, columns, kind, fallback)
-        raise ColumnsError(f"missing columns: {', '.join(missing)} (found: ", columns, f"){hint}")
-    if annotator is None and not pooled and schema.annotator is None:
-        hint = _likely_cause([wanted[0]], columns, kind, schema)
-        raise ColumnsError(
-            f"there is no {wanted[0]} column (found: ",
-            columns,
-            "): name the column with the annotator (--annotator-column; a session is not a person), or treat all votes "
-            f"as those of one annotator (--pool-annotators){hint}",
-        )
+        given = {column for columns_of in named.values() for column in columns_of}
+        misnamed = any(column in given for column in missing)
+        if misnamed:
+            why = "): --columns names what the file does not have"
+            raise UnnamedError(f"missing columns: {', '.join(missing)} (found: ", columns, why)
+        raise ColumnsError(f"missing columns: {', '.join(missing)} (found: ", columns, ")")
+    if annotator is None and not pooled and schema.annotator is None and "annotator" not in schema.inputs:
+        if annotator_column is None:
+            raise NoAnnotatorError(
+                f"there is no {wanted[0]} column (found: ",
+                columns,
+                "): name the column with the annotator (--annotator-column; a session is not a person), or treat all "
+                "votes as those of one annotator (--pool-annotators)",
+            )
+        before = f"there is no column {annotator_column!r}, which is named as the annotator (found: "
+        raise UnnamedError(before, columns, ")")
+    schema = _with_asked(schema, has, options.prompts)
+    verdicts = read_verdicts(options.verdict)
+    schema = replace(schema, scale=find_ends(verdicts) or schema.scale)
+    form = Form(schema, None if pooled else annotator, options, verdicts=verdicts)
+    used = [*form.columns.values(), *(column for row in schema.rows for column in row.values())]
+    if "wins_a" in schema.inputs:
+        return form
+    return replace(
+        form,
+        weight=find_weight(columns, has, named=named_weight, used=used, graded=schema.graded and not schema.by_record),
+    )
+
+
+def _with_asked(schema: Schema, has: Callable[[str], bool], prompts: str) -> Schema:
+    """Return the format with the columns of what was asked: of judges, and of the models."""
     question = next((column for column in QUESTION_COLUMNS if has(column)), None)
     if question is not None:
         schema = replace(schema, optional={"question": question, **schema.optional})
-    prompt = next(
-        (column for column in ((options.prompts,) if options.prompts else PROMPT_COLUMNS) if has(column)), None
-    )
+    prompt = next((column for column in ((prompts,) if prompts else PROMPT_COLUMNS) if has(column)), None)
     if prompt is not None:
         schema = replace(schema, optional={"asked": prompt, **schema.optional})
-    elif options.prompts:
-        raise BadInputError(f"--prompts names no column: {options.prompts}")
-    form = Form(schema, None if pooled else annotator, options)
-    used, graded = form.columns.values(), "model" in schema.required
-    return replace(form, weight=find_weight(columns, has, named=named_weight, used=used, graded=graded))
-
-
-def _likely_cause(missing: Sequence[str], columns: Sequence[str], kind: str, schema: Schema) -> str:
-    """Return what probably went wrong and what to type, to be put after what was found; empty where that is unclear."""
-    fields = {column: field for field, name in FIELDS.items() for column in (field, schema.required.get(name, field))}
-    fields |= dict.fromkeys(ANNOTATOR_COLUMNS, "annotator")
-    if set(missing).intersection(ANNOTATOR_COLUMNS):
-        missing = [*ANNOTATOR_COLUMNS[::-1], *missing]  # the first of them that is found wins
-    if likely := _likely_columns(missing, columns, fields.get):
-        pairs = ",".join(f"{field}={column}" for field, column in likely.items())
-        return f": perhaps --columns {shlex.quote(pairs)}"
-    if kind == "csv" and len(columns) == 1:
-        return ": the header is one column, so fields are perhaps separated by something else than , ; | or a tab"
-    if kind == "csv" and not KNOWN_COLUMNS.intersection(columns):
-        return ": no name is known, so perhaps there is no header line; --columns winner=…,model_a=… names others"
-    return ": --columns winner=…,model_a=… says which columns are meant" if columns else ""
+    elif prompts:
+        raise BadInputError(f"--prompts names no column: {prompts}")
+    return schema
 
 
 def find_schema(name: str) -> Schema:
@@ -205,85 +223,49 @@ def find_schema(name: str) -> Schema:
     raise BadInputError(f"unknown vote file format {name!r}; known are {known}")
 
 
-def read_columns(text: str | None) -> dict[Input, str]:
-    """Return the columns that `winner=Label,annotator=User` names; a column's name may have commas in it.
-
-    `weight=` says that no column has weights, and None names none.
-
-    Raises BadInputError.
-    """
-    columns: dict[Input, str] = {}
-    for part in () if text is None else _BETWEEN.split(text):
-        pair = _PAIR.fullmatch(part)
-        if pair is None or not (pair[2].strip() or pair[1] == "weight") or "\x00" in part:
-            raise BadInputError(
-                f"columns must be FIELD=COLUMN,… with the fields {', '.join(FIELDS)}, is {str(text)[:200]!r}"
-            )
-        if FIELDS[pair[1]] in columns:
-            raise BadInputError(f"columns names {pair[1]} twice")
-        columns[FIELDS[pair[1]]] = pair[2].strip()
-    return columns
-
-
 def read_verdicts(texts: Iterable[str]) -> dict[str, int]:
-    """Return the outcome codes of the words that `gauche=left` and others name; a word may have = in it.
+    """Return the outcome codes of the words that `gauche=left` and others name, in lower case; a word may have = in it.
 
-    Several may stand in one text, between commas, where each of them names a verdict.
+    Several may stand in one text, between commas, where each of them names a verdict. `gpt=name` says that the word is
+    the name of a model.
 
     Raises BadInputError.
     """
     verdicts: dict[str, int] = {}
     for text in (one for given in texts for one in _listed_verdicts(given)):
         word, _, meaning = text.rpartition("=")
-        code = WORDS.get(meaning.strip().lower())
+        code = _MEANINGS.get(meaning.strip().lower())
         if not word.strip() or "\x00" in word or code is None:
-            known = "left, right, tie, model_a, model_b or both_bad"
+            known = "left, right, tie, model_a, model_b, both_bad or name"
             raise BadInputError(f"verdict must be WORD=VERDICT with the verdict {known}, is {text[:200]!r}")
-        if verdicts.setdefault(word.strip(), code) != code:
-            raise BadInputError(f"verdict gives {word.strip()[:200]!r} two meanings")
+        if verdicts.setdefault(word.strip().lower(), code) != code:
+            raise BadInputError(f"verdict gives {word.strip()[:200]!r} two meanings; case does not count")
     return verdicts
+
+
+_MEANINGS: Mapping[str, int] = {**WORDS, "name": NAME}
 
 
 def _listed_verdicts(text: str) -> list[str]:
     parts = text.split(",")
     named = [part.rpartition("=") for part in parts]
-    return parts if all(word.strip() and said.strip().lower() in WORDS for word, _, said in named) else [text]
+    return parts if all(word.strip() and said.strip().lower() in _MEANINGS for word, _, said in named) else [text]
 
 
-def with_verdicts(schema: Schema, verdicts: Mapping[str, int]) -> Schema:
-    """Return a format that knows these outcome words too, with these codes.
-
-    Raises BadInputError: two words that are the same to the format have two meanings.
-    """
-    if schema.derive == "from_name_or_word":  # in any case
-        lower = {word.lower(): code for word, code in verdicts.items()}
-        if wrong := next((word for word, code in verdicts.items() if lower[word.lower()] != code), None):
-            raise BadInputError(f"verdict gives {wrong[:200]!r} two meanings: this format ignores case")
-        verdicts = lower
-    return replace(schema, winners={**schema.winners, **verdicts}, no_vote=schema.no_vote - verdicts.keys())
-
-
-def _with_columns(schema: Schema, columns: Mapping[Input, str]) -> Schema:
-    """Return a format whose fields are in these columns; those that are not named keep theirs."""
-    required: dict[Input, str] = {name: columns.get(name, column) for name, column in schema.required.items()}
-    others: dict[Input, str] = {
-        name: column for name, column in columns.items() if name not in required and name != "annotator"
+def find_ends(verdicts: Mapping[str, int]) -> Scale | None:
+    """Return the scale whose ends are numbers among these verdicts; None without one for each side."""
+    numbers = {
+        code: [float(word) for word, one in verdicts.items() if one == code and is_number(word)] for code in (A, B)
     }
-    optional = {name: column for name, column in schema.optional.items() if name not in others}
-    renamed = replace(schema, required={**required, **others}, optional=optional, kind=None)
-    if "winner" in columns and schema.winners is OUTCOME_WORDS:
-        renamed = replace(renamed, winners=WORDS, derive="from_name_or_word")
-    return renamed
+    if not numbers[A] or not numbers[B]:
+        return None
+    ends = (min, max) if min(numbers[A]) < min(numbers[B]) else (max, min)
+    return Scale(ends[0](numbers[A]), ends[1](numbers[B]))
 
 
-def _likely_columns(
-    missing: Iterable[str], found: Iterable[str], rename: Callable[[str], str | None]
-) -> dict[str, str]:
-    """Return the columns that are probably meant by missing ones: the same name but for case, spaces and signs."""
-    plain = {_plain(column): column for column in found}
-    pairs = {column: plain.get(_plain(column)) for column in missing}
-    return {name: other for column, other in pairs.items() if other and (name := rename(column))}
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.lower())
+def is_number(word: str) -> bool:
+    """Whether a word is a finite number."""
+    try:
+        return abs(float(word)) < float("inf")
+    except ValueError:
+        return False

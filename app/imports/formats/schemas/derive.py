@@ -1,48 +1,62 @@
 """Converts columns of some formats to the fields of a vote. The descriptions of formats name these functions."""
 
-import json
 from collections.abc import Callable, Mapping
+from typing import Literal
 
 import polars as pl
 
-from app.imports.formats.schemas.schema import FIRST, SECOND
 from app.leaderboard.row_files import FORMULA
 
-_FLAGS = {"true": "1", "t": "1", "1.0": "1", "false": "0", "f": "0", "0.0": "0"}
+COUNTED: Mapping[Literal["wins_a", "wins_b", "ties"], str] = {"wins_a": "model_a", "wins_b": "model_b", "ties": "tie"}
+MOST_COUNTED = 10_000
+"""Votes of one row that are recorded one by one."""
+_FLAGS = {"true": "1", "t": "1", "false": "0", "f": "0", "": "0"}
 
 
-def from_one_hot(frame: pl.DataFrame) -> pl.DataFrame:
-    """Read the winner from three columns: 1,0,0 means that model_a won."""
-    flags = [_flag(name) for name in ("won_a", "won_b", "tied")]
-    return frame.with_columns(winner=pl.concat_str(flags, separator=","))
+def from_counts(frame: pl.DataFrame) -> pl.DataFrame:
+    """Make a row for each outcome that occurred, of weight so often; of a battle, which is one vote, one row.
+
+    Its winner is then the share of model_a, 1 or 0, 0.5 for a tie. A record with a bad count is invalid.
+    """
+    numbers = {name: _count(name) if name in frame.columns else pl.lit(0.0) for name in COUNTED}
+    total = pl.sum_horizontal(*numbers.values())
+    bad = pl.any_horizontal((number.is_null() | (number < 0)).alias(name) for name, number in numbers.items())
+    if "battle_id" in frame.columns:
+        share = (numbers["wins_a"] + numbers["ties"] / 2).cast(pl.String)
+        none = pl.when((total == 0) & ~bad).then(pl.lit("")).otherwise(_said(frame))
+        whole = ((total - 1).abs() < 1e-6) & ~bad  # noqa: PLR2004  of rounded fractions
+        return frame.with_columns(winner=pl.when(whole).then(share).otherwise(none))
+    rows = [
+        frame.with_columns(winner=pl.lit(word), weight=numbers[name].cast(pl.String)) for name, word in COUNTED.items()
+    ]
+    rows.append(frame.with_columns(winner=_said(frame), weight=pl.lit("1")).filter(bad))
+    rows.append(frame.with_columns(winner=pl.lit(""), weight=pl.lit("1")).filter((total == 0) & ~bad))
+    kept = pl.col("weight").cast(pl.Float64, strict=False) > 0
+    return pl.concat([*(part.filter(kept & ~bad) for part in rows[:3]), *rows[3:]]).sort("row", maintain_order=True)
 
 
-def from_name(frame: pl.DataFrame) -> pl.DataFrame:
-    """Read the winner from its name."""
-    return frame.with_columns(winner=_side())
+def with_single_votes(frame: pl.DataFrame, which: pl.Expr) -> pl.DataFrame:
+    """Return the rows with one for each vote of some, as rankings and votes on record are; other weights stay."""
+    number = pl.col("weight").cast(pl.Float64, strict=False)
+    several = which & (number > 1) & (number == number.floor()) & (number <= MOST_COUNTED)
+    times = pl.when(several).then(number).otherwise(1).cast(pl.UInt32)
+    frame = frame.with_columns(times=times, weight=pl.when(several).then(pl.lit("1")).otherwise("weight"))
+    return frame.select(pl.exclude("times").repeat_by("times")).explode(frame.drop("times").columns)
 
 
-def from_name_or_word(frame: pl.DataFrame) -> pl.DataFrame:
-    """Read the winner from its name, or from a word in any case."""
-    named = _text("winner")
-    is_name = (named == pl.col("model_a")) | (named == pl.col("model_b"))
-    word = named.str.strip_chars().str.to_lowercase()
-    return frame.with_columns(winner=pl.when(is_name.fill_null(value=False)).then(_side()).otherwise(word))
+def _said(frame: pl.DataFrame) -> pl.Expr:
+    """Return the counts as they are written, for the message on a bad one."""
+    return pl.concat_str([_text(name) for name in COUNTED if name in frame.columns], separator=",")
 
 
-def from_name_or_equal(frame: pl.DataFrame) -> pl.DataFrame:
-    """Read the winner from its name, or a tie from a flag; both together are an error."""
-    equal, named = _flag("equal"), _text("winner")
+def with_equal(frame: pl.DataFrame) -> pl.DataFrame:
+    """Read a tie from the flag `equal`; a winner beside it is an error."""
+    flag, named = _text("equal").str.to_lowercase().replace(_FLAGS), _text("winner")
     contradiction = pl.concat_str(pl.lit("both_equal and "), named)
     tie = pl.when(named == "").then(pl.lit("both_equal")).otherwise(contradiction)
-    odd = pl.concat_str(pl.lit("both_equal: "), equal)
-    chosen = pl.when(equal.is_in(["", "0"])).then(_side()).when(equal == "1").then(tie).otherwise(odd)
-    return frame.with_columns(winner=chosen)
-
-
-def as_chosen(frame: pl.DataFrame) -> pl.DataFrame:
-    """Set model_a as the winner: the format has a column for the chosen model."""
-    return frame.with_columns(winner=pl.lit("chosen"))
+    odd = pl.concat_str(pl.lit("both_equal: "), flag)
+    number = flag.cast(pl.Float64, strict=False)
+    return frame.with_columns(winner=pl.when(number == 0).then(named).when(number == 1).then(tie).otherwise(odd))
 
 
 def from_fastchat_log(frame: pl.DataFrame) -> pl.DataFrame:
@@ -59,70 +73,23 @@ def from_fastchat_log(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(*sides, winner=kind)
 
 
-def from_feedback(frame: pl.DataFrame) -> pl.DataFrame:
-    """Make one vote against each sibling of the rated answer; none without siblings."""
-    siblings = pl.Series("model_b", [_names(text) for text in frame["siblings"]], pl.List(pl.String))
-    alone = siblings.list.len() == 0
-    # a record without siblings keeps one row, so that it is counted
-    votes = frame.drop("model_b", strict=False).with_columns(siblings, alone.alias("alone"))
-    votes = votes.explode("model_b", empty_as_null=True, keep_nulls=True)
-    return votes.with_columns(
-        winner=pl.when("alone").then(pl.lit("")).otherwise(_text("winner")),
-        battle_id=pl.concat_str("battle_id", "model_b", separator="/"),
-    ).drop("alone")
+def with_known_answers(frame: pl.DataFrame) -> pl.DataFrame:
+    """Name the answers "right" and "wrong" by the label.
 
-
-def from_games(frame: pl.DataFrame) -> pl.DataFrame:
-    """Make a vote of each of two games, the second with the sides exchanged; a game may have no verdict.
-
-    A `second_number` is a verdict by the number of the answer, whatever its side.
+    Games without a verdict, and those of a record without a known label, are no votes. A verdict that is the number of
+    an answer, whatever its side, is that of the sides where these are swapped.
     """
-    if "second_number" in frame.columns:
-        frame = frame.with_columns(second_score=pl.col("second_number").replace({"1": "2", "2": "1"}))
-    if "model_a" not in frame.columns:
-        frame = frame.with_columns(model_a=pl.lit("baseline"))
-    first = frame.with_columns(winner=_text("first_score"))
-    second = frame.with_columns(model_a="model_b", model_b="model_a", winner=_text("second_score"))
-    votes = pl.concat([first, second]).sort("row", maintain_order=True)
-    decided = ~pl.col("winner").is_in(["", "None"])
-    alone = ~decided.any().over("row") & pl.col("row").is_first_distinct()  # so that the record is counted
-    votes = votes.filter(decided | alone)
-    if "battle_id" in votes.columns:
-        votes = votes.with_columns(battle_id=pl.concat_str("battle_id", "model_a", "model_b", separator="/"))
-    return votes
-
-
-def from_games_with_key(frame: pl.DataFrame) -> pl.DataFrame:
-    """Make votes between the answers "right" and "wrong" as `from_games`, and one of the annotator "key" by the label.
-
-    A record without a label has no vote; one with an unknown label is invalid.
-    """
-    right, wrong, first = pl.lit("right"), pl.lit("wrong"), _text("label").is_in(["A>B", "1"])
-    frame = frame.with_columns(
-        model_a=pl.when(first).then(right).otherwise(wrong), model_b=pl.when(first).then(wrong).otherwise(right)
-    )
-    games = from_games(frame).filter(~pl.col("winner").is_in(["", "None"]) & (_text("label") != ""))
-    games = games.with_columns(annotator_kind=pl.lit("judge"))
-    key = frame.with_columns(winner=_text("label"), annotator=pl.lit("key"), annotator_kind=pl.lit("human"))
-    return pl.concat([games, key], how="diagonal").sort("row", maintain_order=True)
-
-
-def from_preference(frame: pl.DataFrame) -> pl.DataFrame:
-    """Read the winner from a number between 1, the first answer, and 2, the second; 1.5 and 0 are a draw.
-
-    A number between them is a grade, and kept in the metadata.
-    """
-    given, number = _text("preference"), pl.col("preference").cast(pl.Float64, strict=False)
-    between = number.is_between(1, 2, closed="none") & (number != 1.5)  # noqa: PLR2004  the middle
-    grade = pl.when(between).then(pl.concat_str(pl.lit('{"preference":'), number.cast(pl.String), pl.lit("}")))
-    outcome = (
-        pl.when((number == 0) | (number == 1.5))  # noqa: PLR2004  the middle
-        .then(pl.lit("draw"))
-        .when(number.is_between(1, 2))
-        .then(pl.when(number < 1.5).then(pl.lit("output_1")).otherwise(pl.lit("output_2")))  # noqa: PLR2004  as above
-        .otherwise(given)
-    )
-    return frame.with_columns(winner=outcome, metadata=grade)
+    label, key = _text("label"), pl.col("annotator_kind") == "human"
+    first = label.is_in(["A>B", "1"])
+    known = first | label.is_in(["B>A", "2"])
+    names = [
+        pl.when((pl.col(side) == "first") == first).then(pl.lit("right")).otherwise(pl.lit("wrong")).alias(side)
+        for side in ("model_a", "model_b")
+    ]
+    word = _text("winner")
+    if "swapped" in frame.columns:
+        word = pl.when(pl.col("swapped") == "yes").then(word.replace({"1": "2", "2": "1"})).otherwise(word)
+    return frame.with_columns(*names, winner=pl.when(key | known).then(word).otherwise(pl.lit("")))
 
 
 def from_ranks(frame: pl.DataFrame) -> pl.DataFrame:
@@ -134,8 +101,8 @@ def from_ranks(frame: pl.DataFrame) -> pl.DataFrame:
         .when((first < 0) | (second < 0))
         .then(pl.lit(""))
         .when(first == second)
-        .then(pl.lit("equal"))
-        .otherwise(pl.when(first < second).then(pl.lit("first")).otherwise(pl.lit("second")))
+        .then(pl.lit("tie"))
+        .otherwise(pl.when(first < second).then(pl.lit("model_a")).otherwise(pl.lit("model_b")))
     )
     votes = frame.with_columns(winner=order)
     for side in ("model_a", "model_b"):
@@ -167,35 +134,15 @@ def without_apostrophes(frame: pl.DataFrame) -> pl.DataFrame:
 DERIVATIONS: Mapping[str, Callable[[pl.DataFrame], pl.DataFrame]] = {
     function.__name__: function
     for function in (
-        from_one_hot, from_name, from_name_or_word, from_name_or_equal, as_chosen, from_fastchat_log, from_feedback,
-        from_games, from_games_with_key, from_preference, from_ranks, with_turn, without_apostrophes,
+        from_counts, from_fastchat_log, with_known_answers, from_ranks, with_turn, without_apostrophes,
     )
 }  # fmt: skip
-
-
-def _side() -> pl.Expr:
-    named = _text("winner")
-    first, second = named == pl.col("model_a"), named == pl.col("model_b")
-    return pl.when(named == "").then(named).when(first).then(pl.lit(FIRST)).when(second).then(pl.lit(SECOND)).otherwise(
-        named
-    )  # fmt: skip
 
 
 def _text(column: str) -> pl.Expr:
     return pl.col(column).fill_null("")
 
 
-def _flag(column: str) -> pl.Expr:
-    """Return 1 or 0; other texts unchanged."""
-    return _text(column).str.to_lowercase().replace(_FLAGS)
-
-
-def _names(text: str | None) -> list[str]:
-    """Return the siblings' names; an invalid name where they are not a list, so that the record is invalid."""
-    if not text:
-        return []
-    try:
-        names = json.loads(text)
-    except (ValueError, RecursionError):
-        return [""]
-    return [name if isinstance(name, str) else "" for name in names] if isinstance(names, list) else [""]
+def _count(column: str) -> pl.Expr:
+    """Return a count, or 1 or 0 for a flag; null for what is neither."""
+    return _text(column).str.to_lowercase().replace(_FLAGS).cast(pl.Float64, strict=False)

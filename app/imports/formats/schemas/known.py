@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from app.imports.formats.schemas.schema import BOTH_BAD, FIRST, SECOND, TIE, A, B, Input, Schema
+from app.imports.formats.schemas.schema import Input, Scale, Schema
+from app.rating.votes.words import BOTH_BAD, TIE, A, B
 
 _SIDES: dict[Input, str] = {"model_a": "model_a", "model_b": "model_b"}
 _VOTE: dict[Input, str] = {**_SIDES, "winner": "winner"}
@@ -17,56 +18,81 @@ _GRADES: Mapping[str, dict[Input, str]] = {"ranks": {"rank": "rank"}, "grades": 
 _GRADED: Mapping[Input, str] = {
     name: _OURS[name] for name in ("voted_at", "tags", "metadata", "annotator_kind", "criterion")
 }
-_MISSING = frozenset({""})
-
-_GAMES: Mapping[str, int] = {
-    **dict.fromkeys(("A>B", "A>>B", "B<A", "B<<A"), A),
-    **dict.fromkeys(("B>A", "B>>A", "A<B", "A<<B"), B),
-    **dict.fromkeys(("A=B", "B=A"), TIE),
-}
+_OF_RECORD: Mapping[Input, str] = {"battle_id": "battle_id", **_GRADED}
 
 OURS = Schema("votes", required=_VOTE, optional=_OURS)
+
+
+def _games(first: str, second: str, baseline: str, model: str) -> tuple[Mapping[Input, str], ...]:
+    """Return the rows of two games, the second with the sides exchanged."""
+    return (
+        {"model_a": baseline, "model_b": model, "winner": first},
+        {"model_a": model, "model_b": baseline, "winner": second},
+    )
+
+
+def _keyed(first: str, second: Mapping[Input, str]) -> tuple[Mapping[Input, str], ...]:
+    """Return the rows of an answer that is known to be the better one: two games, and the key's own vote."""
+    judge: dict[Input, str] = {"annotator_kind": "=judge"}
+    return (
+        {"model_a": "=first", "model_b": "=second", "winner": first, **judge},
+        {"model_a": "=second", "model_b": "=first", **second, **judge},
+        {
+            "model_a": "=first", "model_b": "=second", "winner": "label", "annotator": "=key",
+            "annotator_kind": "=human",
+        },
+    )  # fmt: skip
+
+
+COUNTS = Schema(
+    "counts",
+    required={**_SIDES, "wins_a": "wins_a", "wins_b": "wins_b"},
+    optional={"ties": "ties", "criterion": "criterion"},
+    scale=Scale(1.0, 0.0),
+    derive="from_counts",
+)
+RANKING = Schema("rankings", required={"ranking": "ranking"}, optional=_OF_RECORD)
+GRADES = {
+    name: Schema(name, required={"model": "model", **graded}, optional=_OF_RECORD) for name, graded in _GRADES.items()
+}
+CHOICE = Schema("choices", required={"best": "best"}, optional=_OF_RECORD)
+"""Forms of which `--columns` names the columns."""
 
 SCHEMAS: tuple[Schema, ...] = (
     # The judgments of arena-hard-auto: the judge compares each pair twice, the second time with the sides exchanged.
     Schema(
         "arena-hard",
-        required={
-            "model_a": "baseline", "model_b": "model", "first_score": "games.0.score", "second_score": "games.1.score",
-        },
+        required={"model_a": "baseline", "model_b": "model"},
         optional={"battle_id": "uid"},
-        winners=_GAMES,
-        no_vote=_MISSING,
-        derive="from_games",
+        marks=frozenset({"games.0.score"}),
+        rows=_games("games.0.score", "games.1.score", "baseline", "model"),
     ),
     # Its first version does not name the baseline.
     Schema(
         "arena-hard-v01",
-        required={"model_b": "model", "first_score": "games.0.score", "second_score": "games.1.score"},
+        required={"model_b": "model"},
         optional={"battle_id": "question_id"},
-        winners=_GAMES,
-        no_vote=_MISSING,
-        derive="from_games",
+        marks=frozenset({"games.0.score"}),
+        rows=_games("games.0.score", "games.1.score", "=baseline", "model"),
     ),
     # JudgeBench and LLMBar: answers whose better one is known, each judged in both orders. The key votes too.
     Schema(
         "judge-bench",
-        required={"label": "label", "first_score": "judgments.0.decision"},
-        optional={"second_score": "judgments.1.decision", "category": "source"},
-        winners={"A>B": A, "B>A": B, "A=B": TIE},
-        no_vote=_MISSING,
-        derive="from_games_with_key",
+        required={"label": "label"},
+        optional={"category": "source"},
+        marks=frozenset({"judgments.0.decision"}),
+        rows=_keyed("judgments.0.decision", {"winner": "judgments.1.decision"}),
+        derive="with_known_answers",
     ),
     Schema(
         "llmbar",
-        required={
-            "label": "label", "first_score": "results.0.swap = False.winner",
-            "second_number": "results.0.swap = True.winner",
-        },
+        required={"label": "label"},
+        marks=frozenset({"results.0.swap = False.winner", "results.0.swap = True.winner"}),
+        rows=_keyed("results.0.swap = False.winner", {"winner": "results.0.swap = True.winner", "swapped": "=yes"}),
         winners={"1": A, "2": B},
-        no_vote=_MISSING,
+        no_vote=frozenset({"None"}),
         annotator="judge",
-        derive="from_games_with_key",
+        derive="with_known_answers",
     ),
     # Several answers in order, the best group first; answers in one group are equal. Other records may be on pairs.
     *(
@@ -80,12 +106,7 @@ SCHEMAS: tuple[Schema, ...] = (
     ),
     # A grade or a rank of one answer: those of an item by an annotator make a ranking.
     *(
-        Schema(
-            name,
-            required={"battle_id": "item", "model": "model", **graded},
-            optional=_GRADED,
-            no_vote=_MISSING,
-        )
+        Schema(name, required={"battle_id": "item", "model": "model", **graded}, optional=_GRADED)
         for name, graded in _GRADES.items()
     ),
     # The rankings of WMT, a row for each pair: the lower rank is better, and "+" joins systems with the same output.
@@ -95,77 +116,59 @@ SCHEMAS: tuple[Schema, ...] = (
             "model_a": "system1Id", "model_b": "system2Id", "first_score": "system1rank", "second_score": "system2rank",
         },
         optional={"battle_id": "rankingID"},
-        winners={"first": A, "second": B, "equal": TIE},
-        no_vote=_MISSING,
         derive="from_ranks",
     ),
     # AlpacaEval's annotations: a preference of 1 is for the first answer, 2 for the second, 1.5 or 0 for neither.
     Schema(
         "alpaca-eval",
-        required={"model_a": "generator_1", "model_b": "generator_2", "preference": "preference"},
+        required={"model_a": "generator_1", "model_b": "generator_2", "winner": "preference"},
         optional={"cost": "price_per_example", "category": "dataset"},
-        winners={"output_1": A, "output_2": B, "draw": TIE},
-        no_vote=_MISSING,
-        derive="from_preference",
+        winners={"0": TIE, "0.0": TIE},
+        scale=Scale(1.0, 2.0),
     ),
     # Open WebUI's feedback: a thumb up or down for one of several answers is a vote against each other answer.
     Schema(
         "open-webui",
-        required={"model_a": "data.model_id", "siblings": "data.sibling_model_ids", "winner": "data.rating"},
+        required={"model_a": "data.model_id", "model_b": "data.sibling_model_ids[]", "winner": "data.rating"},
         optional={"battle_id": "id", "voted_at": "created_at"},
         clock="either",
         winners={"1": A, "-1": B, "1.0": A, "-1.0": B},
-        no_vote=_MISSING,
-        derive="from_feedback",
     ),
     Schema(
         "comparia-votes",
         required={"model_a": "model_a_name", "model_b": "model_b_name", "winner": "chosen_model_name"},
         optional={"equal": "both_equal", "battle_id": "conversation_pair_id", "voted_at": "timestamp"},
-        winners={FIRST: A, SECOND: B, "both_equal": TIE},
-        no_vote=_MISSING,
-        derive="from_name_or_equal",
     ),
     Schema(
         "comparia-turns",
         required={"model_a": "llm_id_a", "model_b": "llm_id_b", "winner": "choice"},
         optional={"voted_at": "voted_at"},
-        winners={"a_better": A, "b_better": B, "both_good": TIE, "both_bad": BOTH_BAD},
-        no_vote=frozenset({"", "idk"}),
+        no_vote=frozenset({"idk"}),
     ),
     Schema(
         "tts-arena",
         required={"model_a": "chosen_model_id", "model_b": "rejected_model_id"},
+        rows=({"winner": "=model_a"},),
         optional={"voted_at": "created_at"},
         clock="either",
-        winners={"chosen": A},
-        derive="as_chosen",
     ),
     Schema(
         "autoarena",
         required={"model_a": "response_a_id", "model_b": "response_b_id", "winner": "winner"},
-        winners={"A": A, "B": B, "-": TIE},
+        winners={"-": TIE},
     ),
     # Files of evalica and llmfao.
-    Schema(
-        "evalica",
-        required={"model_a": "left", "model_b": "right", "winner": "winner"},
-        winners={"left": A, "right": B, "tie": TIE},
-    ),
-    Schema(
-        "crowd-kit",
-        required={"model_a": "left", "model_b": "right", "winner": "label"},
-        winners={FIRST: A, SECOND: B},
-        derive="from_name",
-    ),
+    Schema("evalica", required={"model_a": "left", "model_b": "right", "winner": "winner"}),
+    Schema("crowd-kit", required={"model_a": "left", "model_b": "right", "winner": "label"}),
     Schema(
         "lmarena-55k",
         required={
-            **_SIDES, "battle_id": "id", "won_a": "winner_model_a", "won_b": "winner_model_b", "tied": "winner_tie",
+            **_SIDES, "battle_id": "id", "wins_a": "winner_model_a", "wins_b": "winner_model_b", "ties": "winner_tie",
         },
-        winners={"1,0,0": A, "0,1,0": B, "0,0,1": TIE},
-        derive="from_one_hot",
+        scale=Scale(1.0, 0.0),
+        derive="from_counts",
     ),
+    COUNTS,
     # arena-human-preference-140k and expert-5k; they have sessions, not annotators.
     Schema(
         "lmarena-140k",
@@ -188,7 +191,6 @@ SCHEMAS: tuple[Schema, ...] = (
         optional={"voted_at": "timestamp"},
         marks=frozenset({"primary_intent"}),
         clock="either",
-        no_vote=_MISSING,
     ),
     # Its question_id is a question for many pairs of models, not a battle.
     Schema(
@@ -208,23 +210,13 @@ SCHEMAS: tuple[Schema, ...] = (
         derive="without_apostrophes",
     ),
     OURS,
-    Schema(
-        "coval",
-        required={**_SIDES, "winner": "outcome"},
-        marks=frozenset({"voter_type"}),
-        winners={"A_WIN": A, "B_WIN": B, "TIE": TIE},
-    ),
-    Schema(
-        "minebench",
-        required={**_SIDES, "winner": "choice"},
-        winners={"A": A, "B": B, "TIE": TIE, "BOTH_BAD": BOTH_BAD},
-    ),
+    Schema("coval", required={**_SIDES, "winner": "outcome"}, marks=frozenset({"voter_type"})),
+    Schema("minebench", required={**_SIDES, "winner": "choice"}),
     Schema(
         "bigcode-arena",
         required={**_SIDES, "winner": "vote"},
         optional={"voted_at": "timestamp"},
         clock="either",
-        winners={"left": A, "right": B, "tie": TIE, "both_bad": BOTH_BAD},
     ),
     # The log of FastChat's server: a line for every act of a user, few of them votes.
     Schema(
@@ -237,7 +229,6 @@ SCHEMAS: tuple[Schema, ...] = (
         kind="jsonl",
         clock="seconds",
         winners={"leftvote": A, "rightvote": B, "tievote": TIE, "bothbad_vote": BOTH_BAD},
-        no_vote=_MISSING,
         derive="from_fastchat_log",
     ),
 )  # fmt: skip

@@ -87,6 +87,8 @@ def get_import(import_id: UUID, console: Sender, conn: ReadView, *, known: bool 
     words = map_words(find_unknown_words(conn, import_id), found.options.get("verdict", ()))
     kept = ("schema", "annotator_column", "columns", "zero_rank", "new_rows_only", "allow_repeats")
     again = {name: found.options[name] for name in kept if found.options.get(name)}
+    if found.options.get("where"):
+        again["where"] = "\n".join(found.options["where"])
     return console.page(
         "imports/import.html",
         one=found,
@@ -121,8 +123,8 @@ def _read(form: FormData) -> tuple[UploadFile, str, str, ImportOptions]:
     kind = kind_of_name(file.filename)
     if kind is None:
         raise BadInputError(
-            "the file's name must end with .csv, .tsv, .json, .jsonl or .parquet; .gz or .zst may follow all but "
-            "the last"
+            "the file's name must end with .csv, .tsv, .txt, .json, .jsonl, .parquet or .zip; text may be compressed "
+            "(.gz, .zst)"
         )
     texts = {name: str(form.get(name, "")).strip() for name in ("schema", "annotator_column", "columns")}
     named = [f"{field}={column}" for field in MAPPED if (column := str(form.get(f"column_{field}", "")))]
@@ -133,6 +135,7 @@ def _read(form: FormData) -> tuple[UploadFile, str, str, ImportOptions]:
         annotator_column=texts["annotator_column"] or None,
         columns=",".join(named) or None,
         verdict=_verdicts(form),
+        where=tuple(line.strip() for line in str(form.get("where", "")).splitlines() if line.strip()),
         zero_rank=next((word for word in get_args(ZeroRank) if word == form.get("zero_rank")), None),
         skip_invalid="skip_invalid" in form,
         again="again" in form,
