@@ -132,7 +132,7 @@ def _with_keys(frame: pl.DataFrame) -> pl.DataFrame:
 def refuse_long_values(raw: RawBatch) -> RawBatch:
     """Return the batch with keys of prompts, and an error in place of other values of more than `MAX_VALUE_BYTES`."""
     if PROMPT in raw.frame.columns:
-        raw = RawBatch(_with_keys(raw.frame), {**raw.unusable, PROMPT: {}}, raw.ambiguous)
+        raw = replace(raw, frame=_with_keys(raw.frame), unusable={**raw.unusable, PROMPT: {}})
     longest = raw.frame.select(pl.col(pl.String).str.len_bytes().max())
     names = cast("list[Input]", [values.name for values in longest if (values[0] or 0) > MAX_VALUE_BYTES])
     if not names:
