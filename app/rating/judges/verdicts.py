@@ -42,7 +42,7 @@ class Verdicts:
 
 
 def read_verdicts(ballots: Ballots, judges: Mask) -> Verdicts:
-    """Fit every judge by itself, and take from its votes what its scores and its lean to a side expect.
+    """Fit every judge who shares a battle with people by itself, and take off what its scores and its lean expect.
 
     Σ surprise (e_first − e_second) over a judge's battles is 0, and so its mean over a random part of them.
 
@@ -52,9 +52,12 @@ def read_verdicts(ballots: Ballots, judges: Mask) -> Verdicts:
     """
     v, battles = ballots.votes, int(ballots.battle.max(initial=-1)) + 1
     first, second = np.zeros((2, battles), dtype=np.int64)
+    with_people = np.zeros(battles, dtype=bool)
+    with_people[ballots.battle[~judges[v.annotator]]] = True
+    sharing = np.bincount(v.annotator[with_people[ballots.battle]], minlength=len(judges)) > 0
     first[ballots.battle], second[ballots.battle] = ballots.pair // len(v.models), ballots.pair % len(v.models)
     kept, columns = list[int](), list[Floats]()
-    for k in np.flatnonzero(judges).tolist():
+    for k in np.flatnonzero(judges & sharing).tolist():
         one = replace(ballots.where(v.annotator == k), style=None)
         try:
             fitted = fit_leans(one, LoopSettings(method="m-elo", min_votes=0))
