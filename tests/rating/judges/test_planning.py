@@ -18,7 +18,8 @@ def found() -> Sharpened:
 
 def test_the_widths_now_take_the_votes_that_are_there(found: Sharpened) -> None:
     now = plan_votes(found, 100.0, None)
-    assert now.people_width is not None and now.sharpened_width is not None
+    assert now.people_width is not None
+    assert now.sharpened_width is not None
     again = plan_votes(found, now.people_width, None)
     assert again.people_alone == pytest.approx(500, abs=1)
     assert again.people_with_judges is not None
@@ -37,14 +38,17 @@ def test_half_the_width_takes_four_times_the_votes(found: Sharpened) -> None:
 def test_beyond_the_judged_battles_judges_help_no_further(found: Sharpened) -> None:
     narrow = plan_votes(found, 5.0, None)
     assert narrow.people_alone == narrow.people_with_judges
-    assert narrow.people_alone is not None and narrow.people_alone > 4000
+    assert narrow.people_alone is not None
+    assert narrow.people_alone > 4000
 
 
 @pytest.mark.parametrize("prices", [Prices(1.0, 0.0001), Prices(1.0, 0.01), Prices(1.0, 1.0)])
 def test_no_other_mix_is_cheaper(found: Sharpened, prices: Prices) -> None:
     plan = plan_votes(found, 60.0, prices)
     best, alone, correlation = plan.cheapest, plan.people_alone, plan.correlation
-    assert best is not None and alone is not None and correlation is not None
+    assert best is not None
+    assert alone is not None
+    assert correlation is not None
     explained = correlation**2
     n = np.arange(1, alone + 1)[:, None]
     N = np.geomspace(1.0, 1e7, 20_000)
@@ -57,7 +61,8 @@ def test_no_other_mix_is_cheaper(found: Sharpened, prices: Prices) -> None:
 
 def test_without_judges_it_is_people_alone(found: Sharpened) -> None:
     plan = plan_votes(replace(found, rating=None), 100.0, Prices(2.0, 0.1))
-    assert plan.sharpened_width is None and plan.people_with_judges is None
+    assert plan.sharpened_width is None
+    assert plan.people_with_judges is None
     assert plan.people_alone is not None
     assert plan.cheapest == Mixture(plan.people_alone, 0, 0, 2.0 * plan.people_alone)
 

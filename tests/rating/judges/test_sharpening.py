@@ -79,7 +79,9 @@ def test_the_scores_are_those_of_the_formula(arena: JudgedArena) -> None:
     ballots, human = arena.ask(2, 400, each=4)
     found = sharpened(ballots, human, method="m-elo")
     rating, people, mix = rating_of(found), found.people, found.mix
-    assert mix is not None and people.covariance is not None and rating.covariance is not None
+    assert mix is not None
+    assert people.covariance is not None
+    assert rating.covariance is not None
     verdicts, v, known = read_verdicts(ballots, ~human), ballots.votes, learn_scores(people)
     assert len(known.models) == 12
     A, g, rows = np.zeros((12, 12)), np.zeros(12), []
@@ -136,7 +138,8 @@ def test_sides_and_names_do_not_matter(arena: JudgedArena) -> None:
     )  # fmt: skip
     plain = {"judge 0": draw(np.random.default_rng(2), np.zeros(4000), 0.0)}  # no lean that the sides would tell
     one = sharpened(ballots.where(human[v.annotator]), human)
-    assert one.notice is not None and one.notice.code == "few-shared-battles"
+    assert one.notice is not None
+    assert one.notice.code == "few-shared-battles"
     renamed = replace(arena, verdicts={**arena.verdicts, **plain})
     a, b = (sharpened(*each.ask(4, 300)) for each in (arena, renamed))
     assert rating_of(a).models.score == pytest.approx(rating_of(b).models.score, abs=40.0)
@@ -226,7 +229,8 @@ def test_battles_chosen_by_what_judges_say_are_refused(arena: JudgedArena) -> No
     for what, chance in chosen.items():
         found = sharpened(*arena.ask(5, 1000, chance=chance))
         assert found.rating is None
-        assert found.notice is not None and found.notice.code == "battles-not-random"
+        assert found.notice is not None
+        assert found.notice.code == "battles-not-random"
         assert what in found.notice.detail or what == "for which models"
         assert np.isnan(found.worth)
         assert found.people.models.score.shape == (12,)
@@ -243,7 +247,8 @@ def test_battles_chosen_by_length_are_refused(arena: JudgedArena) -> None:
     style = Features(("length",), values[:, None])
     assert sharpened(ballots, human).rating is not None
     found = sharpened(replace(ballots, style=style), human)
-    assert found.notice is not None and "the answers differ" in found.notice.detail
+    assert found.notice is not None
+    assert "the answers differ" in found.notice.detail
 
 
 def test_a_random_part_is_seldom_refused(arena: JudgedArena) -> None:
@@ -261,7 +266,8 @@ def test_known_propensities_mend_which_pairs_people_saw(arena: JudgedArena) -> N
     of_pair = np.bincount(key, chance / chance.sum(), 144)
     ballots, human = arena.ask(7, 1000, chance=chance)
     refused = sharpened(ballots, human)
-    assert refused.notice is not None and refused.notice.code == "battles-not-random"
+    assert refused.notice is not None
+    assert refused.notice.code == "battles-not-random"
     known = replace(ballots, votes=replace(ballots.votes, propensity=of_pair[ballots.pair]))
     found = sharpened(known, human)
     assert found.by_propensity
@@ -308,7 +314,8 @@ def test_useless_controls_get_no_weight_and_good_ones_nearly_theirs() -> None:
     assert np.mean([np.square(one.weight).sum() for one in nothing]) < 0.7 * 3 / 2000
     assert abs(np.mean([one.explained for one in nothing])) < 1e-3
     empty = find_mix(np.ones(3), np.zeros((3, 0)), np.zeros((0, 0)), 3.0)
-    assert empty.explained == 0.0 and empty.inflation == 1.0
+    assert empty.explained == 0.0
+    assert empty.inflation == 1.0
 
 
 def test_sums_over_votes_on_one_battle_leave_a_person_s_own_out(arena: JudgedArena) -> None:
