@@ -6,7 +6,9 @@ from pydantic import Field
 
 from app.schemas import FrozenModel
 
-LeaderboardMethod = Literal["am-elo", "m-elo", "m-elo-all", "elo", "people", "judges", "all", "style", "weighted"]
+LeaderboardMethod = Literal[
+    "am-elo", "m-elo", "m-elo-all", "elo", "people", "judges", "all", "people+judges", "style", "weighted"
+]
 """- am-elo: the snapshot's own fit.
 - people, judges, all: of the votes of these, where people and judges vote; each judge with a lean to a side.
 - style: of answers that differ in no feature of the policy's style_features.

@@ -110,14 +110,11 @@ def _sharpened_rows(found: Sharpened, votes: IndexedVotes) -> Row:
         "sharpened": None if found.rating is None else rows(found.rating),
         "people_votes": count(found.votes),
         "people_votes_worth": finite(found.worth),
-        "sharpening": {
-            "judged_battles": found.judged,
-            "people_battles": found.shared,
-            "random_part_p": None if found.part is None else found.part.p,
-            "by_propensity": found.by_propensity,
+        "sharpening": found.account()
+        | {
             "judges": [
                 {"annotator": votes.annotators[k], "weight": one} for k, one in zip(found.judges, weight, strict=False)
-            ],
+            ]
         },
     }
 

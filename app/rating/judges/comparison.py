@@ -180,7 +180,7 @@ def compare(
         able = np.argsort(-np.nan_to_num(followers.ability, nan=-np.inf), kind="stable")
         panels = try_panels(plain, [int(k) for k in able if not human[k]], known)
     stage("sharpening the people's leaderboard")
-    sharpened = sharpen(peoples, known, ballots, human)
+    sharpened = sharpen(peoples, ballots, human)
     compared = _Compared(ballots, human, known, followers, settings.confidence)
     rows = {int(k): compared.row(int(k), names[k]) for k in np.flatnonzero(~human)}
     people = compared.people_row() | {

@@ -1,14 +1,14 @@
 """The people's scores with the judges' verdicts as a control: the same in expectation, and known better."""
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from app.rating.arrays import Floats, Indices, Mask, sum_by
-from app.rating.errors import RatingNotice, counted
+from app.rating.errors import RatingNotice, VotesError, counted
 from app.rating.judges.ballots import Ballots
-from app.rating.judges.following import PeoplesScores
+from app.rating.judges.following import NO_SCORES, learn_scores
 from app.rating.judges.peoples_votes import PeoplesVotes
 from app.rating.judges.random_part import ALPHA, RandomPart, check_random_part
 from app.rating.judges.verdicts import Verdicts, read_verdicts
@@ -67,8 +67,17 @@ class Sharpened:
     mix: Mix | None
     judges: Indices
 
+    def account(self) -> dict[str, Any]:
+        """Return by how many battles people and judges are put together, as plain data."""
+        return {
+            "judged_battles": self.judged,
+            "people_battles": self.shared,
+            "random_part_p": None if self.part is None else self.part.p,
+            "by_propensity": self.by_propensity,
+        }
 
-def sharpen(peoples: Rating, known: PeoplesScores, ballots: Ballots, human: Mask) -> Sharpened:
+
+def sharpen(peoples: Rating, ballots: Ballots, human: Mask) -> Sharpened:
     """Take from the people's scores what the judges' verdicts on the same battles say of their errors.
 
     R = R_people − Σ_k λ_k A g_k, g_k = Σ over people's votes of x_k (e_a − e_b), x_k the surprise of judge k's verdict
@@ -78,7 +87,6 @@ def sharpen(peoples: Rating, known: PeoplesScores, ballots: Ballots, human: Mask
     Parameters
     ----------
     peoples : their leaderboard, with intervals
-    known : of it; `NO_SCORES` where their votes tell no models apart
     ballots : of people and judges
     human : shape (n_annotators,)
 
@@ -86,6 +94,10 @@ def sharpen(peoples: Rating, known: PeoplesScores, ballots: Ballots, human: Mask
     ----------
     Angelopoulos, Duchi and Zrnic, PPI++ (2023), for λ; Angelopoulos et al., Prediction-powered inference (2023).
     """
+    try:
+        known = learn_scores(peoples)
+    except VotesError:  # they do not tell the models apart
+        known = NO_SCORES
     votes, verdicts = PeoplesVotes.read(peoples, known, ballots, human), read_verdicts(ballots, ~human)
     peoples, bread = _join_shared_battles(peoples, votes)
     judged, total = verdicts.judged, float(peoples.cells.n_votes)

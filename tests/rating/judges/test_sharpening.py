@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from app.rating.errors import VotesError
 from app.rating.judges.ballots import Ballots
-from app.rating.judges.following import NO_SCORES, learn_scores, rate_people
+from app.rating.judges.following import learn_scores, rate_people
 from app.rating.judges.peoples_votes import PeoplesVotes
 from app.rating.judges.sharpening import Sharpened, find_mix, sharpen
 from app.rating.judges.verdicts import read_verdicts
@@ -24,11 +23,7 @@ POINTS = 400.0 / np.log(10.0)
 
 def sharpened(ballots: Ballots, human: np.ndarray, **settings: object) -> Sharpened:
     peoples = rate_people(ballots.of_annotators(human), replace(LoopSettings(), **settings))
-    try:
-        known = learn_scores(peoples)
-    except VotesError:
-        known = NO_SCORES
-    return sharpen(peoples, known, ballots, human)
+    return sharpen(peoples, ballots, human)
 
 
 def rating_of(found: Sharpened) -> Rating:
