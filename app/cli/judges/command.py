@@ -86,9 +86,9 @@ def judges(
     output: OutputOption = None,
     read: FileOptions,
 ) -> None:
-    """Compare the judges of a vote file with its people, and rate the models by the judges alone, and by both together.
+    """Compare the judges of a vote file with its people, and rate the models by the judges alone.
 
-    model_a is the answer on the left. Votes with the same battle_id, or question, and models are of one battle.
+    Judges sharpen the people's leaderboard too, where people saw a random part of their battles. model_a is the answer on the left. Votes with the same battle_id, or question, and models are of one battle.
     """
     settings = replace(DEFAULTS, min_votes=min_votes, confidence=confidence)
     try:

@@ -40,7 +40,7 @@ def check_random_part(verdicts: Verdicts, weight: Floats, style: Floats | None, 
     Parameters
     ----------
     weight : of people's votes on each battle, shape (n_battles,)
-    style : what the answers of each battle differ in, NaN where that is not known, shape (n_battles, n_features)
+    style : by how much the answers of each battle differ, NaN where that is not known, shape (n_battles, n_features)
     drawn : weights are inverse propensities of battles drawn one by one; else every part of as many battles is equally
         likely
 
@@ -88,4 +88,4 @@ def _vectors(verdicts: Verdicts, style: Floats | None) -> Iterator[tuple[str, Ro
         yield "for which models the judges vote", csr_array(diags_array(one) @ signed)
     if style is not None:
         known = np.isfinite(style)
-        yield "how much the answers differ", csr_array(np.hstack([known, np.abs(np.where(known, style, 0.0))]))
+        yield "how much the answers differ", csr_array(np.hstack([known, np.where(known, style, 0.0)]))

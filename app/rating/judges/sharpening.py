@@ -19,6 +19,7 @@ from app.rating.verdict.rating import Rating, publish
 from app.rating.votes.cells import find_places
 
 FEWEST_SHARED = 30  # votes of people on judged battles
+ASSUMED = 50.0  # people whose votes would tell as well what judges take off each error as all votes do on the whole
 RANK = 1e-9  # share of the judges' largest variance below which a direction is a copy's
 
 
@@ -145,8 +146,9 @@ def _find_part(
     battles on its pair by this probability.
     """
     v, battles, size = ballots.votes, len(verdicts.first), len(ballots.votes.models)
-    style = None if ballots.style is None else _mean_by(ballots.battle, ballots.style.values, battles)
-    judged, voted = verdicts.judged, human[v.annotator]
+    judged, voted, style = verdicts.judged, human[v.annotator], None
+    if ballots.style is not None:  # people's votes say it of their own battles alone, and of one side
+        style = _mean_by(ballots.battle[~voted], np.abs(ballots.style.values[~voted]), battles)
     everyone = sum_by(ballots.battle[voted], ballots.weight[voted], battles)
     part = check_random_part(verdicts, everyone, style, drawn=False)
     voted &= judged[ballots.battle]
@@ -206,20 +208,32 @@ def _combine(
     squared += laplacian(sum_by(first[some] * size + second[some], unseen[some], size * size).reshape(size, size))
     half = bread @ crossed @ calm.T
     change = calm @ squared @ calm.T - half - half.T
-    covariance = _steady(label, spread, change, mix)
+    squares = sum_by(votes.pair, votes.surprise**2, size * size).reshape(size, size)
+    by_vote = bread @ laplacian(squares) @ bread.T
+    covariance = _steady(spread, change, by_vote, mix, label, 2.0 * len(votes.weight) / size)
     ratio = float(_variance_ratios(label, spread.scores, covariance.scores).mean())
     return publish(replace(peoples, fit=replace(peoples.fit, R=R), covariance=covariance)), mix, ratio
 
 
-def _steady(label: Indices, spread: Covariance, change: Floats, mix: Mix) -> Covariance:
-    """Return the people's covariance after a change, where no difference gets a variance that is far too small.
+def _steady(spread: Covariance, change: Floats, by_vote: Floats, mix: Mix, label: Indices, votes: float) -> Covariance:
+    """Return the people's covariance after a change, the less by itself the fewer people tell it.
 
-    With few votes, or few battles that many people voted on, sums over clusters may take off nearly all. So as much of
-    what the judges explain on the whole stands in for them as lifts every variance to half of that.
+    Sums over few people take off much too little here and too much there. What the judges explain of votes on the whole
+    is known better; it stands in for the change as if 50 people had told it.
+
+    Parameters
+    ----------
+    by_vote : covariance of the scores if votes were independent, shape (n_models, n_models)
+    votes : of people on a model
     """
-    left = 1.0 - mix.explained
-    least = float(_variance_ratios(label, spread.scores, mix.inflation * (spread.scores + change)).min(initial=left))
-    whole = max((left / 2.0 - least) / (left - least), 0.0) if least < left else 0.0
+    alone = float(_variance_ratios(label, spread.scores, by_vote).mean())  # the rest is how people differ
+    left = 1.0 - mix.explained * min(alone, 1.0)
+    changed = _variance_ratios(label, spread.scores, mix.inflation * (spread.scores + change))
+    least = float(changed.min(initial=left))
+    told = min(float(np.median(spread.freedom)), votes)
+    whole = ASSUMED / (ASSUMED + told)
+    if least < left / 2.0:  # no difference is known so much better than the others
+        whole = max(whole, (left / 2.0 - least) / (left - least))
 
     def mixed(before: Floats) -> Floats:
         return (1.0 - whole) * mix.inflation * (before + change) + whole * left * before

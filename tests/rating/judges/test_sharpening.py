@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from app.rating.judges import sharpening
 from app.rating.judges.ballots import Ballots
 from app.rating.judges.following import learn_scores, rate_people
 from app.rating.judges.peoples_votes import PeoplesVotes
@@ -69,8 +70,9 @@ def test_a_judges_surprise_is_what_its_scores_and_lean_do_not_expect(arena: Judg
     assert total == pytest.approx(np.zeros(12), abs=1e-6)
 
 
-def test_the_scores_are_those_of_the_formula(arena: JudgedArena) -> None:
-    """Vote by vote: R_people − A Σ λ x (e_a − e_b); and the covariance, summed over people."""
+def test_the_scores_are_those_of_the_formula(arena: JudgedArena, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Vote by vote: R_people − A Σ λ x (e_a − e_b); and the covariance, summed over people, as if they were many."""
+    monkeypatch.setattr(sharpening, "ASSUMED", 0.0)
     ballots, human = arena.ask(2, 400, each=4)
     found = sharpened(ballots, human, method="m-elo")
     rating, people, mix = rating_of(found), found.people, found.mix
@@ -111,6 +113,18 @@ def test_the_scores_are_those_of_the_formula(arena: JudgedArena) -> None:
     change = A @ (Y.T @ Y + (e * rest[:, None]).T @ e) @ A - B @ U.T @ Y @ A - A @ Y.T @ U @ B
     expected = mix.inflation * (people.covariance.scores + change)
     assert rating.covariance.scores == pytest.approx(expected, abs=1e-6)
+
+
+def test_of_few_people_what_judges_explain_on_the_whole_stands_in(
+    arena: JudgedArena, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sharpening, "ASSUMED", 1e9)
+    found = sharpened(*arena.ask(2, 400, each=4))
+    ratio = np.square(widths(rating_of(found)) / widths(found.people))
+    assert found.mix is not None
+    assert ratio == pytest.approx(np.full(12, ratio[0]), rel=1e-6)
+    assert 1.0 - found.mix.explained - 1e-6 <= ratio[0] < 1.0
+    assert found.worth == pytest.approx(400.0 / ratio[0], rel=1e-6)
 
 
 def test_one_judge_under_five_names_is_one(arena: JudgedArena) -> None:
@@ -241,6 +255,10 @@ def test_battles_chosen_by_length_are_refused(arena: JudgedArena) -> None:
     assert len(voted) == 1000
     style = Features(("length",), values[:, None])
     assert sharpened(ballots, human).rating is not None
+    signed = np.where(np.arange(len(values)) % 2, values, -values)  # judges see battles from both sides
+    signed[human[ballots.votes.annotator]] = longer[ballots.battle[human[ballots.votes.annotator]]]
+    even, everyone = arena.ask(6, 1000)
+    assert sharpened(replace(even, style=Features(("length",), signed[:, None])), everyone).rating is not None
     found = sharpened(replace(ballots, style=style), human)
     assert found.notice is not None
     assert "the answers differ" in found.notice.detail
