@@ -185,12 +185,12 @@ def _sharpened(report: "JudgesReport") -> Iterator[RenderableType]:
         yield "People and judges together"
         yield table_of(report.sharpened, "Model=model", *columns, figures=["Together", "People alone"])
         about, votes, worth = report.sharpening, report.people_votes, report.people_votes_worth or 0.0
-        saw = f"{about['people_battles']:,} of the {counted(about['judged_battles'], 'battle')} that judges saw"
+        saw = f"{about['people_battles']:,} of the {about['judged_battles']:,} that judges saw"
         weighed = ", by the inverse of their propensities" if about["by_propensity"] else ""
+        yield f"People and judges together: your {counted(round(votes), 'vote')} of people count like {worth:,.0f}."
         yield (
-            f"These are people and judges together: your {counted(round(votes), 'vote')} of people count like "
-            f"{worth:,.0f}, if people's battles, {saw}, are a random part{weighed}. Nothing says that they are not "
-            f"(p = {about['random_part_p']:.2g})."
+            f"This holds if people's battles, {saw}, are a random part{weighed}; "
+            f"no test says otherwise (p = {about['random_part_p']:.2g})."
         )
         yield ""
     if report.plan is not None:
@@ -209,7 +209,7 @@ def _plan_lines(plan: "VotePlan") -> list[str]:
     line = f"Intervals {plan.width:g} points wide take {counted(plan.people_alone, 'vote')} of people alone"
     if plan.people_with_judges is not None:
         line += f", {plan.people_with_judges:,} beside the judges' battles so far"
-    lines = [f"{line}. Now they are {plan.people_width:.0f} points wide."]
+    lines = [f"{line}.", f"Now the median interval is {plan.people_width:.0f} points wide."]
     if (best := plan.cheapest) is not None:
         judged = f"{counted(best.judge_votes, 'vote')} of judges on {counted(best.judged_battles, 'battle')}"
         with_judges = f" and {judged}" if best.judge_votes else ", and no judge"

@@ -65,7 +65,7 @@ def test_the_text_says_what_it_is_and_when_it_holds(file: Path, run_cli: RunCli)
     text = run_cli("judges", file).stdout
     assert "People and judges together" in text
     assert "your 300 votes of people count like" in text
-    assert "300 of the 2,000 battles that judges saw, are a random part" in text
+    assert "300 of the 2,000 that judges saw, are a random part" in text
 
 
 def test_chosen_battles_are_refused_and_the_people_stay(tmp_path: Path, run_cli: RunCli) -> None:
