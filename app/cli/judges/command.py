@@ -88,7 +88,8 @@ def judges(
 ) -> None:
     """Compare the judges of a vote file with its people, and rate the models by the judges alone.
 
-    Judges sharpen the people's leaderboard too, where people saw a random part of their battles. model_a is the answer on the left. Votes with the same battle_id, or question, and models are of one battle.
+    model_a is the answer on the left. Votes with the same battle_id, or question, and models are of one battle. Where
+    people saw a random part of the judges' battles, judges sharpen the people's leaderboard.
     """
     settings = replace(DEFAULTS, min_votes=min_votes, confidence=confidence)
     try:
