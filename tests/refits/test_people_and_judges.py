@@ -91,6 +91,8 @@ def test_it_is_served_and_says_what_it_is(ask: Ask, change_policy: Ask, refit: A
     assert together["of"] == "all"
     assert {row["model"] for row in together["models"]} == {row["model"] for row in people["models"]}
     assert together["diagnostics"]["sharpened"]["people_votes_worth"] > 500
+    typed = ask("GET", "/leaderboard?method=people+judges").json()
+    assert typed["models"] == together["models"]
     page = client.get("/", params={"method": "people+judges"})
     assert page.status_code == 200
     assert "The 500 votes of people count like" in page.text
