@@ -51,7 +51,7 @@ def judges(
     min_votes: Annotated[
         int,
         typer.Option(
-            min=0, help="δ of the people's leaderboard: am-ELO of those with more votes where they are 20, else m-ELO."
+            min=0, help="δ of the people's leaderboard: where 20 people have more votes, those count; else all do."
         ),
     ] = DEFAULTS.min_votes,
     confidence: Annotated[float, typer.Option(help=DEFINITIONS["confidence"].text)] = DEFAULTS.confidence,
