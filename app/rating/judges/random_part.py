@@ -12,7 +12,7 @@ from app.rating.judges.leaning import score_columns
 from app.rating.judges.verdicts import Verdicts
 from app.rating.uncertainty.covariance import TINY
 
-ALPHA = 0.002  # probability with which a random part is refused
+ALPHA = 0.001  # probability with which a random part is refused
 RANK = 1e-9  # share of the largest variance below which a direction has none
 
 Rows = csr_array[Any, tuple[int, int]]

@@ -200,11 +200,14 @@ def test_the_intervals_cover_whatever_the_judges_are(kind: str, votes: int) -> N
         truth = arena.truth()
         for seed in range(40):
             found = sharpened(*arena.ask(seed, votes))
+            if found.rating is None:
+                continue  # one random part in a thousand is refused
             inside.append([covered(one, truth) for one in (found.people, rating_of(found))])
             ratio.append(widths(rating_of(found)).mean() / widths(found.people).mean())
             worth.append(found.worth / votes)
     alone, together = np.mean(inside, axis=0)
     print(f"{kind} {votes}: {alone:.3f} {together:.3f} width {np.mean(ratio):.3f} worth {np.mean(worth):.2f}")
+    assert len(inside) >= 158
     assert 0.93 <= together <= max(0.97, alone + 0.005), (alone, together)
     assert np.mean(ratio) <= 1.0 + 1e-9
     assert max(ratio) <= 1.05
