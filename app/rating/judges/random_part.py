@@ -13,7 +13,7 @@ from app.rating.judges.verdicts import Verdicts
 from app.rating.uncertainty.covariance import TINY
 
 ALPHA = 0.001  # probability with which a random part is refused
-RANK = 1e-9  # share of the largest variance below which a direction has none
+LEAST = 0.05  # share of the largest variance below which few battles make a direction: its sum is far from normal
 
 Rows = csr_array[Any, tuple[int, int]]
 
@@ -52,7 +52,7 @@ def check_random_part(verdicts: Verdicts, weight: Floats, style: Floats | None, 
     -----
     A test is of Σ weight · z over the judged battles, z a vector of mean 0 over them. It is held against its variance,
     for an equally likely part that of a permutation of the weights, by Hotelling's T² of as many battles as the weights
-    are worth; of z at most half as many directions, those of most variance.
+    are worth; of z at most half as many directions, those of most variance, none with a 20th of the largest one.
     """
     judged = verdicts.judged
     m, found = weight[judged], list[RandomPart]()
@@ -66,7 +66,7 @@ def check_random_part(verdicts: Verdicts, weight: Floats, style: Floats | None, 
         crossed = np.outer(Z.T @ square, mean)
         variance = (Z.T @ diags_array(square) @ Z).toarray() - crossed - crossed.T + square.sum() * np.outer(mean, mean)
         values, directions = np.linalg.eigh(variance)
-        most = min(int((values > RANK * max(float(values.max(initial=0.0)), 1.0)).sum()), int(number / 2.0))
+        most = min(int((values > LEAST * max(float(values.max(initial=0.0)), TINY)).sum()), int(number / 2.0))
         p = 1.0
         if most:
             distance = float(((directions[:, -most:].T @ difference) ** 2 / values[-most:]).sum())
@@ -88,4 +88,5 @@ def _vectors(verdicts: Verdicts, style: Floats | None) -> Iterator[tuple[str, Ro
         yield "for which models the judges vote", csr_array(diags_array(one) @ signed)
     if style is not None:
         known = np.isfinite(style)
-        yield "how much the answers differ", csr_array(np.hstack([known, np.where(known, style, 0.0)]))
+        measures = np.hstack([known, np.where(known, style, 0.0)])
+        yield "how much the answers differ", csr_array(measures / np.maximum(measures.std(axis=0), LEAST))
