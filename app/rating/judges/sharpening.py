@@ -131,7 +131,7 @@ def _join_shared_battles(peoples: Rating, votes: PeoplesVotes) -> tuple[Rating, 
     influence = find_influence(peoples)
     bread = influence.bread * float(influence.pull @ n / n.sum())
     added = bread @ votes.of_shared_battles() @ bread.T
-    if not added.any():
+    if spread.by_prompt is not None or not added.any():  # votes on one battle are on one prompt
         return peoples, bread
     spread = replace(spread, scores=spread.scores + added, order=spread.order + added)
     return publish(replace(peoples, covariance=spread)), bread
