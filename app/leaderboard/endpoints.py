@@ -25,7 +25,7 @@ from app.leaderboard.schemas import TAG, ArenaCatalog, Leaderboard, LeaderboardF
 from app.leaderboard.service import SnapshotState, read_published
 from app.models.service import find_contestant
 from app.rating.settings import MOST_RANKS
-from app.snapshots.schemas import Freshness, LeaderboardMethod, Snapshot
+from app.snapshots.schemas import AskedMethod, Freshness, LeaderboardMethod, Snapshot
 from app.snapshots.service import find_snapshot
 
 _PROBLEMS_OR_UNCHANGED: dict[int | str, dict[str, Any]] = {
@@ -78,7 +78,7 @@ def get_leaderboard(
     states: States,
     snapshot: _Snapshot = None,
     as_of: _AsOf = None,
-    method: Annotated[LeaderboardMethod, Query(description="Which of the snapshot's leaderboards.")] = "am-elo",
+    method: Annotated[AskedMethod, Query(description="Which of the snapshot's leaderboards.")] = "am-elo",
     tag: Annotated[str | None, Query(description=TAG)] = None,
     compare: Annotated[
         Annotated[str, AfterValidator(_known_methods)] | None,
@@ -127,7 +127,7 @@ def get_arena_catalog(
     conn: ReadView,
     snapshot: _Snapshot = None,
     as_of: _AsOf = None,
-    method: Annotated[LeaderboardMethod, Query(description="Which of the snapshot's leaderboards.")] = "am-elo",
+    method: Annotated[AskedMethod, Query(description="Which of the snapshot's leaderboards.")] = "am-elo",
     tag: Annotated[str | None, Query(description="Only the category of this tag.")] = None,
 ) -> Response:
     """Show the leaderboard as an arena-catalog: category to model to rating.
@@ -236,7 +236,7 @@ def get_model(
     caller: Annotated[Caller, require("read")],
     conn: ReadView,
     method: Annotated[
-        LeaderboardMethod, Query(description="Which leaderboard `newest`, `history` and `chart` are from.")
+        AskedMethod, Query(description="Which leaderboard `newest`, `history` and `chart` are from.")
     ] = "am-elo",
 ) -> ModelDetail:
     """Show a model: scores, history, results against each other model, other names.

@@ -195,6 +195,8 @@ def _whose(method: LeaderboardMethod, diagnostics: Mapping[str, Any]) -> Whose:
     """Return whose votes a leaderboard is of; snapshots of earlier versions knew of no judges."""
     if method in get_args(Whose):
         return cast("Whose", method)
+    if method == "people+judges":
+        return "all"
     whose: Whose = diagnostics.get("leaderboard_of", "people")
     return "all" if method == "m-elo-all" and diagnostics.get("votes", {}).get("of_others") is not None else whose
 

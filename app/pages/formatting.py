@@ -14,6 +14,7 @@ METHODS: dict[LeaderboardMethod, str] = {
     "people": "people",
     "judges": "judges",
     "all": "people and judges",
+    "people+judges": "people, sharpened by judges",
     "style": "style control",
     "weighted": "weighted categories",
 }

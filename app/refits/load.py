@@ -58,7 +58,7 @@ def load_fit_input(conn: Connection, settings: Policy | None = None, kept: KeptV
     `kept`: the votes that the last refit read, so that only new ones are read; None reads all.
     Raises DanglingVotesError.
     """
-    vote_set = read_vote_set(conn)
+    vote_set, judges = read_vote_set(conn), read_judges(conn)
     policy = current_policy(conn)
     if settings is not None:
         policy = policy.model_copy(update={"settings": settings})
@@ -70,11 +70,11 @@ def load_fit_input(conn: Connection, settings: Policy | None = None, kept: KeptV
         annotator_ids=_ids([number for number, _, _ in annotators]),
         overrides=[override for _, override, _ in annotators],
         rule_standings=[standing for _, _, standing in annotators],
-        judges=read_judges(conn),
+        judges=judges,
         contestants=read_contestants(conn),
         unreleased=[number for number, _ in list_unreleased(conn)],
         vote_set=vote_set,
-        read=_read_all(conn, policy.settings, kept),
+        read=_read_all(conn, policy.settings, kept, battles=bool(judges)),
         criteria=read_criteria(
             conn, dated=_dated(conn, policy.settings), contestants=read_contestants(conn), prompts=True
         ),
@@ -245,15 +245,17 @@ def group_tags(tags: Sequence[str], bits: Ids | None) -> dict[str, tuple[str, ..
     return {group[0]: group for group in members}
 
 
-def _read_all(conn: Connection, settings: Policy, kept: KeptVotes | None) -> ReadVotes:
+def _read_all(conn: Connection, settings: Policy, kept: KeptVotes | None, *, battles: bool) -> ReadVotes:
     """Read the votes on record that are not retracted."""
     contestants, tags = read_contestants(conn), settings.category_tags
     if kept is not None:
         dated, features = _dated(conn, settings), _measured(settings)
-        read = kept.read(conn, contestants, tags=tags or settings.max_tag_boards, dated=dated, features=features)
+        read = kept.read(
+            conn, contestants, tags=tags or settings.max_tag_boards, dated=dated, features=features, battles=battles
+        )
         if read is not None:
             return read
-    return _read(conn, settings, tags or most_voted_tags(conn, settings.max_tag_boards), contestants)
+    return _read(conn, settings, tags or most_voted_tags(conn, settings.max_tag_boards), contestants, battles=battles)
 
 
 def _read_past(

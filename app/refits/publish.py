@@ -69,6 +69,7 @@ def write_snapshot(
             "verdicts": output.verdicts,
             "calibration": [one._asdict() for one in output.calibration],
             **style_account(output),
+            **({} if output.sharpened is None else {"sharpened": output.sharpened}),
             "categories": dimension_rows(output, names, without=fit_input.settings.unranked),
             "leaderboard_of": fit_input.whose,
             "doors": doors,

@@ -1,19 +1,26 @@
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from app.schemas import FrozenModel
 
-LeaderboardMethod = Literal["am-elo", "m-elo", "m-elo-all", "elo", "people", "judges", "all", "style", "weighted"]
+LeaderboardMethod = Literal[
+    "am-elo", "m-elo", "m-elo-all", "elo", "people", "judges", "all", "people+judges", "style", "weighted"
+]
 """- am-elo: the snapshot's own fit.
 - people, judges, all: of the votes of these, where people and judges vote; each judge with a lean to a side.
+- people+judges: the people's, sharpened by judges who saw their battles and others.
 - style: of answers that differ in no feature of the policy's style_features.
 - weighted: of all categories of a dimension, with the policy's weights.
 - m-elo: Bradley-Terry on the same votes.
 - m-elo-all: Bradley-Terry on every vote that counts, those of pending and excluded annotators too.
 - elo: the mean of Elo over random orders of the same votes, where that is cheap."""
+AskedMethod = Annotated[
+    LeaderboardMethod, BeforeValidator(lambda text: text.replace(" ", "+") if isinstance(text, str) else text)
+]
+"""A method in an address, where an unescaped plus sign is a space."""
 
 
 class SnapshotHead(FrozenModel):

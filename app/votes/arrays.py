@@ -215,7 +215,12 @@ def read_criteria(
 
 
 def read_recorded(
-    conn: Connection, contestants: Contestants, unseen_by: str | None, features: Sequence[str] = ()
+    conn: Connection,
+    contestants: Contestants,
+    unseen_by: str | None,
+    features: Sequence[str] = (),
+    *,
+    battles: bool = False,
 ) -> dict[str, NDArray[Any]]:
     """Read all columns of the votes that a vote set did not see, or of all; those by other criteria are not read.
 
@@ -233,7 +238,8 @@ def read_recorded(
         with driver_of(conn).cursor() as cursor:
             found = cursor.execute(_FIRST_BLOCK, values, prepare=False).fetchone()
         since = _NO_BLOCK if found is None or found[0] is None else int(found[0])
-    names = [*_ALWAYS, "sealed", "tag_hash", "prompt", *(("measures",) if features else ()), *_DATES]
+    more = [name for name, asked in (("measures", features), ("battle", battles)) if asked]
+    names = [*_ALWAYS, "sealed", "tag_hash", "prompt", *more, *_DATES]
     return _read_columns(conn, contestants, names, conditions, values, features=features, since=since)
 
 

@@ -4,8 +4,9 @@ A folder has a file for each column, with the votes in the order in which refits
 votes these are: those that the vote set of a published snapshot names. A refit adds the new votes at the files' ends,
 and writes the list once its snapshot is published. Until then the old list holds, which counts fewer votes.
 
-The files hold numbers, no keys and no metadata: nothing in them goes when an annotator is erased. Retracted votes are
-in them too. Which are retracted is asked anew each time.
+The files hold numbers, no keys and no metadata: nothing in them goes when an annotator is erased, but the numbers of
+battles, where judges vote: a question in the metadata has one, so all is read anew. Retracted votes are in them too.
+Which are retracted is asked anew each time.
 """
 
 import json
@@ -34,7 +35,7 @@ from app.votes.rules import criterion_of
 
 log = structlog.get_logger()
 
-FORMAT = 1
+FORMAT = 2
 """Files of another format are not read."""
 MOST_TAG_SETS = 100_000
 """With more different sets of tags, votes are not kept: a list of them would be as long as the votes."""
@@ -50,7 +51,7 @@ _TYPES: dict[str, np.dtype[Any]] = {
     "outcome": np.dtype(np.int16),
     "sealed": np.dtype(np.bool_),
 }
-_MEASURES = "measures"
+_MEASURES, _BATTLE = "measures", "battle"
 _PLACE = text(
     """
     SELECT system_identifier::text || ' ' || (SELECT oid FROM pg_database WHERE datname = current_database())
@@ -58,6 +59,7 @@ _PLACE = text(
     FROM pg_control_system()
     """
 )
+_LAST_ERASURE = text("SELECT max(erased_at) FROM annotators")
 _TAGS_OF = text("SELECT id, tags FROM votes WHERE id = ANY(CAST(:ids AS uuid[]))")
 
 
@@ -73,6 +75,7 @@ class _List:
     votes : how many; what the files have beyond them is of a refit that published nothing
     checksums : CRC-32 of each column
     features : whose measures the files have
+    battles : whether they have the battle of each vote
     tag_sets : the sets of tags that votes have, by number; number 0 has none
     """
 
@@ -85,6 +88,7 @@ class _List:
     checksums: dict[str, int]
     tag_sets: list[list[str]]
     features: list[str]
+    battles: bool
 
 
 @dataclass(frozen=True)
@@ -116,12 +120,12 @@ class KeptVotes:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._next: _List | None = None
-        self._features: list[str] = []
+        self._features, self._battles = list[str](), False
         self._given_up = False
 
     def read(
         self, conn: Connection, contestants: Contestants, *, tags: Sequence[str] | int, dated: bool,
-        features: Sequence[str] = (),
+        features: Sequence[str] = (), battles: bool = False,
     ) -> ReadVotes | None:  # fmt: skip
         """Read what `read_votes` reads: from the files, and what is new from the database.
 
@@ -131,22 +135,24 @@ class KeptVotes:
         `tags`: which are wanted, or how many: those with the most votes.
         `dated`: whether the dates are wanted.
         `features`: whose measures are wanted.
+        `battles`: whether the battle of each vote is wanted.
         """
-        self._next, self._features = None, list(features)
+        self._next, self._features, self._battles = None, list(features), battles
         if self._given_up:
             return None
         place, rules, vote_set = str(conn.execute(_PLACE).scalar_one()), repr(contestants), read_vote_set(conn)
+        rules += f" {conn.execute(_LAST_ERASURE).scalar_one()}" * battles
         retracted = read_retracted_ids(conn)
         needed = [*_ALWAYS, *(_IDS if dated or len(retracted) else ()), *(("day",) if dated else ())]
-        needed += [_MEASURES] if features else []
+        needed += [name for name, asked in ((_MEASURES, features), (_BATTLE, battles)) if asked]
         last: _List | None = None
         try:
             last = found = self._find(conn, place, rules)
-            fresh, tag_sets = _read_fresh(conn, contestants, found, features)
+            fresh, tag_sets = _read_fresh(conn, contestants, found, features, battles=battles)
             columns = self._load(found, needed, fresh)
         except _UnusableError as error:
             log.info("votes_read_anew", reason=str(error))
-            last, (fresh, tag_sets) = None, _read_fresh(conn, contestants, None, features)
+            last, (fresh, tag_sets) = None, _read_fresh(conn, contestants, None, features, battles=battles)
             columns = fresh
         if tag_sets is None:
             log.warning("votes_not_kept", reason=f"they have more than {MOST_TAG_SETS:,} different sets of tags")
@@ -157,7 +163,7 @@ class KeptVotes:
         checksums = None if new_votes_since(conn, vote_set) else self._append(last, fresh)
         if checksums is not None:
             votes = len(columns["outcome"])
-            self._next = _List(FORMAT, place, rules, vote_set, "", votes, checksums, tag_sets, self._features)
+            self._next = _List(FORMAT, place, rules, vote_set, "", votes, checksums, tag_sets, self._features, battles)
         chosen = {name: columns[name] for name in needed}
         return _without_retracted(chosen, retracted, tag_sets, tags, ranked=any_ranking(conn))
 
@@ -174,7 +180,7 @@ class KeptVotes:
 
     def clear(self) -> None:
         """Delete the files."""
-        for name in ("votes.list", *(f"{column}.bin" for column in (*_TYPES, _MEASURES))):
+        for name in ("votes.list", *(f"{column}.bin" for column in (*_TYPES, _MEASURES, _BATTLE))):
             with suppress(OSError):
                 (self._folder / name).unlink(missing_ok=True)
 
@@ -182,7 +188,8 @@ class KeptVotes:
     def _types(self) -> dict[str, np.dtype[Any]]:
         """The type of each column."""
         measures = np.dtype((np.float64, (2 * len(self._features),)))
-        return {**_TYPES, _MEASURES: measures} if self._features else _TYPES
+        more = {_MEASURES: measures} if self._features else {}
+        return {**_TYPES, **more, **({_BATTLE: np.dtype(np.int64)} if self._battles else {})}
 
     @property
     def _list(self) -> Path:
@@ -201,8 +208,8 @@ class KeptVotes:
             raise _UnusableError(f"the list of the votes kept cannot be read: {error}") from error
         if (last.format, last.place) != (FORMAT, place):
             raise _UnusableError("the votes kept are of another database, or of another version")
-        if (last.contestants, last.features) != (rules, self._features):
-            raise _UnusableError("votes count for other models now, or the policy declares other features")
+        if (last.contestants, last.features, last.battles) != (rules, self._features, self._battles):
+            raise _UnusableError("votes count for other models now, an annotator was erased, or more is wanted of them")
         published = conn.execute(select(snapshots.c.vote_set).where(snapshots.c.id == UUID(last.snapshot)))
         if published.scalar_one_or_none() != last.vote_set:
             raise _UnusableError("the database is from before the votes kept")
@@ -270,7 +277,7 @@ def read_list(file: bytes) -> dict[str, Any]:
 
 
 def _read_fresh(
-    conn: Connection, contestants: Contestants, last: _List | None, features: Sequence[str]
+    conn: Connection, contestants: Contestants, last: _List | None, features: Sequence[str], *, battles: bool
 ) -> tuple[Columns, list[list[str]] | None]:
     """Read the votes that the files do not hold.
 
@@ -278,7 +285,7 @@ def _read_fresh(
     -------
     The votes, and the sets of tags: those of the list, then new ones; None if they are too many to be listed.
     """
-    fresh = read_recorded(conn, contestants, None if last is None else last.vote_set, features)
+    fresh = read_recorded(conn, contestants, None if last is None else last.vote_set, features, battles=battles)
     tag_sets = [list[str]()] if last is None else last.tag_sets
     hashes = fresh.pop("tag_hash")
     fresh["tag_set"] = np.zeros(len(hashes), dtype=np.int32)

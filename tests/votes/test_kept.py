@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
-from sqlalchemy import Connection, func, insert, select, text
+from sqlalchemy import Connection, func, insert, select, text, update
 from structlog.testing import capture_logs
 
 from app.annotators.erasure import erase_annotator
@@ -66,6 +66,7 @@ VOTES = st.fixed_dictionaries(
         "features": st.sampled_from([None, {"length": [3, 4.5]}, {"length": [1, 2], "bold": [0, 1]}]),
         "prompt": st.sampled_from([None, -(2**63), 7]),
         "ranking": st.sampled_from([None, None, None, [[3], [1, 2]], [[4], [2], [5], [1]]]),
+        "metadata": st.sampled_from([None, {"question": "q1"}, {"question": "q2"}]),
     }
 )
 POLICIES = st.builds(
@@ -88,7 +89,10 @@ def add_names(conn: Connection) -> None:
 
 def add_vote(conn: Connection, vote: dict[str, Any]) -> None:
     model_a, model_b = vote["pair"]
-    rest = {name: vote[name] for name in ("annotator_id", "outcome", "tags", "import_id", "voted_at", "features")}
+    rest = {
+        name: vote[name]
+        for name in ("annotator_id", "outcome", "tags", "import_id", "voted_at", "features", "metadata")
+    }
     if ranking := vote["ranking"]:
         (model_a, model_b, rest["outcome"]), rest["ranking"] = pairs_of(ranking)[0], ranking
     values = {"id": new_id(), "model_a_id": model_a, "model_b_id": model_b, **rest}
@@ -98,7 +102,7 @@ def add_vote(conn: Connection, vote: dict[str, Any]) -> None:
 def plain_vote(**changed: Any) -> dict[str, Any]:
     return {
         "annotator_id": 1, "pair": (1, 2), "outcome": 0, "tags": [], "sealed": False, "import_id": None,
-        "voted_at": None, "features": None, "ranking": None, **changed,
+        "voted_at": None, "features": None, "ranking": None, "metadata": None, **changed,
     }  # fmt: skip
 
 
@@ -118,7 +122,7 @@ def publish(conn: Connection, fit_input: FitInput) -> UUID:
 
 def in_order(fit_input: FitInput) -> dict[str, Any]:
     """Everything in a refit's input, the votes in an order that does not depend on how they were read."""
-    every_vote = ("annotator", "model_a", "model_b", "outcome", "tag_bits", "share")
+    every_vote = ("annotator", "model_a", "model_b", "outcome", "tag_bits", "share", "battles")
     columns = [column for name in every_vote if (column := getattr(fit_input, name)) is not None]
     order = np.lexsort(columns)
     measures = fit_input.measures
@@ -200,6 +204,11 @@ class Arena(RuleBasedStateMachine):
             public_id = conn.execute(select(annotators.c.public_id).where(annotators.c.id == annotator)).scalar_one()
             erase_annotator(conn, str(public_id), reason="a test", erased_by="a test")
 
+    @rule(annotator=st.integers(1, PEOPLE), kind=st.sampled_from(["human", "judge"]))
+    def is_of_a_kind(self, annotator: int, kind: str) -> None:
+        with self.database.begin() as conn:
+            conn.execute(update(annotators).where(annotators.c.id == annotator).values(kind=kind))
+
     @rule(policy=POLICIES, publishes=st.booleans())
     def refit(self, policy: Policy, publishes: bool) -> None:
         with self.database.read() as conn:
@@ -253,8 +262,8 @@ def test_only_new_votes_are_read(database: Database, folder: Path, monkeypatch: 
     read: list[int] = []
     really = kept_votes.read_recorded
 
-    def count(*given: Any) -> Any:
-        found = really(*given)
+    def count(*given: Any, **named: Any) -> Any:
+        found = really(*given, **named)
         read.append(len(found["outcome"]))
         return found
 

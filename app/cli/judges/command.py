@@ -1,5 +1,6 @@
 """The command `stable-arena judges`: which judges of a vote file follow the people, without a database."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -23,6 +24,7 @@ from app.rating.settings import DEFINITIONS, LoopSettings, SettingError, check_s
 
 if TYPE_CHECKING:
     from app.cli.judges.report import JudgesReport
+    from app.rating.judges.planning import Prices, VotePlan
 
 DEFAULTS = LoopSettings()
 Rows = list[RenderableType]
@@ -49,7 +51,7 @@ def judges(
     min_votes: Annotated[
         int,
         typer.Option(
-            min=0, help="δ of the people's leaderboard: am-ELO of those with more votes where they are 20, else m-ELO."
+            min=0, help="δ of the people's leaderboard: where 20 people have more votes, those count; else all do."
         ),
     ] = DEFAULTS.min_votes,
     confidence: Annotated[float, typer.Option(help=DEFINITIONS["confidence"].text)] = DEFAULTS.confidence,
@@ -64,6 +66,20 @@ def judges(
     by: Annotated[
         str, typer.Option(metavar="COLUMN", help="The column with the category of a vote; without it, the tags.")
     ] = "category",
+    plan: Annotated[
+        float | None,
+        typer.Option(
+            metavar="WIDTH",
+            help="Say how many votes of people alone, and beside judges, make the median interval so many Elo points "
+            "wide from end to end.",
+        ),
+    ] = None,
+    price: Annotated[
+        str | None,
+        typer.Option(
+            metavar="people=P,judge=P", help="Price of a vote of each, for the cheapest plan: people=0.5,judge=0.01."
+        ),
+    ] = None,
     output_format: Annotated[
         Printed | None, typer.Option("--format", help="By default what --output ends in, else table.")
     ] = None,
@@ -72,13 +88,15 @@ def judges(
 ) -> None:
     """Compare the judges of a vote file with its people, and rate the models by the judges alone.
 
-    model_a is the answer on the left. Votes with the same battle_id, or question, and models are of one battle.
+    model_a is the answer on the left. Votes with the same battle_id, or question, and models are of one battle. Where
+    people saw a random part of the judges' battles, judges sharpen the people's leaderboard.
     """
     settings = replace(DEFAULTS, min_votes=min_votes, confidence=confidence)
     try:
         check_settings(settings)
     except SettingError as error:
         raise BadInputError(f"--{error.name.replace('_', '-')} {error.detail}") from None
+    planned = _plan(plan, price)
     form: Printed = choose_format(output_format, output, get_args(Printed))
     from app.cli.judges.report import compare_judges  # noqa: PLC0415  the solver takes most of a second to import
 
@@ -95,6 +113,7 @@ def judges(
             families=_families(family or []),
             settings=settings,
             style=features,
+            plan=planned,
             stage=stages.stage,
         )
     for note in votes.notes:
@@ -109,6 +128,28 @@ def _families(texts: list[str]) -> Mapping[str, str]:
         if not name or not family:
             raise BadInputError(f"--family must be NAME=FAMILY, is {name or family!r}")
     return {name: family for name, _, family in parts}
+
+
+def _plan(width: float | None, price: str | None) -> "tuple[float, Prices | None] | None":
+    """Return the width to plan for, and the prices of votes."""
+    from app.rating.judges.planning import Prices  # noqa: PLC0415  as the report
+
+    if width is None:
+        if price is not None:
+            raise BadInputError("--price is for a plan: give --plan WIDTH too")
+        return None
+    if not (math.isfinite(width) and width > 0.0):
+        raise BadInputError(f"--plan must be a number of Elo points above 0, is {width:g}")
+    if price is None:
+        return width, None
+    given = dict(part.strip().rpartition("=")[::2] for part in price.split(","))
+    try:
+        prices = {name: float(text) for name, text in given.items()}
+    except ValueError:
+        prices = {}
+    if prices.keys() != {"people", "judge"} or not all(0.0 < one < math.inf for one in prices.values()):
+        raise BadInputError(f"--price must be such as people=0.5,judge=0.01, both above 0, is {price!r}")
+    return width, Prices(**prices)
 
 
 def _tables(report: "JudgesReport") -> Iterator[RenderableType]:
@@ -126,11 +167,55 @@ def _tables(report: "JudgesReport") -> Iterator[RenderableType]:
     yield ""
     yield from _breakdowns(report)
     yield from ["The judges' own leaderboard", leaderboard_table(report.models), ""]
+    yield from _sharpened(report)
     by = "the same battles" if people["agreement_by"] == "battle" else "the same pairs of models"
     yield f"Slope: 1 follows the people's order as they do. Lean, own family, likes: Elo points. Agrees: on {by}."
     yield from _panel_lines(report)
     for one in report.warnings:
         yield Text(f"warning: {one['board']}: {one['detail']} ({one['code']})", style="yellow")
+
+
+def _sharpened(report: "JudgesReport") -> Iterator[RenderableType]:
+    """Yield the people's leaderboard beside that of people and judges, how they were put together, and the plan."""
+    if report.sharpened is not None:
+        alone = {row["model"]: row for row in report.people_models}
+        columns: list[Column] = [
+            ("Together", _score),
+            ("People alone", lambda row: _score(alone[row["model"]])),
+        ]
+        yield "People and judges together"
+        yield table_of(report.sharpened, "Model=model", *columns, figures=["Together", "People alone"])
+        about, votes, worth = report.sharpening, report.people_votes, report.people_votes_worth or 0.0
+        saw = f"{about['people_battles']:,} of the {about['judged_battles']:,} that judges saw"
+        weighed = ", by the inverse of their propensities" if about["by_propensity"] else ""
+        yield f"People and judges together: your {counted(round(votes), 'vote')} of people count like {worth:,.0f}."
+        yield (
+            f"This holds if people's battles, {saw}, are a random part{weighed}; "
+            f"no test says otherwise (p = {about['random_part_p']:.2g})."
+        )
+        yield ""
+    if report.plan is not None:
+        yield from [*_plan_lines(report.plan), ""]
+
+
+def _score(row: Mapping[str, Any]) -> str:
+    """Show a score with its interval, – without one."""
+    score, lower, upper = (shown(row[name], ".0f") for name in ("score", "lower", "upper"))
+    return score if row["score"] is None else f"{score} ({lower} to {upper})"
+
+
+def _plan_lines(plan: "VotePlan") -> list[str]:
+    if plan.people_alone is None:
+        return ["No plan: the people's leaderboard has no intervals."]
+    line = f"Intervals {plan.width:g} points wide take {counted(plan.people_alone, 'vote')} of people alone"
+    if plan.people_with_judges is not None:
+        line += f", {plan.people_with_judges:,} beside the judges' battles so far"
+    lines = [f"{line}.", f"Now the median interval is {plan.people_width:.0f} points wide."]
+    if (best := plan.cheapest) is not None:
+        judged = f"{counted(best.judge_votes, 'vote')} of judges on {counted(best.judged_battles, 'battle')}"
+        with_judges = f" and {judged}" if best.judge_votes else ", and no judge"
+        lines.append(f"Cheapest: {counted(best.people_votes, 'vote')} of people{with_judges}, {best.cost:,.2f} in all.")
+    return lines
 
 
 def _breakdowns(report: "JudgesReport") -> Iterator[RenderableType]:

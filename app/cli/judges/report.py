@@ -11,28 +11,46 @@ import polars as pl
 from app.errors import BadInputError
 from app.imports.formats.measures import ARENA, read_known_features
 from app.imports.formats.whole import VoteFile
-from app.rating.arrays import Mask
+from app.rating.arrays import Mask, finite
 from app.rating.estimators.tables import read_table
 from app.rating.judges.ballots import Ballots
 from app.rating.judges.comparison import CLOSE, FEWEST_IN_CATEGORY, Row, compare
+from app.rating.judges.planning import Prices, VotePlan, plan_votes
+from app.rating.judges.sharpening import Sharpened
 from app.rating.settings import SIDE, LoopSettings
+from app.rating.verdict.rating import Rating
+from app.rating.verdict.rows import count, model_rows
+from app.rating.votes.indexed import IndexedVotes
 
 
 @dataclass(frozen=True)
 class JudgesReport:
-    """What `judges --format json` prints, in this order: a `JudgeComparison`, with families and costs."""
+    """What `judges --format json` prints, in this order: a `JudgeComparison`, with families, costs and the plan.
+
+    `people_models`, `sharpened`: model, score, lower and upper, of the people's leaderboard, and of people and judges
+    together; the second is null where judges cannot sharpen the first, and a warning says why.
+    `people_votes_worth`: how many votes of people alone would tell the models' differences as well as the second.
+    `sharpening`: the battles that judges saw, and how many of them people too; the p of the test that these are a
+    random part, and whether inverse propensities make them one; and how much each judge says.
+    """
 
     settings: dict[str, Any]
     people: Row
     judges: Sequence[Row]
     models: Sequence[Mapping[str, Any]]
+    people_models: Sequence[Row]
+    sharpened: Sequence[Row] | None
+    people_votes: int | float
+    people_votes_worth: float | None
+    sharpening: Row
+    plan: VotePlan | None
     panels: Row
     warnings: Sequence[Row]
 
 
 def compare_judges(
     file: VoteFile, *, people: Sequence[str], families: Mapping[str, str], settings: LoopSettings,
-    style: Sequence[str], stage: Callable[[str], None],
+    style: Sequence[str], plan: tuple[float, Prices | None] | None, stage: Callable[[str], None],
 ) -> JudgesReport:  # fmt: skip
     """Compare the judges of a file with its people.
 
@@ -41,6 +59,7 @@ def compare_judges(
     `settings`: of the people's leaderboard; `confidence` of every interval.
     `style`: features that judges may like, whose likings their own leaderboard takes out; by default those of
     LMArena that the file has, which it leaves.
+    `plan`: the width that votes are planned for, and prices.
     Raises BadInputError: it is not said who is a person, or there are no people, or no judges, or no vote has a
     feature.
     Raises app.rating.errors.RatingError: the votes have no answer.
@@ -70,8 +89,34 @@ def compare_judges(
     ]
     return JudgesReport(
         {"confidence": settings.confidence, "min_votes": settings.min_votes, "close": CLOSE},
-        found.people, judges, found.models, found.panels | {"tried": tried}, found.warnings,
+        found.people, judges, found.models, **_sharpened_rows(found.sharpened, votes),
+        plan=None if plan is None else plan_votes(found.sharpened, *plan),
+        panels=found.panels | {"tried": tried}, warnings=found.warnings,
     )  # fmt: skip
+
+
+def _sharpened_rows(found: Sharpened, votes: IndexedVotes) -> Row:
+    """Return the fields of the report on people and judges together."""
+
+    def rows(rating: Rating) -> list[Row]:
+        return [
+            {name: row[name] for name in ("model", "score", "lower", "upper")}
+            for row in model_rows(rating, votes.models)
+        ]
+
+    weight = [] if found.mix is None else found.mix.weight.tolist()
+    return {
+        "people_models": rows(found.people),
+        "sharpened": None if found.rating is None else rows(found.rating),
+        "people_votes": count(found.votes),
+        "people_votes_worth": finite(found.worth),
+        "sharpening": found.account()
+        | {
+            "judges": [
+                {"annotator": votes.annotators[k], "weight": one} for k, one in zip(found.judges, weight, strict=False)
+            ]
+        },
+    }
 
 
 def _find_people(frame: pl.DataFrame, names: Sequence[str], patterns: Sequence[str]) -> Mask:

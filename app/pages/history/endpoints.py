@@ -17,7 +17,7 @@ from app.models.service import find_contestant
 from app.pages.plots import draw_ranks
 from app.pages.rendering import public_router, render, render_nothing_published
 from app.snapshots.queries import list_placed_models, list_times
-from app.snapshots.schemas import LeaderboardMethod
+from app.snapshots.schemas import AskedMethod
 from app.snapshots.service import find_snapshot, list_snapshots
 
 router = public_router()
@@ -74,7 +74,7 @@ def get_difference(
     conn: ReadView,
     before: str,
     after: str,
-    method: LeaderboardMethod = "am-elo",
+    method: AskedMethod = "am-elo",
     group: str = "",
 ) -> Response:
     """Show what moved in a group of models between two snapshots, and what had changed between their refits."""

@@ -16,7 +16,7 @@ from app.pages.leaderboard.selection import Board, Selection
 from app.pages.rendering import public_router, render, render_nothing_published, templates
 from app.pages.security import ALWAYS, ContentPolicy
 from app.snapshots.events import RECONNECT_MILLISECONDS, SnapshotEvents
-from app.snapshots.schemas import LeaderboardMethod
+from app.snapshots.schemas import AskedMethod
 from app.snapshots.service import NoSnapshotError
 
 router = public_router()
@@ -71,7 +71,7 @@ def get_embedded(
     states: States,
     settings: HeldSettings,
     theme: Literal["light", "dark"] | None = None,
-    method: LeaderboardMethod = "am-elo",
+    method: AskedMethod = "am-elo",
     tag: str = "",
     group: str = "",
     snapshot: str = "",

@@ -35,6 +35,7 @@ _ABOUT: dict[LeaderboardMethod, str] = {
     "people": "The votes of people alone.",
     "judges": "The votes of LLM judges alone, each with a lean to a side.",
     "all": "The votes of people and of LLM judges together.",
+    "people+judges": "The people's scores, known better by what judges say of their battles and of others.",
     "style": "The scores of answers that differ in none of the features that the policy names.",
     "weighted": "All categories together, each with the weight that the policy gives it.",
 }
@@ -229,8 +230,19 @@ def _describe_more(
     liked = [row["feature"] for row in style.get("features", ()) if row["feature"] != SIDE]
     if published.method == "judges" and liked:
         return f"What each likes is taken out too: {listed(liked, len(liked))}."
+    if published.method == "people+judges":
+        return _describe_sharpened(published.diagnostics["sharpened"])
     alike = published.method in ("weighted", *get_args(Whose))
     return _describe_difference(shown, published.method) if other and not alike else ""
+
+
+def _describe_sharpened(about: Mapping[str, Any]) -> str:
+    votes, worth, saw = about["people_votes"], about["people_votes_worth"], about["people_battles"]
+    weighed = ", by inverse propensities," if about["by_propensity"] else ""
+    return (
+        f"The {plural(votes, 'vote')} of people count like {worth:,}, if people's battles, {saw:,} of the "
+        f"{about['judged_battles']:,} that judges saw, are a random part{weighed} of these. No test says otherwise."
+    )
 
 
 def _describe_style(style: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ from app.pages.charts import draw_band
 from app.pages.formatting import METHODS, model_address, moment
 from app.pages.rendering import public_router, render
 from app.snapshots.queries import newest_snapshot
-from app.snapshots.schemas import LeaderboardMethod
+from app.snapshots.schemas import AskedMethod, LeaderboardMethod
 from app.wording import plural, points
 
 router = public_router()
@@ -29,7 +29,7 @@ def get_model(
     name: str,
     conn: ReadView,
     in_query: Annotated[str | None, Query(alias="name")] = None,  # a name that cannot stand in the path
-    method: LeaderboardMethod = "am-elo",
+    method: AskedMethod = "am-elo",
 ) -> Response:
     """Show a model: its place, its score over time, its results against each other model.
 

@@ -21,6 +21,7 @@ from app.rating.judges.following import (
     learn_scores,
     rate_people,
 )
+from app.rating.judges.sharpening import Sharpened, sharpen
 from app.rating.settings import LoopSettings
 from app.rating.uncertainty.freedom import critical_values
 from app.rating.units import ELO_PER_NATURAL
@@ -128,12 +129,14 @@ class JudgeComparison(NamedTuple):
     people : how many, how they were rated, and how they agree with each other
     judges : the most able first
     models : the judges' own leaderboard
+    sharpened : the people's own leaderboard, and that of people and judges together
     panels : of judges, the best order first; `enough` is the smallest that is as good within the error
     """
 
     people: Row
     judges: list[Row]
     models: Sequence[Mapping[str, Any]]
+    sharpened: Sharpened
     panels: Row
     warnings: list[Row]
 
@@ -158,7 +161,7 @@ def compare(
     RatingError
         The votes have no answer.
     """
-    names = ballots.votes.annotators
+    names, models = ballots.votes.annotators, ballots.votes.models
     stage("rating the people")
     peoples = rate_people(ballots.of_annotators(human), settings)
     stage("comparing the judges")
@@ -176,6 +179,8 @@ def compare(
         stage("trying panels")
         able = np.argsort(-np.nan_to_num(followers.ability, nan=-np.inf), kind="stable")
         panels = try_panels(plain, [int(k) for k in able if not human[k]], known)
+    stage("sharpening the people's leaderboard")
+    sharpened = sharpen(peoples, ballots, human)
     compared = _Compared(ballots, human, known, followers, settings.confidence)
     rows = {int(k): compared.row(int(k), names[k]) for k in np.flatnonzero(~human)}
     people = compared.people_row() | {
@@ -188,12 +193,14 @@ def compare(
         compared.add_style(ballots.style.names, rows, people)
     notices = [("people", one) for one in peoples.diagnostics.warnings]
     notices += [("judges", one) for one in board.rating.diagnostics.warnings]
+    notices += [("people+judges", one) for one in (sharpened.notice,) if one]
     return JudgeComparison(
         people,
         sorted(rows.values(), key=lambda row: (row["ability"] is None, -(row["ability"] or 0.0), row["annotator"])),
-        model_rows(board.rating, ballots.votes.models),
+        model_rows(board.rating, models),
+        sharpened,
         _panel_rows(panels, names),
-        [*unknown, *({"board": whose, **one.named(ballots.votes.models)} for whose, one in notices)],
+        [*unknown, *({"board": whose, **one.named(models)} for whose, one in notices)],
     )
 
 

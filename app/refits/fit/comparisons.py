@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from app.rating.errors import RatingNotice, VotesError
 from app.rating.judges.ballots import Ballots
 from app.rating.judges.board import rate_judges
 from app.rating.judges.comparison import JudgeComparison, compare
+from app.rating.judges.sharpening import Sharpened, sharpen
 from app.rating.plain.elo import fit_elo
 from app.rating.settings import SIDE
 from app.rating.uncertainty.freedom import critical_values
@@ -54,24 +55,46 @@ def fit_other_methods(
     return _compute_leaderboards(methods, parts, "method-board-omitted")
 
 
-def fit_kinds(fit_input: FitInput, cells: Cells, fitted: Rating, parts: Parts) -> dict[LeaderboardName, ModelEstimates]:
-    """Fit leaderboards of "people", of "judges" and of "all" where both vote; one without a fit is left out.
+@dataclass(frozen=True)
+class FittedKinds:
+    """The leaderboards of people, of judges and of both, and how judges sharpen the people's; None where not."""
+
+    leaderboards: dict[LeaderboardName, ModelEstimates] = field(default_factory=dict)
+    sharpened: dict[str, Any] | None = None
+
+
+def fit_kinds(fit_input: FitInput, cells: Cells, fitted: Rating, parts: Parts) -> FittedKinds:
+    """Fit leaderboards of "people", "judges", "all" and "people+judges" where both vote; without a fit one is left out.
 
     Judges are rated with a lean of each (`app.rating.judges`), the others by the main leaderboard's method and rules.
     """
     if not fit_input.mixed:
-        return {}
+        return FittedKinds()
+    people: list[Rating] = []
 
     def fit_kind(whose: Whose) -> ModelEstimates:
         left_out = fit_input.left_out(whose)
         if whose == "judges":
             return _rate_judges(fit_input, ~left_out)
-        if whose == fit_input.whose:
-            return fitted.models
-        return _rate_anew(fit_input, cells, left_out).models
+        rating = fitted if whose == fit_input.whose else _rate_anew(fit_input, cells, left_out)
+        if whose == "people":
+            people.append(rating)
+        return rating.models
 
     kinds = {whose: partial(fit_kind, whose) for whose in get_args(Whose)}
-    return _compute_leaderboards(kinds, parts, "kind-board-omitted")
+    found = _compute_leaderboards(kinds, parts, "kind-board-omitted")
+    together = parts.compute("leaderboard people+judges", lambda: _sharpen(fit_input, people[0])) if people else None
+    if together is None or together.rating is None:
+        if together is not None and together.part is not None and together.notice is not None:
+            parts.notices.append(together.notice)
+        return FittedKinds(found)
+    account = {"people_votes": round(together.votes), "people_votes_worth": round(together.worth), **together.account()}
+    return FittedKinds(found | {LeaderboardName("people+judges"): together.rating.models}, account)
+
+
+def _sharpen(fit_input: FitInput, people: Rating) -> Sharpened:
+    counted = ~fit_input.left_out("all")
+    return sharpen(people, _ballots(fit_input).where(counted[fit_input.annotator]), ~fit_input.judges)
 
 
 def _rate_anew(fit_input: FitInput, cells: Cells, left_out: Mask) -> Rating:

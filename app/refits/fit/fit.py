@@ -4,7 +4,7 @@ import hashlib
 import time
 from collections.abc import Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from app.rating.verdict.rating import Rating
 from app.rating.votes.cells import Cells, pool_annotators
 from app.refits.fit.comparisons import (
     FittedCategories,
+    FittedKinds,
     fit_categories,
     fit_criteria,
     fit_kinds,
@@ -77,7 +78,7 @@ def fit_snapshot(fit_input: FitInput, *, comparisons: bool = True) -> FitOutput:
         fitted = fit_input.run_round(settings)
         stages.end("round")
         parts = Parts()
-        beside = _fit_beside(fit_input, cells, fitted, parts) if comparisons else _Beside({}, {}, {}, None)
+        beside = _fit_beside(fit_input, cells, fitted, parts) if comparisons else _Beside({}, {}, {}, None, None)
         ratings = {"": fitted} | beside.ratings
         matchups = parts.compute("matchups", lambda: tabulate_matchups(fitted))
         calibration = parts.compute("calibration", lambda: calibrate(fitted)) if comparisons else None
@@ -106,6 +107,7 @@ def fit_snapshot(fit_input: FitInput, *, comparisons: bool = True) -> FitOutput:
         categories=beside.dimensions,
         pair_weights=tables,
         style=beside.style,
+        sharpened=beside.sharpened,
         calibration=calibration or (),
         counted=count_by_weight(fitted),
     )
@@ -118,6 +120,7 @@ class _Beside(NamedTuple):
     ratings: dict[str, Rating]
     dimensions: dict[str, DimensionResult]
     style: StyleBoard | None
+    sharpened: dict[str, Any] | None
 
 
 def _fit_beside(fit_input: FitInput, cells: Cells, fitted: Rating, parts: Parts) -> _Beside:
@@ -125,15 +128,15 @@ def _fit_beside(fit_input: FitInput, cells: Cells, fitted: Rating, parts: Parts)
     categories = parts.compute("leaderboards of categories", lambda: fit_categories(fit_input, fitted, parts)) or none
     criteria = parts.compute("leaderboards of criteria", lambda: fit_criteria(fit_input, parts)) or {}
     methods = parts.compute("leaderboards by other methods", lambda: fit_other_methods(fit_input, cells, fitted, parts))
-    kinds = parts.compute("leaderboards of kinds", lambda: fit_kinds(fit_input, cells, fitted, parts))
+    kinds = parts.compute("leaderboards of kinds", lambda: fit_kinds(fit_input, cells, fitted, parts)) or FittedKinds()
     style = parts.compute("style control", lambda: fit_style_board(fit_input, fitted, parts))
-    found, ratings = (methods or {}) | (kinds or {}), categories.tags | criteria
+    found, ratings = (methods or {}) | kinds.leaderboards, categories.tags | criteria
     if style is not None and style.found is not None:
         found[LeaderboardName("style")] = style.found.rating.models
     found |= {LeaderboardName(method, tag): rating.models for tag, rating in ratings.items()}
     if categories.weighted is not None:
         found[LeaderboardName("weighted")] = categories.weighted.models
-    return _Beside(found, ratings, categories.dimensions, style)
+    return _Beside(found, ratings, categories.dimensions, style, kinds.sharpened)
 
 
 def hash_cells(cells: Cells, annotator_ids: Ids, model_ids: Ids) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +55,7 @@ class FitInput:
     tag_bits : int32 array, shape (n_votes,); bit i is set where the vote has the i-th tag. None without tags
     unoffered : ids of the models that battles no longer show
     criteria : the votes by each criterion but overall, none of which is among the votes here
-    battles : int64 array, shape (n_votes,); see `VoteArrays.battle`. None unless judges are compared with people
+    battles : int64 array, shape (n_votes,); see `VoteArrays.battle`. None where no judge is on record
     share : see `IndexedVotes.share`
     prompts : int64 array, shape (n_votes,); number of what the models were asked, −1 where it is not known. None where
         no vote says it
@@ -334,6 +334,7 @@ class FitOutput:
     categories : of each dimension how its categories differ
     pair_weights : how likely each pair is to be a battle, by tag; "" for battles without a tag
     style : None where the policy declares no features
+    sharpened : how judges sharpen the people's leaderboard; None where they do not
     calibration : how often votes came as the scores and abilities predict
     counted : how much each annotator's votes weigh in the main leaderboard
     """
@@ -352,6 +353,7 @@ class FitOutput:
     categories: dict[str, DimensionResult] = field(default_factory=dict)
     pair_weights: dict[str, PairWeights] = field(default_factory=dict)
     style: StyleBoard | None = None
+    sharpened: dict[str, Any] | None = None
     calibration: tuple[CalibrationBin, ...] = ()
     counted: CountedVotes | None = None
 

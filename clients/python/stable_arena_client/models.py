@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description 0a378a8d6d1939da: make docs.
+# Written by clients/python/generate.py from the OpenAPI description 436ebfb5c18ce649: make docs.
 
 from __future__ import annotations
 
@@ -842,7 +842,11 @@ class SnapshotDetail(BaseModel):
         ),
     ]
     boards: Annotated[
-        list[Literal["am-elo", "m-elo", "m-elo-all", "elo", "people", "judges", "all", "style", "weighted"]],
+        list[
+            Literal[
+                "am-elo", "m-elo", "m-elo-all", "elo", "people", "judges", "all", "people+judges", "style", "weighted"
+            ]
+        ],
         Field(description="The methods with a leaderboard of all votes."),
     ]
     tags: Annotated[list[str], Field(description="The tags with an am-elo leaderboard, by name.")]
@@ -1399,7 +1403,9 @@ class Leaderboard(BaseModel):
         ),
     ]
     snapshot: SnapshotHead
-    method: Literal["am-elo", "m-elo", "m-elo-all", "elo", "people", "judges", "all", "style", "weighted"]
+    method: Literal[
+        "am-elo", "m-elo", "m-elo-all", "elo", "people", "judges", "all", "people+judges", "style", "weighted"
+    ]
     tag: Annotated[
         str | None,
         Field(

@@ -1,0 +1,73 @@
+"""How many votes of people and of judges a width takes."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from app.rating.judges.planning import Mixture, Prices, plan_votes
+from app.rating.judges.sharpening import Sharpened
+from tests.fixtures.judged_arena import make_arena
+from tests.rating.judges.test_sharpening import sharpened
+
+
+@pytest.fixture(scope="module")
+def found() -> Sharpened:
+    return sharpened(*make_arena(3, "good").ask(1, 500))
+
+
+def test_the_widths_now_take_the_votes_that_are_there(found: Sharpened) -> None:
+    now = plan_votes(found, 100.0, None)
+    assert now.people_width is not None
+    assert now.sharpened_width is not None
+    again = plan_votes(found, now.people_width, None)
+    assert again.people_alone == pytest.approx(500, abs=1)
+    assert again.people_with_judges is not None
+    assert again.people_with_judges < 500
+    as_good = plan_votes(found, now.people_width * np.sqrt(500.0 / found.worth), None)
+    assert as_good.people_with_judges == pytest.approx(500, abs=1)
+    assert as_good.people_alone == pytest.approx(found.worth, abs=1)
+
+
+def test_half_the_width_takes_four_times_the_votes(found: Sharpened) -> None:
+    wide, narrow = (plan_votes(found, width, None).people_alone for width in (120.0, 60.0))
+    assert wide is not None
+    assert narrow == pytest.approx(4 * wide, abs=4)
+
+
+def test_beyond_the_judged_battles_judges_help_no_further(found: Sharpened) -> None:
+    narrow = plan_votes(found, 5.0, None)
+    assert narrow.people_alone == narrow.people_with_judges
+    assert narrow.people_alone is not None
+    assert narrow.people_alone > 4000
+
+
+@pytest.mark.parametrize("prices", [Prices(1.0, 0.0001), Prices(1.0, 0.01), Prices(1.0, 1.0)])
+def test_no_other_mix_is_cheaper(found: Sharpened, prices: Prices) -> None:
+    plan = plan_votes(found, 60.0, prices)
+    best, alone, correlation = plan.cheapest, plan.people_alone, plan.correlation
+    assert best is not None
+    assert alone is not None
+    assert correlation is not None
+    explained = correlation**2
+    n = np.arange(1, alone + 1)[:, None]
+    N = np.geomspace(1.0, 1e7, 20_000)
+    enough = (1.0 - explained) / n + explained / N <= 1.0 / alone
+    cost = np.where(enough & (n <= N), prices.people * n + 3 * prices.judge * N, np.inf).min()
+    assert best.cost <= 1.002 * min(cost, prices.people * alone)
+    assert best.judge_votes == 3 * best.judged_battles
+    assert (best.judged_battles == 0) == (best.people_votes == alone)
+
+
+def test_without_judges_it_is_people_alone(found: Sharpened) -> None:
+    plan = plan_votes(replace(found, rating=None), 100.0, Prices(2.0, 0.1))
+    assert plan.sharpened_width is None
+    assert plan.people_with_judges is None
+    assert plan.people_alone is not None
+    assert plan.cheapest == Mixture(plan.people_alone, 0, 0, 2.0 * plan.people_alone)
+
+
+def test_without_intervals_there_is_no_plan(found: Sharpened) -> None:
+    models = replace(found.people.models, lower=np.full(12, np.nan))
+    plan = plan_votes(replace(found, people=replace(found.people, models=models)), 100.0, None)
+    assert plan.people_alone is None
