@@ -2,15 +2,15 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import httpx
 
 from tests.tutorials.reader import Reader
 
 VERDICTS = {"ada": ("ash", "ash"), "bob": ("ash", "birch"), "cyd": ("ash", "birch"), "dee": ("ash", "ash")}
-"""Which model each prefers, battle by battle."""
-WORDS = {"ash": "Air scatters|1,024", "birch": "It mirrors|About a thousand"}
+"""Which model each prefers, prompt by prompt."""
+WORDS = {"ash": ("Air scatters", "1,024"), "birch": ("It mirrors", "About a thousand")}
 
 
 def four_people_vote(reader: Reader) -> None:
@@ -20,8 +20,8 @@ def four_people_vote(reader: Reader) -> None:
     for name, preferred in VERDICTS.items():
         with httpx.Client(base_url=f"http://{reader.address}", timeout=60) as browser:
             shown = {"Authorization": f"Bearer {links.get(name) or _enter(browser)}"}
-            for model in preferred:
-                _vote(browser, shown, model)
+            for _ in preferred:
+                _vote(browser, shown, preferred)
 
 
 def _enter(browser: httpx.Client) -> str:
@@ -31,10 +31,18 @@ def _enter(browser: httpx.Client) -> str:
     return token[1]
 
 
-def _vote(browser: httpx.Client, shown: Mapping[str, str], model: str) -> None:
-    """Vote for the model, known by words of its answer: the names come with the vote."""
+def _vote(browser: httpx.Client, shown: Mapping[str, str], preferred: Sequence[str]) -> None:
+    """Vote for the model that is preferred for the prompt that comes, known by words of its answer.
+
+    Which prompt comes first is random. The names come with the vote.
+    """
     battle = browser.post("/api/v1/battles", json={}, headers=shown).json()
-    (side,) = (side for side in ("left", "right") if re.search(WORDS[model], json.dumps(battle[f"{side}_answer"])))
+    ((side, model),) = (
+        (side, model)
+        for side in ("left", "right")
+        for place, model in enumerate(preferred)
+        if WORDS[model][place] in json.dumps(battle[f"{side}_answer"])
+    )
     cast = browser.post("/api/v1/votes", json={"token": battle["token"], "winner": side}).json()
     assert (cast[side], {cast["left"], cast["right"]}) == (model, set(WORDS))
 
