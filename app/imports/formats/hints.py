@@ -224,6 +224,18 @@ def _guesses(paths: Paths) -> Iterator[dict[str, str]]:
                 if set(_MODEL).intersection(_words(chosen)) and set(_MODEL).intersection(_words(rejected)):
                     yield {**given, "best": chosen, "worst": rejected}
         yield from _graded(paths, given)
+        if ranked := _ranked(paths):
+            yield {**given, "rank": ",rank=".join(ranked)}
+
+
+def _ranked(paths: Paths) -> list[str]:
+    """Return the columns of models if each record has the ranks from 1 on in its columns of numbers, each once."""
+    columns = [path for path in paths if _is_numeric(paths, path) and not _STEPS.search(path) and "[" not in path]
+    if len({len(paths[path]) for path in columns}) != 1:
+        return []
+    ranks = {str(rank) for rank in range(1, len(columns) + 1)}
+    records = zip(*(paths[path] for path in columns), strict=True)
+    return columns if len(columns) > _PAIR and all(set(record) == ranks for record in records) else []
 
 
 def _won(paths: Paths, pairs: Sequence[tuple[str, str]], given: Mapping[str, str]) -> Iterator[dict[str, str]]:

@@ -65,6 +65,7 @@ HEADERS = {
     "slots.csv": ("voter,item1,item2,vote\nv,ant,bee,item1\nv,bee,ant,item1\n", (1, 0, 1)),
     "form.csv": ("Voter,Model A name,Model B name,Which is better?\nk,ant,bee,Model A\nk,ant,bee,Same\n", (1, 1, 0)),
     "min.json": ('[{"id": 1, "m1": "ant", "m2": "bee", "comparison": "left", "annotator": 1}]', (1, 0, 0)),
+    "wide.csv": ("judge,ant,bee,cat\nj,1,2,3\nk,3,1,2\n", (2, 0, 2)),
     "who.csv": ("Reviewer,model_a,model_b,winner\nk,ant,bee,model_a\n", (1, 0, 0)),
 }
 
