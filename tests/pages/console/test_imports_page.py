@@ -213,8 +213,8 @@ def test_a_file_is_dropped_in_a_browser(
 
     page_problems.expect("status of 422")
     page.goto("/console/imports")
-    (tmp_path / "votes.txt").write_text(GOOD)
-    page.get_by_label("File of votes").set_input_files(tmp_path / "votes.txt")
+    (tmp_path / "votes.pdf").write_text(GOOD)
+    page.get_by_label("File of votes").set_input_files(tmp_path / "votes.pdf")
     page.get_by_role("button", name="Send the file").click()
     expect(page.locator("#upload-problem")).to_contain_text("must end with .csv")
     page.goto("/console/health")
