@@ -296,7 +296,7 @@ def test_with_pseudonyms_raw_keys_are_nowhere_afterwards(
 ) -> None:
     working = settings.model_copy(update={"worker": WorkerSettings(), "pseudonym_key": SecretStr("s" * 40)})
     headers = {"Authorization": f"Bearer {keys['ingest']}", "Content-Type": "text/csv"}
-    body = HEADER + "raw-key,a,b,tie,1\nraw-key,a,b,model_a,1\nraw-key,a,a,tie,\n"
+    body = HEADER + "raw-key,a,b,tie,1\nraw-key,a,b,model_a,1\nraw-key,,b,tie,\n"
     with serving(create_app(working)) as url, Client(base_url=url, timeout=120) as client:
         posted = client.post("/api/v1/imports?skip_invalid=true", content=body.encode(), headers=headers).json()
         wait_until(lambda: count(database) == 1)
