@@ -210,8 +210,8 @@ def check_batch(
 def unread_numbers(raw: RawBatch, form: Form) -> pl.Series:
     """Return the verdicts of a batch that are numbers, and neither words nor names of models."""
     words = raw.frame["winner"] if "winner" in raw.frame.columns else pl.Series(dtype=pl.String)
-    told = form.schema.scale is not None or any(map(is_number, (*form.schema.winners, *form.verdicts)))
-    if told or not any(map(is_number, words.unique().drop_nulls())):
+    has_scale = form.schema.scale is not None or any(map(is_number, (*form.schema.winners, *form.verdicts)))
+    if has_scale or not any(map(is_number, words.unique().drop_nulls())):
         return words.clear()
     frame = _prepared(raw.frame, form, 0)
     outcome = read_outcomes(frame, form, None).outcome

@@ -219,7 +219,7 @@ def _steady(spread: Covariance, change: Floats, by_vote: Floats, mix: Mix, label
     """Return the people's covariance after a change, the less by itself the fewer people tell it.
 
     Sums over few people take off much too little here and too much there. What the judges explain of votes on the whole
-    is known better; it stands in for the change as if 50 people had told it.
+    is known better; it stands in for the change with the weight of 50 people.
 
     Parameters
     ----------
@@ -230,8 +230,8 @@ def _steady(spread: Covariance, change: Floats, by_vote: Floats, mix: Mix, label
     left = 1.0 - mix.explained * min(alone, 1.0)
     changed = _variance_ratios(label, spread.scores, mix.inflation * (spread.scores + change))
     least = float(changed.min(initial=left))
-    told = min(float(np.median(spread.freedom)), votes)
-    whole = ASSUMED / (ASSUMED + told)
+    known = min(float(np.median(spread.freedom)), votes)
+    whole = ASSUMED / (ASSUMED + known)
     if least < left / 2.0:  # no difference is known so much better than the others
         whole = max(whole, (left / 2.0 - least) / (left - least))
 
