@@ -96,7 +96,7 @@ def _read(content: bytes, options: ReadOptions, name: str, ending: str, *, cut: 
 
 def _preview(path: Path, options: ReadOptions, name: str) -> FilePreview:
     from app.imports.formats.opening import Opened  # noqa: PLC0415  loads polars in the child alone
-    from app.imports.formats.reading import VoteReader  # noqa: PLC0415  as above
+    from app.imports.formats.reading import VoteReader  # noqa: PLC0415  polars too
 
     opened = Opened(path)
     source = opened.source

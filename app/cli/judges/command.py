@@ -132,7 +132,7 @@ def _families(texts: list[str]) -> Mapping[str, str]:
 
 def _plan(width: float | None, price: str | None) -> "tuple[float, Prices | None] | None":
     """Return the width to plan for, and the prices of votes."""
-    from app.rating.judges.planning import Prices  # noqa: PLC0415  as the report
+    from app.rating.judges.planning import Prices  # noqa: PLC0415  as the report, it loads the mathematics
 
     if width is None:
         if price is not None:
