@@ -2,11 +2,12 @@
 
 Each row is a ratio to fixed work of the same kind in the same run, which no change of ours makes faster or slower. Row
 and yardstick take turns, so that what else the machine does meets both alike, and the least time of each counts. The
-table says what is worse or better than `benchmarks/figures.toml` by more than its noise: how far whole runs on a quiet
-machine differed when the file was written. A row that looks worse takes as many turns again before it counts. Beyond
-twice its noise it makes the exit code 1. Ratios hold on the machine that the file names; on another one none fails.
+table says what is worse or better than `benchmarks/figures.toml` by more than its noise: how far the whole runs on
+record differ. A row that looks worse takes as many turns again before it counts. Beyond twice its noise it makes the
+exit code 1. Ratios hold on the kind of processor that the file names; on another one none fails.
 
-`ARGS=engine` or `ARGS=service` measures one half. `ARGS=--write` makes several whole runs and writes the file.
+`ARGS=engine` or `ARGS=service` measures one half. `ARGS=--write` makes several whole runs and writes the file;
+`ARGS=--add` puts them beside the runs on record: a rented machine differs more from day to day than within an hour.
 
 There are no counts of instructions: perf has no such counter on the machines that run this, and valgrind takes 17 s for
 the import of numpy alone.
@@ -58,7 +59,7 @@ from benchmarks.size import SMALL, sized
 from benchmarks.worlds import MODELS, fifth, indexed, leaning, long_tail, million
 
 FILE = ROOT / "benchmarks" / "figures.toml"
-WHOLE_RUNS, LEAST_NOISE, MOST_NOISES = 7, 0.03, 2.0
+WHOLE_RUNS, LEAST_NOISE, MOST_NOISES = 5, 0.03, 2.0
 IMPORTED, LOAD_SECONDS = sized((100_000, 2), (1_000, 1))
 
 Turn = Callable[[], float]
@@ -70,7 +71,7 @@ ROWS = {
     "evidence": ("… with types and tests", NUMPY),
     "long_tail": ("fit of 1M, long tail", NUMPY),
     "features": ("fit of 200,000, 4 features", NUMPY),
-    "import": ("import of 100,000 votes", "COPY of as many rows into a bare table"),
+    "import": ("import of 100,000 votes", "COPY of as many rows into a table with two indexes"),
     "refit": ("refit of 1M stored votes", NUMPY),
     "page": ("a board of 200, not kept", "Python: 10,000 rows as JSON and as HTML"),
     "vote": (f"a vote, {CONNECTIONS} at once", "an endpoint that reads as much and answers as much"),
@@ -89,11 +90,20 @@ class Row:
 
 @dataclass(frozen=True)
 class Recorded:
-    """A row of the file: its ratio, the median of whole runs, and how far they lay from it at most, relatively."""
+    """A row of the file: its ratios in whole runs."""
 
-    ratio: float
-    noise: float
+    runs: tuple[float, ...]
     yardstick: str
+
+    @property
+    def ratio(self) -> float:
+        """The median of them."""
+        return statistics.median(self.runs)
+
+    @property
+    def noise(self) -> float:
+        """How far a run lies from the median at most, relative to it."""
+        return max(LEAST_NOISE, *(abs(run / self.ratio - 1.0) for run in self.runs))
 
     def excess(self, ratio: float) -> float:
         """Return how much worse a ratio is, in noises; negative if better."""
@@ -105,25 +115,28 @@ def read_figures(path: Path = FILE) -> tuple[str, dict[str, Recorded]]:
     if not path.exists():
         return "", {}
     found = tomllib.loads(path.read_text(encoding="utf-8"))
-    return found["machine"], {name: Recorded(**row) for name, row in found["rows"].items()}
+    rows = {name: Recorded(tuple(row["runs"]), row["yardstick"]) for name, row in found["rows"].items()}
+    return found["machine"], rows
 
 
 def write_figures(machine: str, figures: Mapping[str, Recorded], path: Path = FILE) -> None:
     lines = [
-        "# What `make bench QUICK=1` compares with: ratios to fixed work, and the noise of whole runs, relative.",
-        "# `make bench QUICK=1 ARGS=--write`, on a quiet machine, writes this file.",
+        "# What `make bench QUICK=1` compares with: ratios to fixed work in whole runs. Their median counts.",
+        "# `make bench QUICK=1 ARGS=--write`, on a quiet machine, writes this file; `ARGS=--add` adds runs to it.",
         f'machine = "{machine}"',
     ]
     for name, row in figures.items():
-        lines += ["", f"[rows.{name}]", f"ratio = {row.ratio:.4g}", f"noise = {row.noise:.3f}"]
-        lines += [f'yardstick = "{row.yardstick}"']
+        runs = ", ".join(f"{run:.4g}" for run in row.runs)
+        lines += ["", f"[rows.{name}]", f"runs = [{runs}]", f'yardstick = "{row.yardstick}"']
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def this_machine() -> str:
-    """Return the processor and how many of it there are."""
-    model = re.search(r"^model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.MULTILINE)
-    return f"{os.cpu_count()} × {model[1] if model else 'unknown'}"
+    """Return the kind of processor and how many of it there are; a name alone may stand for several kinds."""
+    told = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    found = dict(re.findall(r"^(model name|cpu family|model)\s*:\s*(.+)", told, re.MULTILINE))
+    kind = ", ".join(f"{key} {found[key]}" for key in ("cpu family", "model") if key in found)
+    return f"{os.cpu_count()} × {found.get('model name', 'unknown')} ({kind})"
 
 
 MACHINE, FIGURES = ("", {}) if SMALL else read_figures()
@@ -194,7 +207,10 @@ def fit_features(votes: IndexedVotes, features: Features) -> object:
     return control_style(run_round(votes.aggregate(), AM_ELO), votes, features).rating.models
 
 
-_BARE = "CREATE TABLE bare (annotator int, model_a int, model_b int, outcome smallint, battle text)"
+_BARE = """
+CREATE TABLE bare (annotator int, model_a int, model_b int, outcome smallint, battle text PRIMARY KEY);
+CREATE INDEX ON bare (annotator)
+"""
 _NAMES = """
 INSERT INTO models (name) SELECT 'model-' || i FROM generate_series(1, :n_models) AS i;
 INSERT INTO annotators (key, public_id)
@@ -209,7 +225,7 @@ FROM (SELECT *, row_number() OVER () AS i FROM bare) AS numbered
 
 
 class Arena:
-    """A database for the votes of the long tail, whose names are on record, and a bare table beside them."""
+    """A database for the votes of the long tail, whose names are on record, and a table of fixed work beside them."""
 
     def __init__(self, database: Database, plain: psycopg.Connection, folder: Path) -> None:
         self.database, self.plain, self.folder = database, plain, folder
@@ -227,7 +243,7 @@ class Arena:
             self.key = create_key(conn, "a benchmark", ["ingest"])[1]
 
     def copy(self, votes: pl.DataFrame) -> float:
-        """Return the seconds of a COPY into the bare table, which is empty before."""
+        """Return the seconds of a COPY into the table of fixed work, which is empty before."""
         lines = votes.select("annotator", "model_a", "model_b", "outcome", "battle").write_csv(include_header=False)
         self.plain.execute("TRUNCATE bare")
         began = time.perf_counter()
@@ -338,37 +354,38 @@ def show(rows: Iterable[Row], figures: Mapping[str, Recorded], machine: str) -> 
     return int(failed)
 
 
-def summarise(runs: Sequence[Mapping[str, float]]) -> dict[str, Recorded]:
-    """Return what is put on record of whole runs."""
+def summarise(runs: Sequence[Mapping[str, float]], before: Mapping[str, Recorded]) -> dict[str, Recorded]:
+    """Return what is put on record of whole runs, beside those on record before against the same yardstick."""
     figures = dict[str, Recorded]()
     for name in runs[0]:
-        ratios = [run[name] for run in runs]
-        middle = statistics.median(ratios)
-        noise = max(LEAST_NOISE, *(abs(ratio / middle - 1.0) for ratio in ratios))
-        figures[name] = Recorded(middle, noise, ROWS[name][1])
+        yardstick, old = ROWS[name][1], before.get(name)
+        kept = old.runs if old and old.yardstick == yardstick else ()
+        figures[name] = Recorded((*kept, *(run[name] for run in runs)), yardstick)
     return figures
 
 
-def write(*half: str) -> None:
+def write(*half: str, add: bool) -> None:
     """Make whole runs, each in a process of its own, and write the file; the rows of the other half stay."""
     runs = list[dict[str, float]]()
     for _ in range(WHOLE_RUNS):
         runs.append(in_fresh_process("benchmarks.quick", "--json", *half))
         print(", ".join(f"{name} {ratio:.4g}" for name, ratio in runs[-1].items()), flush=True)
-    write_figures(this_machine(), (FIGURES if this_machine() == MACHINE else {}) | summarise(runs))
+    before = FIGURES if this_machine() == MACHINE else {}
+    write_figures(this_machine(), {**before, **summarise(runs, before if add else {})})
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Measure the rows that users feel.")
     parser.add_argument("half", nargs="?", choices=[*HALVES], help="measure it alone")
     parser.add_argument("--write", action="store_true", help="make several whole runs and write the file")
+    parser.add_argument("--add", action="store_true", help="make several whole runs and add them to the file")
     parser.add_argument("--json", action="store_true", help="print the ratios alone")
     given = parser.parse_args()
     log_to_stderr(logging.ERROR)
     halves = [given.half] if given.half else [*HALVES]
     rows = (row for half in halves for row in HALVES[half]())
-    if given.write:
-        write(*([given.half] if given.half else []))
+    if given.write or given.add:
+        write(*([given.half] if given.half else []), add=given.add)
     elif given.json:
         print(json.dumps({row.name: row.ratio for row in rows}))
     else:

@@ -17,7 +17,7 @@ from benchmarks.quick import (
     write_figures,
 )
 
-FIT = Recorded(ratio=2.0, noise=0.05, yardstick=ROWS["fit"][1])
+FIT = Recorded(runs=(1.9, 2.0, 2.02), yardstick=ROWS["fit"][1])
 
 
 def test_every_row_has_a_figure_on_record() -> None:
@@ -31,10 +31,17 @@ def test_figures_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert read_figures(path) == ("a machine", {"fit": FIT})
 
 
-def test_the_median_of_whole_runs_is_put_on_record_and_the_farthest_of_them_is_the_noise() -> None:
-    found = summarise([{"fit": 2.0, "page": 5.0}, {"fit": 2.2, "page": 5.01}, {"fit": 1.9, "page": 5.0}])
+def test_the_median_of_whole_runs_counts_and_the_farthest_of_them_is_the_noise() -> None:
+    found = summarise([{"fit": 2.0, "page": 5.0}, {"fit": 2.2, "page": 5.01}, {"fit": 1.9, "page": 5.0}], {})
     assert (found["fit"].ratio, found["fit"].noise) == (2.0, pytest.approx(0.1))
     assert (found["page"].ratio, found["page"].noise) == (5.0, LEAST_NOISE)
+
+
+def test_runs_are_added_to_those_against_the_same_yardstick() -> None:
+    before = {"fit": FIT, "page": Recorded((9.0,), "another yardstick")}
+    found = summarise([{"fit": 2.4, "page": 5.0}], before)
+    assert found["fit"].runs == (*FIT.runs, 2.4)
+    assert found["page"].runs == (5.0,)
 
 
 @pytest.mark.parametrize(
