@@ -14,6 +14,7 @@ from app.leaderboard.diff.service import compare_snapshots, list_moves
 from app.leaderboard.groups import ModelGroup, choose_group, list_groups
 from app.leaderboard.queries import list_ranks
 from app.models.service import find_contestant
+from app.pages.formatting import day, moment
 from app.pages.plots import draw_ranks
 from app.pages.rendering import public_router, render, render_nothing_published
 from app.snapshots.queries import list_placed_models, list_times
@@ -50,7 +51,7 @@ def get_history(
 
 
 def view_ranks(conn: Connection, chosen: Sequence[str]) -> dict[str, Any]:
-    """Return what the template shows of the ranks over time: the plot, which models it has, and its first and last day.
+    """Return what the template shows of the ranks over time: the plot, its models, and when it begins and ends.
 
     Raises NotFoundError: there is no such model.
     """
@@ -60,11 +61,13 @@ def view_ranks(conn: Connection, chosen: Sequence[str]) -> dict[str, Any]:
     names = list(dict.fromkeys(find_contestant(conn, name, public=True).name for name in chosen)) or best
     numbers = [one["number"] for one in times]
     ranks = {(row["number"], row["model"]): row["rank"] for row in list_ranks(conn, numbers, names)}
+    first, last = times[0]["published_at"], times[-1]["published_at"]
+    write = moment if first.date() == last.date() else day
     return {
         "plot": draw_ranks({name: [ranks.get((number, name)) for number in numbers] for name in names}),
         "drawn": names if chosen else (),
         "known": [row["model"] for row in board],
-        "ends": [times[0]["published_at"], times[-1]["published_at"]],
+        "ends": [write(first), write(last)],
     }
 
 

@@ -68,7 +68,7 @@
       .answer .text, .prompt .text { max-height: none; }
       .verdicts { position: sticky; bottom: 0; padding: .4rem 0; background: var(--_surface); gap: .35rem; }
       .verdicts button { flex: 1 1 30%; padding: .45rem; }
-      kbd { display: none; }
+      kbd, p:has(.keys) { display: none; }
     }`;
   const PAGE = `
     <div class="said"><p role="status" tabindex="-1"></p><button type="button" class="undo" hidden>Undo</button><button type="button" class="reveal" hidden>Show the models</button><button type="button" class="again" hidden>Try again</button></div>
