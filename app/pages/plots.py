@@ -68,6 +68,31 @@ def draw_ranks(ranks: Mapping[str, Sequence[int | None]]) -> RankPlot | None:
     return RankPlot(lines, [(at((0, rank))[1], rank) for rank in marks], max(at((0, lowest))[1], label) + _EDGE)
 
 
+@dataclass(frozen=True)
+class CurvePlot:
+    """Named curves: name, pieces and last point of each; the marks of the axis, each its height and its number."""
+
+    lines: Sequence[tuple[str, Sequence[Segment], tuple[float, float]]]
+    ticks: Sequence[tuple[float, float]]
+    height: float = _HEIGHT
+
+
+def draw_curves(curves: Mapping[str, Sequence[float | None]]) -> CurvePlot | None:
+    """Draw positive values at equal distances from left to right, each curve to its last; None without two of one."""
+    known = {name: [value for value in values if value is not None] for name, values in curves.items()}
+    last = max((len(values) for values in known.values()), default=0) - 1
+    if last < 1:
+        return None
+    ticks = nice_ticks(0.0, max(value for values in known.values() for value in values))
+
+    def at(place: int, value: float) -> tuple[float, float]:
+        return round(100 * place / last, 2), round(_HEIGHT - _EDGE - value / ticks[-1] * (_HEIGHT - 2 * _EDGE), 1)
+
+    points = {name: [at(*one) for one in enumerate(values)] for name, values in known.items() if values}
+    lines = [(name, [(*one, *after) for one, after in pairwise(own)], own[-1]) for name, own in points.items()]
+    return CurvePlot(lines, [(at(0, tick)[1], tick) for tick in ticks])
+
+
 T = TypeVar("T", float, date)
 
 

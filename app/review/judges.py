@@ -92,6 +92,24 @@ class JudgesPanel(BaseModel):
     right: float = Field(description="Share that they are expected to have right: the people's order is uncertain too.")
 
 
+class WidthOfInterval(BaseModel):
+    """The median width of an interval at a number of votes of people, Elo points."""
+
+    people_votes: int
+    people: float = Field(description="Of the people's leaderboard.")
+    sharpened: float | None = Field(description="Of people and judges; null where judges have seen no more battles.")
+
+
+class SharpenedPeople(BaseModel):
+    """How judges sharpen the people's leaderboard."""
+
+    people_votes: int
+    people_votes_worth: int = Field(description="Votes of people alone that would tell as much.")
+    curve: list[WidthOfInterval] = Field(
+        description="From a quarter of today's votes of people to eight times as many."
+    )
+
+
 class ComparedJudges(FrozenModel):
     """The judges of a snapshot, the most able first; empty unless people and judges vote."""
 
@@ -102,14 +120,15 @@ class ComparedJudges(FrozenModel):
     people: ComparedPeople | None
     judges: list[ComparedJudge]
     panel: JudgesPanel | None = Field(description="The fewest that are as good as any panel, within the error.")
+    sharpened: SharpenedPeople | None = Field(description="Null where judges do not sharpen the people's leaderboard.")
 
 
 def read_judges_compared(conn: Connection) -> ComparedJudges:
     """Return the comparison of the newest snapshot, with the keys that annotators have now."""
     s, f = snapshots.c, snapshot_fragility.c
-    statement = select(s.number, s.judges.label("of_judges"), f.snapshot_id, f.judges).outerjoin_from(
-        snapshots, snapshot_fragility, f.snapshot_id == s.id
-    )
+    statement = select(
+        s.number, s.judges.label("of_judges"), s.diagnostics["sharpened"].label("sharpened"), f.snapshot_id, f.judges
+    ).outerjoin_from(snapshots, snapshot_fragility, f.snapshot_id == s.id)
     row = conn.execute(statement.order_by(s.number.desc()).limit(1)).one_or_none()
     stored: dict[str, Any] = (row and row.judges) or {"people": None, "judges": [], "panels": {"tried": []}}
     c, numbers = annotators.c, [int(one["annotator"]) for one in stored["judges"]]
@@ -122,5 +141,6 @@ def read_judges_compared(conn: Connection) -> ComparedJudges:
         "people": stored["people"],
         "judges": [{**one, **known[one["annotator"]]} for one in stored["judges"]],
         "panel": enough and {**enough, "judges": [known[one]["annotator"] for one in enough["judges"]]},
+        "sharpened": row and row.sharpened and {"curve": [], **row.sharpened},  # before the release of curves
     }
     return ComparedJudges.model_validate(shown)

@@ -4,7 +4,7 @@ import math
 from datetime import date
 from itertools import pairwise
 
-from app.pages.plots import draw_front, draw_intervals, draw_ranks
+from app.pages.plots import draw_curves, draw_front, draw_intervals, draw_ranks
 
 
 def test_names_at_the_end_of_lines_keep_apart() -> None:
@@ -31,6 +31,19 @@ def test_deep_ranks_are_squeezed_and_few_are_marked() -> None:
     assert draw_ranks({}) is None
     assert draw_ranks({"a": [None, None]}) is None
     assert draw_ranks({"a": [1]}) is None, "one snapshot makes no line"
+
+
+def test_a_curve_ends_where_it_has_no_more_values() -> None:
+    plot = draw_curves({"long": [80.0, 40.0, 20.0], "short": [60.0, 30.0, None], "none": [None, None, None]})
+    assert plot is not None
+    assert [(name, [x for *_, x, _ in segments]) for name, segments, _ in plot.lines] == [
+        ("long", [50.0, 100.0]),
+        ("short", [50.0]),
+    ]
+    heights = {value: y for y, value in plot.ticks}
+    assert plot.lines[0][2] == (100.0, heights[20.0])
+    assert heights[0.0] > heights[20.0] > heights[80.0]
+    assert draw_curves({"one": [1.0]}) is None
 
 
 def test_the_front_is_of_the_best_until_then() -> None:

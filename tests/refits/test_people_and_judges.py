@@ -7,9 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from app.database.engine import Database
 from app.rating.settings import LoopSettings
 from app.refits.fit.fit import fit_snapshot
 from app.refits.fit.interface import FitInput, FitOutput, LeaderboardName
+from app.refits.fit.process import FitProcess
+from app.refits.fragility import measure_newest
+from tests.fixtures.console import SignIn
 from tests.fixtures.fit_inputs import make_fit_input
 from tests.fixtures.judged_arena import make_arena
 
@@ -70,7 +74,9 @@ def test_without_common_battles_there_is_no_such_leaderboard_and_no_notice() -> 
 
 
 @pytest.mark.comparisons
-def test_it_is_served_and_says_what_it_is(ask: Ask, change_policy: Ask, refit: Ask, client: Any) -> None:
+def test_it_is_served_and_says_what_it_is(
+    database: Database, ask: Ask, change_policy: Ask, refit: Ask, client: Any, fit_process: FitProcess, sign_in: SignIn
+) -> None:
     change_policy(min_votes=5, min_board_annotators=5)
     ballots, human = ARENA.ask(1, 500, each=20)
     v = ballots.votes
@@ -97,3 +103,11 @@ def test_it_is_served_and_says_what_it_is(ask: Ask, change_policy: Ask, refit: A
     assert page.status_code == 200
     assert "The 500 votes of people count like" in page.text
     assert "method=people%2Bjudges" in page.text
+    assert measure_newest(database, fit_process, lease_seconds=30)
+    found = ask("GET", "/judges").json()["sharpened"]
+    assert found["people_votes_worth"] == together["diagnostics"]["sharpened"]["people_votes_worth"]
+    now = next(point for point in found["curve"] if point["people_votes"] == 500)
+    for column, rows in (("people", people["models"]), ("sharpened", together["models"])):
+        assert now[column] == pytest.approx(np.median([row["upper"] - row["lower"] for row in rows]), rel=0.03)
+    judges = sign_in("review").page("/console/judges")
+    assert judges.texts(".//div[@aria-label='Median width of an interval by votes of people']")

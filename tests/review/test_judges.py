@@ -59,6 +59,7 @@ def test_only_reviewers_read_it_and_before_the_first_leaderboard_it_is_empty(ask
         "people": None,
         "judges": [],
         "panel": None,
+        "sharpened": None,
     }
 
 

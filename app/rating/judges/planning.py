@@ -9,6 +9,17 @@ import numpy as np
 from app.rating.judges.sharpening import Sharpened
 from app.rating.verdict.rating import Rating
 
+CURVE = [2.0 ** (step / 2) for step in range(-4, 7)]
+"""Multiples of the people's votes at which widths are told: a quarter to eight times."""
+
+
+class WidthPoint(NamedTuple):
+    """The median width of an interval at a number of people's votes, Elo points; `sharpened` None beyond judges."""
+
+    people_votes: int
+    people: float
+    sharpened: float | None
+
 
 class Prices(NamedTuple):
     """What a vote of a person costs, and one of a judge; both above 0."""
@@ -39,6 +50,7 @@ class VotePlan:
     people_alone : votes of people; None where the leaderboard has no intervals
     people_with_judges : beside the battles that judges have seen; None where judges are not used
     cheapest : by the prices; None without them
+    curve : the widths by the number of people's votes
     """
 
     width: float
@@ -48,13 +60,13 @@ class VotePlan:
     people_alone: int | None
     people_with_judges: int | None
     cheapest: Mixture | None
+    curve: list[WidthPoint]
 
 
 def plan_votes(found: Sharpened, width: float, prices: Prices | None) -> VotePlan:
     """Find the numbers of votes at which half of the models have intervals as narrow as this.
 
-    With n votes of people the variance of their scores is v/n. With judges on N battles, of which people's are a random
-    part, it is v ((1 − ρ²)/n + ρ²/N).
+    As `trace_widths` has them.
 
     Parameters
     ----------
@@ -62,19 +74,45 @@ def plan_votes(found: Sharpened, width: float, prices: Prices | None) -> VotePla
     """
     now, votes = _median_width(found.people), found.votes
     if now is None:
-        return VotePlan(width, None, None, None, None, None, None)
+        return VotePlan(width, None, None, None, None, None, None, [])
     alone = votes * (now / width) ** 2
     if found.rating is None:
         cheapest = None if prices is None else _cheapest(alone, 0.0, prices, 0)
-        return VotePlan(width, now, None, None, math.ceil(alone), None, cheapest)
-    part = found.shared / found.judged
-    explained = (1.0 - votes / found.worth) / (1.0 - part) if part < 1.0 else 0.0
+        return VotePlan(width, now, None, None, math.ceil(alone), None, cheapest, trace_widths(found))
+    explained = _explained(found)
     left, known = alone * (1.0 - explained), alone * explained  # left/n + known/N is to be 1
     free = 1.0 - known / found.judged
     together = min(left / free, alone) if free > 0.0 and left / free < found.judged else alone
     cheapest = None if prices is None else _cheapest(left, known, prices, len(found.judges))
     sharpened, correlation = _median_width(found.rating), math.sqrt(explained)
-    return VotePlan(width, now, sharpened, correlation, math.ceil(alone), math.ceil(together), cheapest)
+    return VotePlan(
+        width, now, sharpened, correlation, math.ceil(alone), math.ceil(together), cheapest, trace_widths(found)
+    )
+
+
+def trace_widths(found: Sharpened) -> list[WidthPoint]:
+    """Return the median width of an interval by the number of people's votes, from a quarter of today's to 8 times.
+
+    With n votes of people the variance of their scores is v/n. With judges on N battles, of which people's are a random
+    part, it is v ((1 − ρ²)/n + ρ²/N). Empty where the people's leaderboard has no intervals.
+    """
+    now, votes = _median_width(found.people), found.votes
+    if now is None:
+        return []
+    part, explained = found.shared / max(found.judged, 1), _explained(found)
+
+    def point(times: float) -> WidthPoint:
+        sharpened = now * math.sqrt((1.0 - explained) / times + explained * part)
+        helps = found.rating is not None and times * part <= 1.0
+        return WidthPoint(round(times * votes), now / math.sqrt(times), sharpened if helps else None)
+
+    return [point(times) for times in CURVE]
+
+
+def _explained(found: Sharpened) -> float:
+    """Return ρ², the share of the variance of people's surprises that judges explain; 0 where they are not used."""
+    part = found.shared / max(found.judged, 1)
+    return 0.0 if found.rating is None or part >= 1.0 else (1.0 - found.votes / found.worth) / (1.0 - part)
 
 
 def _cheapest(left: float, known: float, prices: Prices, judges: int) -> Mixture:

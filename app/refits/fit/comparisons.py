@@ -12,6 +12,7 @@ from app.rating.errors import RatingNotice, VotesError
 from app.rating.judges.ballots import Ballots
 from app.rating.judges.board import rate_judges
 from app.rating.judges.comparison import JudgeComparison, compare
+from app.rating.judges.planning import trace_widths
 from app.rating.judges.sharpening import Sharpened, sharpen
 from app.rating.plain.elo import fit_elo
 from app.rating.settings import SIDE
@@ -88,7 +89,10 @@ def fit_kinds(fit_input: FitInput, cells: Cells, fitted: Rating, parts: Parts) -
         if together is not None and together.part is not None and together.notice is not None:
             parts.notices.append(together.notice)
         return FittedKinds(found)
-    account = {"people_votes": round(together.votes), "people_votes_worth": round(together.worth), **together.account()}
+    account = {
+        "people_votes": round(together.votes), "people_votes_worth": round(together.worth), **together.account(),
+        "curve": [one._asdict() for one in trace_widths(together)],
+    }  # fmt: skip
     return FittedKinds(found | {LeaderboardName("people+judges"): together.rating.models}, account)
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from app.rating.judges.planning import Mixture, Prices, plan_votes
+from app.rating.judges.planning import Mixture, Prices, plan_votes, trace_widths
 from app.rating.judges.sharpening import Sharpened
 from tests.fixtures.judged_arena import make_arena
 from tests.rating.judges.test_sharpening import sharpened
@@ -27,6 +27,21 @@ def test_the_widths_now_take_the_votes_that_are_there(found: Sharpened) -> None:
     as_good = plan_votes(found, now.people_width * np.sqrt(500.0 / found.worth), None)
     assert as_good.people_with_judges == pytest.approx(500, abs=1)
     assert as_good.people_alone == pytest.approx(found.worth, abs=1)
+
+
+def test_widths_by_the_votes_go_through_those_of_today(found: Sharpened) -> None:
+    curve = {point.people_votes: point for point in trace_widths(found)}
+    now = curve[500]
+    assert now.sharpened is not None
+    assert now.sharpened == pytest.approx(now.people * np.sqrt(500.0 / found.worth), rel=1e-9)
+    assert curve[2000].people == pytest.approx(now.people / 2.0)
+    for votes, point in curve.items():
+        if point.sharpened is None:
+            assert votes > found.judged, "judges have seen no more battles"
+        else:
+            again = plan_votes(found, point.sharpened, None)
+            assert again.people_with_judges == pytest.approx(votes, abs=2)
+    assert trace_widths(replace(found, rating=None))[-1].sharpened is None
 
 
 def test_half_the_width_takes_four_times_the_votes(found: Sharpened) -> None:
