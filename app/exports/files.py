@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
-from sqlalchemy import Connection
+from sqlalchemy import Connection, text
 
 from app.database.engine import Database
 from app.database.interruption import Interruption
@@ -64,11 +64,13 @@ def write_export(
                 vote_set=seen,
                 contestants=read_contestants(conn) if seen is None else contestants_of(conn, seen),
                 ranked=any_ranking(conn),
+                raw=form == "parquet",
             )
         if form != "parquet":
             with path.open("wb") as file:
                 return Exported(store.copy_rows(conn, rows, "safe csv" if form == "csv" else "jsonl", file), vote_set)
         raw = path.with_name(f"{path.name}.csv")
+        conn.execute(text("SET LOCAL DateStyle = 'ISO'"))
         try:
             with raw.open("wb") as file:
                 count = store.copy_rows(conn, rows, "csv", file)
@@ -106,7 +108,7 @@ def _write_parquet(raw: Path, path: Path, interruption: Interruption) -> None:
     frame = pl.scan_csv(raw, infer_schema=False, glob=False)
     columns = frame.collect_schema().names()
     times = [c for c in _TIMESTAMPS if c in columns]
-    typed = [pl.col(c).str.to_datetime("%Y-%m-%dT%H:%M:%S%.fZ", time_zone="UTC", time_unit="us") for c in times]
+    typed = [pl.col(c).str.to_datetime("%Y-%m-%d %H:%M:%S%.f", time_zone="UTC", time_unit="us") for c in times]
     typed += [pl.col(c).cast(pl.Float64) for c in _NUMBERS if c in columns]
     typed += [pl.col("votes").cast(pl.Int64)] if "votes" in columns else []
     typed += [pl.col("tags").str.json_decode(pl.List(pl.String))] if "tags" in columns else []

@@ -57,13 +57,16 @@ _AS_LINES = r"(FORMAT csv, QUOTE E'\x01', DELIMITER E'\x02')"
 
 
 def votes_query(
-    filters: ExportFilters, *, model_id: int | None, vote_set: str | None, contestants: Contestants, ranked: bool
-) -> Select[Any]:
+    filters: ExportFilters, *, model_id: int | None, vote_set: str | None, contestants: Contestants, ranked: bool,
+    raw: bool = False,
+) -> Select[Any]:  # fmt: skip
     """Select the votes that count, oldest first: not retracted, received in [since, until), seen by the vote set.
 
     Those on a model are those recorded under it, and those that count for it. `ranked` : whether there are rankings,
-    which then have the column `ranking` in the place of a pair's.
+    which then have the column `ranking` in the place of a pair's. `raw`: write times as PostgreSQL does, which takes
+    half as long, in UTC.
     """
+    time_of = _utc if raw else _iso
 
     def of_pair(column: ColumnElement[Any]) -> ColumnElement[Any]:
         return case((votes.c.ranking.is_(None), column)) if ranked else column
@@ -90,10 +93,10 @@ def votes_query(
             of_pair(side_b.c.name).label("model_b"),
             of_pair(case(dict(enumerate(WINNERS)), value=v.outcome)).label("winner"),
             battle_of(),
-            _iso(v.voted_at).label("timestamp"),
+            time_of(v.voted_at).label("timestamp"),
             case((func.cardinality(v.tags) > 0, func.to_json(v.tags))).label("tags"),
             v.metadata,
-            _iso(v.received_at).label("received_at"),
+            time_of(v.received_at).label("received_at"),
             v.sealed_battle_id.is_not(None).label("sealed"),
             battles.c.propensity,
             of_pair(counts_a.c.name).label("contestant_a"),
@@ -189,8 +192,12 @@ def _literal(statement: Select[Any], options: str) -> bytes:
     return f"COPY ({text}) TO STDOUT {options}".encode()
 
 
+def _utc(moment: ColumnElement[Any]) -> ColumnElement[Any]:
+    return func.timezone("UTC", moment)
+
+
 def _iso(moment: ColumnElement[Any]) -> ColumnElement[str]:
-    return func.to_char(func.timezone("UTC", moment), 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
+    return func.to_char(_utc(moment), 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
 
 
 def add_export(conn: Connection, export_id: UUID, values: Mapping[str, Any]) -> None:

@@ -62,8 +62,10 @@ def load_votes(
     votes = votes.with_columns(pl.Series("id", _new_ids(votes.height), pl.String))
     # All writers insert battles in this order (see `record_votes`), so that they wait for each other instead of
     # deadlocking. Of two records with one key the earlier one comes first and is added.
-    votes = votes.sort("battle_id", "annotator_id", "criterion", "record") if votes["battle_id"].count() else votes
-    if (expect_new or not votes["battle_id"].count()) and _add_new(conn, votes, import_id):
+    without = not votes["battle_id"].count()
+    order = ["annotator_id"] if without else ["battle_id", "annotator_id", "criterion", "record"]
+    votes = votes.sort(order)  # without battles, so that each page of the index of annotators is visited once
+    if (expect_new or without) and _add_new(conn, votes, import_id):
         return votes.height, []
     conn.execute(_CREATE)
     copy_into(conn, "loading", _written(votes).select(COLUMNS))
