@@ -219,7 +219,8 @@ def _steady(spread: Covariance, change: Floats, by_vote: Floats, mix: Mix, label
     """Return the people's covariance after a change, the less by itself the fewer people tell it.
 
     Sums over few people take off much too little here and too much there. What the judges explain of votes on the whole
-    is known better; it stands in for the change with the weight of 50 people.
+    is known better; it stands in for the change with the weight of 50 people. No difference of scores, and no other
+    contrast, is known less well than by the people alone: what says so is the luck of few people too.
 
     Parameters
     ----------
@@ -236,9 +237,20 @@ def _steady(spread: Covariance, change: Floats, by_vote: Floats, mix: Mix, label
         whole = max(whole, (left / 2.0 - least) / (left - least))
 
     def mixed(before: Floats) -> Floats:
-        return (1.0 - whole) * mix.inflation * (before + change) + whole * left * before
+        return _at_most(before, (1.0 - whole) * mix.inflation * (before + change) + whole * left * before)
 
     return replace(spread, scores=mixed(spread.scores), order=mixed(spread.order))
+
+
+def _at_most(limit: Floats, found: Floats) -> Floats:
+    """Return a covariance with the excess over a limit taken off in every direction that the limit has."""
+    variances, directions = np.linalg.eigh(limit)
+    some = variances > RANK * variances.max(initial=0.0)
+    root = directions[:, some] * np.sqrt(variances[some])
+    inverse = directions[:, some] / np.sqrt(variances[some])
+    share, own = np.linalg.eigh(inverse.T @ found @ inverse)
+    kept: Floats = (root @ own * np.minimum(share, 1.0)) @ (root @ own).T
+    return kept
 
 
 def find_mix(surprise: Floats, control: Floats, product: Floats, number: float) -> Mix:
