@@ -1,7 +1,7 @@
 """Results as tables for a terminal: rows by the names of their fields, leaderboards, annotators."""
 
 import io
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from operator import attrgetter
 from typing import Any
@@ -67,15 +67,21 @@ def style_tables(style: Mapping[str, Any], without: Rows) -> list[RenderableType
     ]  # fmt: skip
 
 
-def category_tables(found: Mapping[str, Any]) -> list[RenderableType]:
+def category_tables(found: Mapping[str, Any]) -> Iterator[RenderableType]:
     """Return the scores by category; a mark says that a score differs from that of all votes beyond its error."""
     tags = list(found["votes"])
     columns = [(tag, lambda row, tag=tag: _in_category(row["categories"].get(tag))) for tag in tags]
-    return [
-        table_of(found["models"], "Model=model", "All=score:.1f", *columns, title=f"By {found['by']}", figures=tags),
-        f"* differs from all votes beyond its error; scores vary by {found['spread']:.1f} points between categories",
-        "Where a category has few votes, its scores are drawn to those of all votes.",
-    ]
+    spread = found["spread"]
+    yield table_of(found["models"], "Model=model", "All=score:.1f", *columns, title=f"By {found['by']}", figures=tags)
+    if spread is None:
+        yield "* differs from the leaderboard beyond its error; each criterion has its own votes"
+    else:
+        yield f"* differs from all votes beyond its error; scores vary by {spread:.1f} points between categories"
+        yield "Where a category has few votes, its scores are drawn to those of all votes."
+    if "weighted" in found:
+        yield ""
+        yield "Weighted"
+        yield leaderboard_table(found["weighted"])
 
 
 def _in_category(cell: Mapping[str, Any] | None) -> str:
