@@ -82,6 +82,23 @@ def category_tables(found: Mapping[str, Any]) -> Iterator[RenderableType]:
         yield ""
         yield "Weighted"
         yield leaderboard_table(found["weighted"])
+    if "portfolio" in found:
+        yield ""
+        yield from _portfolio(found["portfolio"])
+
+
+def _portfolio(found: Mapping[str, Any]) -> Iterator[RenderableType]:
+    """Return which few models serve every category, or that the categories do not differ."""
+    held = found["held_out"]
+    gain = f"held-out log-loss falls by {held['gain']:.4f} ± {held['half']:.4f} a vote"
+    if not found["differ"]:
+        yield f"Categories do not differ beyond error: by their own scores {gain}; the leaderboard serves them all"
+        return
+    yield f"Within {found['margin']:g} points of the best in each category; by its own scores {gain}"
+    rows = [{"category": tag, **one} for tag, one in found["serves"].items()]
+    yield table_of(rows, "Category=category", "Model=model", "Behind=behind:.1f", "At most=at_most:.1f")
+    if any(one["model"] is None for one in rows):
+        yield "Where no model stands, the votes do not show one that is so near"
 
 
 def _in_category(cell: Mapping[str, Any] | None) -> str:

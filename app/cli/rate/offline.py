@@ -61,9 +61,10 @@ def rate_votes(
     with fitting_on_cluster(options.scheduler), warnings.catch_warnings():
         warnings.simplefilter("ignore", RatingWarning)  # the diagnostics have them
         estimator.fit(table)
-        found = (
-            _by_order(estimator, started) if isinstance(estimator, Elo) else _jointly(file, every, estimator, options)
-        )
+        if isinstance(estimator, Elo):
+            found = _by_order(estimator, started)
+        else:
+            found = _jointly(file, every, table, estimator, options)
     diagnostics = found["diagnostics"]
     number = np.bincount(np.concatenate([votes.model_a, votes.model_b]), minlength=len(votes.models))
     look_alikes = look_alike_warnings(dict(zip(votes.models, number.tolist(), strict=True)))
@@ -103,7 +104,9 @@ def _require_voters(votes: Floats, min_votes: int) -> None:
         )
 
 
-def _jointly(file: VoteFile, every: VoteFile, fitted: AmElo | BradleyTerry, options: FitOptions) -> dict[str, Any]:
+def _jointly(
+    file: VoteFile, every: VoteFile, table: VoteTable, fitted: AmElo | BradleyTerry, options: FitOptions
+) -> dict[str, Any]:
     """Return the parts of the document that the method decides, with the votes used."""
     rating, style, categories = fitted.plain_ or fitted.result_, None, None
     if fitted.style_ is not None:
@@ -115,10 +118,11 @@ def _jointly(file: VoteFile, every: VoteFile, fitted: AmElo | BradleyTerry, opti
     if options.by:
         from app.cli.rate import categories as by  # noqa: PLC0415  imports what refits need
 
+        again = partial(_estimator, options)
         if options.by_criterion:
-            rated = by.rate_by_criterion(every, file.options.criterion, partial(_estimator, options), options.weights)
+            rated = by.rate_by_criterion(every, file.options.criterion, again, options.weights)
         else:
-            rated = by.rate_by_category(file.frame["category"], fitted.votes_, rating, options.weights)
+            rated = by.rate_by_category(file.frame["category"], table, rating, options, again)
         categories = {"by": options.by, **rated}
     diagnostics = {each.name: getattr(rating.diagnostics, each.name) for each in fields(rating.diagnostics)}
     return {

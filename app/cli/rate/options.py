@@ -78,6 +78,13 @@ class FitOptions:
             help="Weights of values of --by: show their weighted scores too, such as en=3,fr=1.",
         ),
     ] = ""
+    portfolio: Annotated[
+        float | None,
+        typer.Option(
+            metavar="MARGIN",
+            help="Find the fewest models of which one is within so many points of the best in each category of --by.",
+        ),
+    ] = None
     scheduler: Annotated[
         str | None,
         typer.Option(
@@ -115,6 +122,10 @@ class FitOptions:
             raise BadInputError("--by is for am-elo and m-elo, without --inverse-propensity")
         if self.by_criterion and self.features:
             raise BadInputError("--by criterion goes without --style")
+        if self.portfolio is not None and (not self.by or self.by_criterion or self.interval == "none"):
+            raise BadInputError("--portfolio needs categories (--by COLUMN) and intervals")
+        if self.portfolio is not None and not 0.0 < self.portfolio < math.inf:
+            raise BadInputError(f"--portfolio must be a number of points above 0, is {self.portfolio:g}")
         if self.weights and not self.by:
             raise BadInputError("--category-weights needs --by COLUMN")
 

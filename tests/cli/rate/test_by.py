@@ -154,3 +154,41 @@ def test_weights_that_cannot_be(run_cli: RunCli, graded: Path, options: tuple[st
     refused = run_cli("rate", graded, *options)
     assert refused.exit_code == 2
     assert word in refused.stderr
+
+
+def test_which_few_models_serve_every_category(run_cli: RunCli, file: Path, tmp_path: Path) -> None:
+    """In French hen is as good as owl, in English the worst: owl serves both."""
+
+    def rate(path: Path, *options: str) -> Any:
+        return json.loads(run_cli("rate", path, "--by", "language", *options, "--format", "json").stdout)["categories"]
+
+    found = rate(file, "--portfolio", "150")
+    chosen = found.pop("portfolio")
+    assert found == rate(file)
+    assert chosen["differ"]
+    assert chosen["held_out"]["gain"] > chosen["held_out"]["half"] > 0.0
+    assert chosen["models"] == ["owl"]
+    assert {tag: one["model"] for tag, one in chosen["serves"].items()} == {"en": "owl", "fr": "owl"}
+    assert all(one["behind"] <= one["at_most"] <= 150 for one in chosen["serves"].values())
+    narrow = run_cli("rate", file, "--by", "language", "--portfolio", "1e-6").stdout
+    assert "no model stands" in narrow.split("Within")[1]
+    shuffled = tmp_path / "shuffled.csv"
+    rows = [line.split(",") for line in file.read_text().splitlines()]
+    words = np.random.default_rng(1).permutation([row[4] for row in rows[1:]])
+    rows[1:] = [[*row[:4], word, ""] for row, word in zip(rows[1:], words, strict=True)]
+    shuffled.write_text("\n".join(",".join(row) for row in rows))
+    none = rate(shuffled, "--portfolio", "150")["portfolio"]
+    assert (none["differ"], none["models"], none["serves"]) == (False, [], {})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--portfolio", "50"), ("--by", "criterion", "--portfolio", "50"), ("--by", "language", "--portfolio", "0"),
+     ("--by", "language", "--portfolio", "50", "--interval", "none")],
+)  # fmt: skip
+def test_a_portfolio_needs_categories_intervals_and_a_margin(
+    run_cli: RunCli, file: Path, options: tuple[str, ...]
+) -> None:
+    refused = run_cli("rate", file, *options)
+    assert refused.exit_code == 2
+    assert "--portfolio" in refused.stderr
