@@ -218,8 +218,7 @@ def _stack(parts: Sequence[_Part]) -> PromptVotes:
         found, whose = np.zeros((len(some), models[-1])), np.searchsorted(people, some, side="right") - 1
         for fit, one in enumerate(votes):
             here = whose == fit
-            if here.any():
-                found[here, models[fit] : models[fit + 1]] = one.moved(some[here] - people[fit])
+            found[here, models[fit] : models[fit + 1]] = one.moved(some[here] - people[fit])
         return found
 
     cells = Cells(

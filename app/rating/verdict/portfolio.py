@@ -9,7 +9,7 @@ from scipy.special import log_expit
 
 from app.rating.arrays import Floats, Indices, Mask
 from app.rating.errors import VotesError
-from app.rating.uncertainty.covariance import contrast_errors
+from app.rating.uncertainty.covariance import Covariance, contrast_errors
 from app.rating.uncertainty.freedom import critical_values
 from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.categories import Categories, pool_categories
@@ -130,6 +130,11 @@ def choose_portfolio(found: Categories, categories: Sequence[int], margin: float
     categories : which of them the models are to serve
     margin : Elo points, above 0
 
+    Raises
+    ------
+    VotesError
+        The rating has no intervals.
+
     Notes
     -----
     A set cover, exact by integer programming; of sets of one size that with the lowest bounds, about. Models outside
@@ -140,9 +145,7 @@ def choose_portfolio(found: Categories, categories: Sequence[int], margin: float
     Moondra, Chughtai, Lanka and Gupta, arXiv 2605.06656 (2026), for portfolios; Hsu, Annals of Statistics 1981, for the
     bounds.
     """
-    whole, spread = found.whole, found.whole.covariance
-    if spread is None:
-        raise VotesError("a portfolio needs intervals")
+    whole, spread = found.whole, _covariance(found.whole)
     models = whole.small.models[whole.components.label[whole.small.models] == 0]
     at = find_places(whole.small.models, whole.cells.n_models)[models]
     behind, bound = np.zeros((2, len(categories), len(models)))
@@ -150,11 +153,9 @@ def choose_portfolio(found: Categories, categories: Sequence[int], margin: float
     half = critical_values(spread.contrast_freedom(at[:, None], at, order=True), level)
     for place, category in enumerate(categories):
         rating = found.rating(category)
-        if rating.covariance is None:
-            raise VotesError("a portfolio needs intervals")
         above = rating.fit.R[at] - rating.fit.R[at][:, None]
         behind[place] = above.max(axis=1)
-        bound[place] = (above + half * contrast_errors(rating.covariance.order, at[:, None], at)).max(axis=1)
+        bound[place] = (above + half * contrast_errors(_covariance(rating).order, at[:, None], at)).max(axis=1)
     behind, bound = ELO_PER_NATURAL * behind, ELO_PER_NATURAL * bound
     near = bound <= margin
     open_ = ~near.any(axis=1)
@@ -163,9 +164,17 @@ def choose_portfolio(found: Categories, categories: Sequence[int], margin: float
         mean = np.minimum(bound, 2.0 * margin).mean(axis=0)
         cost = 1.0 + SMALL * mean / mean.sum()
         cover = LinearConstraint(near[~open_].astype(float), lb=1.0)
-        solved = milp(cost, constraints=cover, integrality=np.ones(len(models), dtype=np.int64), bounds=Bounds(0.0, 1.0))
+        solved = milp(
+            cost, constraints=cover, integrality=np.ones(len(models), dtype=np.int64), bounds=Bounds(0.0, 1.0)
+        )
         chosen = np.flatnonzero(np.rint(np.asarray(solved.x)))
     best = chosen[np.argmin(bound[:, chosen], axis=1)] if len(chosen) else np.zeros(len(categories), dtype=np.int64)
     rows = np.arange(len(categories))
     figures = (np.where(open_, np.nan, each[rows, best]) for each in (behind, bound))
     return Portfolio(models[chosen], np.where(open_, -1, models[best]), *figures)
+
+
+def _covariance(rating: Rating) -> Covariance:
+    if rating.covariance is None:
+        raise VotesError("a portfolio needs intervals")
+    return rating.covariance

@@ -80,6 +80,8 @@ def test_one_criterion_or_the_same_votes_by_two_have_their_own_board(settings: L
         np.testing.assert_allclose(weighted.covariance.freedom, ratings[0].covariance.freedom, rtol=1e-4)
         np.testing.assert_allclose(weighted.models.score, ratings[0].models.score, atol=1e-6)
         np.testing.assert_array_equal(weighted.models.votes, ratings[0].models.votes * np.count_nonzero(share))
+    assert found.rating(2) is ratings[2]
+    assert not np.any(found.differences(0))
     difference, se = found.differences(1)
     np.testing.assert_allclose([difference, se], 0.0, atol=0.5)
 

@@ -1,5 +1,6 @@
 """The fewest models that serve every category: a naive twin, worlds without groups, and whether the bounds hold."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -96,6 +97,8 @@ def test_two_models_serve_two_tastes_and_one_both_by_a_wide_margin() -> None:
     assert (near.models.tolist(), near.serves.tolist()) == ([0, 1], [0, 1])
     assert (wide.models.tolist(), wide.serves.tolist()) == ([2], [2, 2])
     assert (wide.behind < wide.at_most).all()
+    none = choose_portfolio(pool(*draw(1, np.zeros((2, 5)) + TASTES[0] / 9)), range(2), 1e-6)
+    assert (len(none.models), none.serves.tolist()) == (0, [-1, -1])
 
 
 def test_what_models_do_on_a_prompt_is_not_taken_for_their_category() -> None:
@@ -111,6 +114,21 @@ def test_votes_that_cannot_be_held_out_are_refused() -> None:
     votes, category = draw(2, TASTES, annotators=4)
     with pytest.raises(VotesError, match="4 annotators"):
         hold_out(votes, category, 2, fit)
+    votes, category = draw(2, np.tile(TASTES[:1], (10, 1)), annotators=10, prompts=10)
+    some = category < 5
+    prompt = np.where(  # one of the first category
+        category == 0, 0, np.arange(len(category)) % 9 + 1
+    )
+    few = hold_out(replace(votes, prompt=prompt), (category > 0).astype(int), 2, fit)
+    assert 0 < few.votes < len(category)
+    with pytest.raises(VotesError, match="no vote"):
+        hold_out(votes, category, 10, fit)
+    without = pool_categories(
+        rate_indexed(votes, votes.aggregate(), replace(SETTINGS, interval="none")),
+        [votes.rows(some).aggregate(), votes.rows(~some).aggregate()],
+    )
+    with pytest.raises(VotesError, match="intervals"):
+        choose_portfolio(without, range(2), 50.0)
     assert HeldOut(10, 0.02, 0.01).differ
     assert not HeldOut(10, 0.01, 0.02).differ
 
