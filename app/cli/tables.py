@@ -1,7 +1,7 @@
 """Results as tables for a terminal: rows by the names of their fields, leaderboards, annotators."""
 
 import io
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from operator import attrgetter
 from typing import Any
@@ -67,15 +67,38 @@ def style_tables(style: Mapping[str, Any], without: Rows) -> list[RenderableType
     ]  # fmt: skip
 
 
-def category_tables(found: Mapping[str, Any]) -> list[RenderableType]:
+def category_tables(found: Mapping[str, Any]) -> Iterator[RenderableType]:
     """Return the scores by category; a mark says that a score differs from that of all votes beyond its error."""
     tags = list(found["votes"])
     columns = [(tag, lambda row, tag=tag: _in_category(row["categories"].get(tag))) for tag in tags]
-    return [
-        table_of(found["models"], "Model=model", "All=score:.1f", *columns, title=f"By {found['by']}", figures=tags),
-        f"* differs from all votes beyond its error; scores vary by {found['spread']:.1f} points between categories",
-        "Where a category has few votes, its scores are drawn to those of all votes.",
-    ]
+    spread = found["spread"]
+    yield table_of(found["models"], "Model=model", "All=score:.1f", *columns, title=f"By {found['by']}", figures=tags)
+    if spread is None:
+        yield "* differs from the leaderboard beyond its error; each criterion has its own votes"
+    else:
+        yield f"* differs from all votes beyond its error; scores vary by {spread:.1f} points between categories"
+        yield "Where a category has few votes, its scores are drawn to those of all votes."
+    if "weighted" in found:
+        yield ""
+        yield "Weighted"
+        yield leaderboard_table(found["weighted"])
+    if "portfolio" in found:
+        yield ""
+        yield from _portfolio(found["portfolio"])
+
+
+def _portfolio(found: Mapping[str, Any]) -> Iterator[RenderableType]:
+    """Return which few models serve every category, or that the categories do not differ."""
+    held = found["held_out"]
+    gain = f"held-out log-loss falls by {held['gain']:.4f} ± {held['half']:.4f} a vote"
+    if not found["differ"]:
+        yield f"Categories do not differ beyond error: by their own scores {gain}; the leaderboard serves them all"
+        return
+    yield f"Within {found['margin']:g} points of the best in each category; by its own scores {gain}"
+    rows = [{"category": tag, **one} for tag, one in found["serves"].items()]
+    yield table_of(rows, "Category=category", "Model=model", "Behind=behind:.1f", "At most=at_most:.1f")
+    if any(one["model"] is None for one in rows):
+        yield "Where no model stands, the votes do not show one that is so near"
 
 
 def _in_category(cell: Mapping[str, Any] | None) -> str:

@@ -16,7 +16,7 @@ METHODS: dict[LeaderboardMethod, str] = {
     "all": "people and judges",
     "people+judges": "people, sharpened by judges",
     "style": "style control",
-    "weighted": "weighted categories",
+    "weighted": "weighted mean",
 }
 """What people call the methods, in the order in which pages list them."""
 

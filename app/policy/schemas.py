@@ -33,6 +33,9 @@ from app.schemas import ClosedModel, FrozenModel
 MOST_TAGS = 31
 """How many tags a refit can tell apart: each is a bit of what PostgreSQL calls an integer."""
 
+CRITERION = "criterion"
+"""The dimension whose categories are the criteria of votes; no policy declares it."""
+
 REMOVED: Mapping[str, str] = {
     "ability_cap": "was a setting of releases up to 0.2.0; scores need no cap on abilities any more: leave it out",
     "bias_correction": "was a setting of releases up to 0.2.0; scores have no such bias any more: leave it out",
@@ -169,7 +172,7 @@ class Policy(BaseModel):
     category_weights: dict[Name, Annotated[_Number, Field(gt=0, le=10**6)]] = Field(
         {},
         description='Weights of the categories of one dimension in the leaderboard `weighted`: `{"language=fr": 1, '
-        '"language=en": 3}`.',
+        '"language=en": 3}`; or of criteria: `{"criterion=helpful": 1, "criterion=overall": 2}`.',
     )
     max_tag_boards: StrictInt = Field(
         20,
@@ -256,15 +259,19 @@ class Policy(BaseModel):
     def categories_are_known(self) -> Self:
         """Refuse too many categories, and weights of categories of no dimension or of several."""
         for name, values in self.dimensions.items():
-            if "=" in name or name == "criterion" or not values or len(set(values)) < len(values):
+            if "=" in name or name == CRITERION or not values or len(set(values)) < len(values):
                 raise ValueError(f"the dimension {name!r} needs another name, without =, and values, each of them once")
         if wrong := next((error for tag in self.category_tags if (error := name_error(tag))), None):
             raise ValueError(f"a dimension and its value, with = between them, {wrong}")
         if sum(map(len, self.dimensions.values())) > MOST_TAGS:
             raise ValueError(f"dimensions must have at most {MOST_TAGS} values together")
         weighted = set(self.category_weights)
-        if weighted and not any(weighted <= set(tags) for tags in self.categories.values()):
-            raise ValueError("category_weights must be of categories of one of the dimensions, such as language=fr")
+        of_criteria = all(tag.partition("=")[0] == CRITERION and tag != f"{CRITERION}=" for tag in weighted)
+        if not of_criteria and not any(weighted <= set(tags) for tags in self.categories.values()):
+            raise ValueError(
+                "category_weights must be of categories of one of the dimensions, such as language=fr, or of criteria, "
+                "such as criterion=helpful"
+            )
         return self
 
     @property

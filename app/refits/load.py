@@ -3,7 +3,6 @@ from dataclasses import fields, replace
 from typing import Any, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from app.annotators.kinds import read_judges
@@ -151,7 +150,9 @@ def _load(
         anchor=_place_anchor(conn, policy.settings.anchor, contestants, model_ids),
         unranked=tuple(_positions(_ids(unreleased), model_ids, "model").tolist()),
     )
-    columns = _columns(votes, annotator_ids, model_ids, ranked=ranked)
+    counted = {name: _within_quota(_on_two_models(own), policy.settings) for name, own in criteria.items()}
+    prompts, *others = _number_prompts([votes, *counted.values()])
+    columns = _columns(votes, annotator_ids, model_ids, prompts, ranked=ranked)
     overall = FitInput(
         **columns,
         annotator_ids=annotator_ids,
@@ -177,10 +178,10 @@ def _load(
     )
     if not criteria or policy.settings.sealed_only:  # no vote by another criterion is sealed
         return overall
-    counted = {name: _within_quota(_on_two_models(own), policy.settings) for name, own in criteria.items()}
     bare = replace(overall, dimensions={}, tags=(), tag_bits=None, measures=None, battles=None)
     inputs = {
-        name: replace(bare, **_columns(own, annotator_ids, model_ids, ranked=ranked)) for name, own in counted.items()
+        name: replace(bare, **_columns(own, annotator_ids, model_ids, numbers, ranked=ranked))
+        for (name, own), numbers in zip(counted.items(), others, strict=True)
     }
     return replace(overall, criteria=inputs)
 
@@ -197,7 +198,9 @@ def _place_anchor(
     return int(np.searchsorted(model_ids, contestants.of(number))), anchor.score
 
 
-def _columns(votes: VoteArrays, annotator_ids: Ids, model_ids: Ids, *, ranked: bool) -> dict[str, Any]:
+def _columns(
+    votes: VoteArrays, annotator_ids: Ids, model_ids: Ids, prompts: Indices | None, *, ranked: bool
+) -> dict[str, Any]:
     """Return the columns of a `FitInput`; `ranked` where rankings are on record."""
     return {
         "annotator": _positions(votes.annotator_id, annotator_ids, "annotator"),
@@ -205,16 +208,22 @@ def _columns(votes: VoteArrays, annotator_ids: Ids, model_ids: Ids, *, ranked: b
         "model_b": _positions(votes.model_b_id, model_ids, "model"),
         "outcome": OUTCOME_VALUES[votes.outcome],
         "share": None if votes.dates is None or not ranked else shares(votes.dates),
-        "prompts": _number(votes.prompt),
+        "prompts": prompts,
     }
 
 
-def _number(prompts: NDArray[np.int64] | None) -> Indices | None:
-    """Return the keys of prompts as numbers from 0, −1 without one; None where no vote has one."""
-    if prompts is None or not prompts.any():
-        return None
-    keys, number = np.unique(prompts, return_inverse=True)
-    return np.where(keys == 0, -1, np.arange(len(keys)))[number]
+def _number_prompts(parts: Sequence[VoteArrays]) -> list[Indices | None]:
+    """Return the prompts of each part's votes as numbers, the same in all, −1 without one; None where no vote has one.
+
+    Votes by several criteria on one prompt are told by its number.
+    """
+    asked = [each.prompt if each.prompt is not None and each.prompt.any() else None for each in parts]
+    given = [each for each in asked if each is not None]
+    if not given:
+        return [None] * len(parts)
+    keys, number = np.unique(np.concatenate(given), return_inverse=True)
+    known = iter(np.split(np.where(keys == 0, -1, np.arange(len(keys)))[number], np.cumsum([*map(len, given)])[:-1]))
+    return [None if each is None else next(known) for each in asked]
 
 
 def _dated(conn: Connection, settings: Policy) -> bool:

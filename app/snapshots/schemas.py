@@ -13,7 +13,7 @@ LeaderboardMethod = Literal[
 - people, judges, all: of the votes of these, where people and judges vote; each judge with a lean to a side.
 - people+judges: the people's, sharpened by judges who saw their battles and others.
 - style: of answers that differ in no feature of the policy's style_features.
-- weighted: of all categories of a dimension, with the policy's weights.
+- weighted: of all categories of a dimension, or of criteria, with the policy's weights.
 - m-elo: Bradley-Terry on the same votes.
 - m-elo-all: Bradley-Terry on every vote that counts, those of pending and excluded annotators too.
 - elo: the mean of Elo over random orders of the same votes, where that is cheap."""

@@ -8,7 +8,7 @@ import pytest
 from app.errors import UnavailableError
 from app.rating.errors import NotConvergedError, VotesError
 from app.rating.verdict import confidence
-from app.refits.fit import comparisons, fit, interface
+from app.refits.fit import comparisons, dimensions, fit, interface
 from app.refits.fit.fit import fit_snapshot
 from app.refits.fit.interface import FitInput, FitOutput
 from app.refits.fit.parts import LEFT_OUT, PartNotice, Parts
@@ -17,7 +17,7 @@ from tests.fixtures.fit_inputs import make_input_with_everything
 
 IN_TURN = [
     (fit, "fit_categories", ["leaderboards of categories"]),
-    (comparisons, "pool_categories", ["leaderboard of code, text"]),
+    (dimensions, "pool_categories", ["leaderboard of code, text"]),
     (fit, "fit_criteria", ["leaderboards of criteria"]),
     (
         comparisons, "run_round",

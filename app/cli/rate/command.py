@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, get_args
 
 import typer
@@ -82,6 +82,8 @@ def rate(
 
     aliases = read_aliases(read.alias or ())
     options = read.reading(ReadOptions, features=fit.features, by=fit.by)
+    if fit.by_criterion:
+        options = replace(options, by="", criterion="")
     with given_files(files) as given, showing_stages() as stages:
         stages.stage("reading")
         started = time.perf_counter()
@@ -89,9 +91,11 @@ def rate(
         read_seconds = time.perf_counter() - started
         if votes.rejected and not read.skip_invalid:
             raise _refusal(votes)
-        votes.require_category(fit.by)
-        votes = join_models(votes, aliases)
-        rating = rate_votes(votes, fit, read_seconds=read_seconds, stage=stages.stage)
+        votes.require_category(options.by)
+        every = votes = join_models(votes, aliases)
+        if fit.by_criterion:
+            votes = every.by_criterion(read.criterion)
+        rating = rate_votes(votes, fit, every=every, read_seconds=read_seconds, stage=stages.stage)
     for note in votes.notes:
         typer.echo(f"note: {note}", err=True)
     if votes.duplicates:

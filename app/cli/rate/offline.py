@@ -5,6 +5,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,13 +28,14 @@ _NOT_OF_ELO = ("min_ability", "min_probability", "flag_rule", "prior_sd", "influ
 
 
 def rate_votes(
-    file: VoteFile, options: FitOptions, *, read_seconds: float, stage: Callable[[str], None]
+    file: VoteFile, options: FitOptions, *, every: VoteFile, read_seconds: float, stage: Callable[[str], None]
 ) -> dict[str, Any]:
     """Rate the votes of a file with the estimator of the method; its invalid records count as rejected.
 
     Returns what `rate --format json` prints. `style` has the leaderboard with style control: its models, the features,
     and the annotators' leans; `categories` the scores by the column of categories. Without them there is no such key.
 
+    `every`: with --by criterion, the votes by all criteria.
     `read_seconds`: how long reading took, for the diagnostics.
     `stage`: called with the name of each stage at its start.
     Raises BadInputError: the file has no model with the anchor's name.
@@ -46,7 +48,7 @@ def rate_votes(
         raise VotesError(
             f"no vote is left: {file.path} has {records} and no valid vote{file.unknown_words}", "no-votes"
         )
-    estimator = _estimator(options)
+    estimator: AmElo | BradleyTerry | Elo = _estimator(options)
     table = read_table(file.table(options.features), options.features, in_time=options.method == "elo")
     votes = table.votes
     if options.anchored is not None and options.anchored[0] not in votes.models:
@@ -59,7 +61,10 @@ def rate_votes(
     with fitting_on_cluster(options.scheduler), warnings.catch_warnings():
         warnings.simplefilter("ignore", RatingWarning)  # the diagnostics have them
         estimator.fit(table)
-        found = _by_order(estimator, started) if isinstance(estimator, Elo) else _jointly(file, estimator, options)
+        if isinstance(estimator, Elo):
+            found = _by_order(estimator, started)
+        else:
+            found = _jointly(file, every, table, estimator, options)
     diagnostics = found["diagnostics"]
     number = np.bincount(np.concatenate([votes.model_a, votes.model_b]), minlength=len(votes.models))
     look_alikes = look_alike_warnings(dict(zip(votes.models, number.tolist(), strict=True)))
@@ -76,7 +81,7 @@ def rate_votes(
     return {name: part for name, part in document.items() if part is not None}
 
 
-def _estimator(options: FitOptions) -> AmElo | BradleyTerry | Elo:
+def _estimator(options: FitOptions) -> Any:
     if options.method == "elo":
         return Elo(
             min_votes=options.min_votes, base=options.base, anchor=options.anchored, shuffles=options.shuffles,
@@ -85,8 +90,7 @@ def _estimator(options: FitOptions) -> AmElo | BradleyTerry | Elo:
     kind: type[Any] = AmElo if options.method == "am-elo" else BradleyTerry
     own = {"anchor": options.anchored, "inverse_propensity": options.inverse_propensity, "features": options.features}
     given = {one.name: own.get(one.name, getattr(options.loop, one.name, None)) for one in fields(kind)}
-    fitted: AmElo | BradleyTerry = kind(**given)
-    return fitted
+    return kind(**given)
 
 
 def _require_voters(votes: Floats, min_votes: int) -> None:
@@ -100,7 +104,9 @@ def _require_voters(votes: Floats, min_votes: int) -> None:
         )
 
 
-def _jointly(file: VoteFile, fitted: AmElo | BradleyTerry, options: FitOptions) -> dict[str, Any]:
+def _jointly(
+    file: VoteFile, every: VoteFile, table: VoteTable, fitted: AmElo | BradleyTerry, options: FitOptions
+) -> dict[str, Any]:
     """Return the parts of the document that the method decides, with the votes used."""
     rating, style, categories = fitted.plain_ or fitted.result_, None, None
     if fitted.style_ is not None:
@@ -110,9 +116,14 @@ def _jointly(file: VoteFile, fitted: AmElo | BradleyTerry, options: FitOptions) 
             "annotators": lean_rows(fitted.style_, fitted.votes_.annotators, fitted.confidence),
         }
     if options.by:
-        from app.cli.rate.categories import rate_by_category  # noqa: PLC0415  imports what refits need
+        from app.cli.rate import categories as by  # noqa: PLC0415  imports what refits need
 
-        categories = {"by": options.by, **rate_by_category(file.frame["category"], fitted.votes_, rating)}
+        again = partial(_estimator, options)
+        if options.by_criterion:
+            rated = by.rate_by_criterion(every, file.options.criterion, again, options.weights)
+        else:
+            rated = by.rate_by_category(file.frame["category"], table, rating, options, again)
+        categories = {"by": options.by, **rated}
     diagnostics = {each.name: getattr(rating.diagnostics, each.name) for each in fields(rating.diagnostics)}
     return {
         "settings": {"interval": diagnostics.pop("interval")},

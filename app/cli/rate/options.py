@@ -68,9 +68,23 @@ class FitOptions:
             "length_b.",
         ),
     ] = None
-    by: Annotated[str, typer.Option(metavar="COLUMN", help="Show the scores by the categories in this column too.")] = (
-        ""
-    )
+    by: Annotated[
+        str, typer.Option(metavar="COLUMN", help="Show the scores by this column's categories, or criterion's, too.")
+    ] = ""
+    category_weights: Annotated[
+        str,
+        typer.Option(
+            metavar="VALUE=WEIGHT,…",
+            help="Weights of values of --by: show their weighted scores too, such as en=3,fr=1.",
+        ),
+    ] = ""
+    portfolio: Annotated[
+        float | None,
+        typer.Option(
+            metavar="MARGIN",
+            help="Find the fewest models of which one is within so many points of the best in each category of --by.",
+        ),
+    ] = None
     scheduler: Annotated[
         str | None,
         typer.Option(
@@ -91,8 +105,7 @@ class FitOptions:
             raise BadInputError(f"--{error.name.replace('_', '-')} {error.detail}") from None
         if self.scheduler is not None and method != "am-elo":
             raise BadInputError(f"--scheduler is for am-elo; {method} needs one machine whatever the number of votes")
-        if self.by and (method == "elo" or self.inverse_propensity):
-            raise BadInputError("--by is for am-elo and m-elo, without --inverse-propensity")
+        self._check_by()
         if self.inverse_propensity and method == "elo":
             raise BadInputError("--inverse-propensity is for am-elo and m-elo; elo has no weights")
         if self.inverse_propensity and interval not in ("clustered", "none"):
@@ -104,10 +117,41 @@ class FitOptions:
             if interval not in ("clustered", "none"):
                 raise BadInputError(f"--style needs --interval clustered or none, not {interval}")
 
+    def _check_by(self) -> None:
+        if self.by and (self.method == "elo" or self.inverse_propensity):
+            raise BadInputError("--by is for am-elo and m-elo, without --inverse-propensity")
+        if self.by_criterion and self.features:
+            raise BadInputError("--by criterion goes without --style")
+        if self.portfolio is not None and (not self.by or self.by_criterion or self.interval == "none"):
+            raise BadInputError("--portfolio needs categories (--by COLUMN) and intervals")
+        if self.portfolio is not None and not 0.0 < self.portfolio < math.inf:
+            raise BadInputError(f"--portfolio must be a number of points above 0, is {self.portfolio:g}")
+        if self.weights and not self.by:
+            raise BadInputError("--category-weights needs --by COLUMN")
+
     @cached_property
     def features(self) -> tuple[str, ...]:
         """The features of --style."""
         return features_of(self.style)
+
+    @property
+    def by_criterion(self) -> bool:
+        """Whether --by names the criteria, each of which has its own votes."""
+        return self.by == "criterion"
+
+    @cached_property
+    def weights(self) -> dict[str, float]:
+        """The weights of --category-weights by value."""
+        found = dict[str, float]()
+        for part in filter(None, self.category_weights.split(",")):
+            value, _, weight = part.rpartition("=")
+            try:
+                found[value] = float(weight)
+            except ValueError:
+                found[value] = math.nan
+            if not value or not 0.0 < found[value] < math.inf:
+                raise BadInputError(f"--category-weights must be VALUE=WEIGHT,…, numbers above 0, has {part!r}")
+        return found
 
     @cached_property
     def anchored(self) -> tuple[str, float] | None:

@@ -24,7 +24,7 @@ class ReadOptions:
     verdict : what outcome words of the file mean, such as `gauche=left`; see `read_verdicts`.
     zero_rank : whether ranks below 1 are the best or none; by default it has to be clear.
     judged : read what judges are compared by too, and keep both votes on a battle with the sides exchanged.
-    criterion : only votes by this criterion make a `VoteFile`.
+    criterion : only votes by this criterion make a `VoteFile`; empty: those by every one.
     features : names of what is read of both answers too, such as `length`; see `find_measures`. With `judged` the file
         may lack them.
     keep_features : read what the file has of LMArena's measures, as the service keeps them with a vote.

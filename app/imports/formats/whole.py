@@ -97,6 +97,21 @@ class VoteFile(FileReport):
             columns["cluster"] = frame.select(pl.coalesce(*named, row)).to_series()
         return frame.select("annotator", "model_a", "model_b", **columns, **read_measures(frame, features))
 
+    def by_criterion(self, criterion: str) -> "VoteFile":
+        """Return the votes by one criterion; raises NoVotesError: there are votes, and none of them is by it."""
+        criterion = stated_criterion(criterion) or OVERALL
+        options = replace(self.options, criterion=criterion)
+        if criterion == OVERALL and not self.records["criterion"].count():
+            return replace(self, options=options)
+        said = self.records["criterion"].fill_null(OVERALL)
+        chosen = self.records.filter(said == criterion)
+        if chosen.is_empty() and not self.records.is_empty():
+            criteria = ", ".join(said.unique().sort()[:_MOST_NAMED])
+            raise NoVotesError(
+                f"{self.path} has no vote by the criterion {criterion!r}; --criterion may name {criteria}"
+            )
+        return replace(self, records=chosen, options=options)
+
     def require_category(self, by: str) -> None:
         """Refuse the file if it has no column of categories with this name.
 
@@ -123,8 +138,7 @@ def read_vote_file(
     votes = pl.concat(batches)
     frame = _without_repeats(votes, judged=options.judged)
     duplicates = votes.height - frame.height
-    frame = _by_criterion(frame, options.criterion, path)
-    return VoteFile(
+    file = VoteFile(
         **vars(report),
         path=path,
         schema=reader.form.schema.name,
@@ -134,6 +148,7 @@ def read_vote_file(
         duplicates=duplicates,
         options=options,
     )
+    return file.by_criterion(options.criterion) if options.criterion else file
 
 
 def join_vote_files(files: Sequence[VoteFile]) -> VoteFile:
@@ -172,22 +187,6 @@ def _halves(frame: pl.DataFrame) -> pl.DataFrame:
     numbered = [side.with_row_index("place") for side in sides]
     numbered[1] = numbered[1].filter(share.is_not_null())
     return pl.concat(numbered).sort("place", maintain_order=True).drop("place")
-
-
-def _by_criterion(votes: pl.DataFrame, criterion: str, path: Path) -> pl.DataFrame:
-    """Return the votes by one criterion.
-
-    Raises NoVotesError: there are votes, and none of them is by this criterion.
-    """
-    criterion = stated_criterion(criterion) or OVERALL
-    if criterion == OVERALL and not votes["criterion"].count():
-        return votes
-    said = votes["criterion"].fill_null(OVERALL)
-    chosen = votes.filter(said == criterion)
-    if chosen.is_empty() and not votes.is_empty():
-        criteria = ", ".join(said.unique().sort()[:_MOST_NAMED])
-        raise NoVotesError(f"{path} has no vote by the criterion {criterion!r}; --criterion may name {criteria}")
-    return chosen
 
 
 def _without_repeats(votes: pl.DataFrame, *, judged: bool) -> pl.DataFrame:

@@ -37,7 +37,7 @@ _ABOUT: dict[LeaderboardMethod, str] = {
     "all": "The votes of people and of LLM judges together.",
     "people+judges": "The people's scores, known better by what judges say of their battles and of others.",
     "style": "The scores of answers that differ in none of the features that the policy names.",
-    "weighted": "All categories together, each with the weight that the policy gives it.",
+    "weighted": "All categories of a dimension, or criteria, together, each with the weight that the policy gives it.",
 }
 """What each method does, in a sentence."""
 
@@ -219,8 +219,7 @@ def _describe_more(
 ) -> str:
     """Return how a category is rated, what features are worth with style control, else what modelling annotators moves.
 
-    Those of people and of judges are of other votes than the main one, and that of weighted categories models
-    annotators too.
+    Those of people and of judges are of other votes than the main one, and the weighted one models annotators too.
     """
     if published.about_category:
         return published.about_category

@@ -165,17 +165,24 @@ def marginal_covariance(
         found, voter = find_covariance(fit), copies.cluster
         own = Covariance(found.scores, found.scores, fit.ability_sd, kind, annotators, found.freedom, judges, copies)
     else:
-        size, voter, bread = len(fit.R), np.arange(annotators), _centred_bread(fit)
+        size, voter, bread = len(fit.R), np.arange(annotators), centred_bread(fit)
         scores = bread @ _sum_by_vote(expansion(), kind) @ bread.T
         known, all_of_them = np.full(size, np.inf), np.full(size, annotators)
         own = Covariance(scores, scores, fit.ability_sd, kind, annotators, known, all_of_them)
     if prompts is None:
         return own
-    return own.with_meat(_sum_by_prompt(expansion(), prompts, voter), _centred_bread(fit))
+    return own.with_meat(sum_by_prompt(*votes_by_prompt(expansion(), prompts, voter)), centred_bread(fit))
 
 
-def _centred_bread(fit: MarginalFit) -> Floats:
-    return shift_to_centre(fit)[0] @ np.linalg.inv(fit.equations.jacobian)
+def centred_bread(fit: MarginalFit) -> Floats:
+    """Return what a unit of each score's equation moves the scores by, each component shifted to its centre."""
+    bread: Floats = shift_to_centre(fit)[0] @ np.linalg.inv(fit.equations.jacobian)
+    return bread
+
+
+def known_information(fit: MarginalFit) -> Floats:
+    """Return what the votes say of each score, abilities known, shape (n_models,)."""
+    return np.maximum(np.diag(fit.equations.information) - PRECISION, TINY)
 
 
 def takes_prompts(kind: Interval, annotators: int) -> bool:
@@ -183,13 +190,13 @@ def takes_prompts(kind: Interval, annotators: int) -> bool:
     return kind == "clustered" or (kind == "sandwich" and annotators == 1)
 
 
-def _sum_by_prompt(expansion: Expansion, prompts: PromptCells, voter: Indices) -> PromptMeat | None:
-    """Return what votes on the same prompts have in common; `voter` is the cluster of each annotator."""
+def votes_by_prompt(expansion: Expansion, prompts: PromptCells, voter: Indices) -> tuple[PromptVotes, Floats]:
+    """Return the votes with a prompt at a fit, and the information on each score; `voter`: cluster of annotators."""
     fit, cells, place = expansion.fit, prompts.cells, prompts.place_in(expansion.cells)
     k, trust = cells.annotator, expansion.trust[place]
     d = fit.R[cells.model_a] - fit.R[cells.model_b]
     x = fit.ability[k] * d
-    known = np.maximum(np.diag(fit.equations.information) - PRECISION, TINY)
+    known = known_information(fit)
     information, moved = expansion.parts[:, CURVATURE], expansion.moved
     if expansion.cells.n_annotators * expansion.cells.n_models <= MOST_HELD:  # annotators come back with each prompt
         table = np.concatenate([rows for _, _, rows in expansion.each_moved()])
@@ -200,13 +207,13 @@ def _sum_by_prompt(expansion: Expansion, prompts: PromptCells, voter: Indices) -
         expansion.weight[place] * expansion.pull[k], d,
         information[place] * (trust * cells.n / expansion.cells.n[place]), alone[place], moved,
     )  # fmt: skip
-    return sum_by_prompt(votes, known)
+    return votes, known
 
 
 def _join_copies(expansion: Expansion, copies: Copies) -> Clusters:
     """Return the clusters of a fit with near-copies as one: what they say adds up before it is squared."""
     fit, number = expansion.fit, np.bincount(copies.cluster)
-    known = np.maximum(np.diag(fit.equations.information) - PRECISION, TINY)
+    known = known_information(fit)
     meat, shares = fit.clusters.meat.copy(), fit.clusters.shares.copy()
 
     def add(u: Floats, share: Floats, sign: float) -> None:
@@ -290,7 +297,12 @@ def plain_covariance(
     own = Covariance(scores, order, se, kind, clusters, freedom, judges)
     if prompts is None:
         return own
-    c, rows = prompts.cells, -found.moved_rows()
+    return own.with_meat(sum_by_prompt(*plain_votes_by_prompt(found, fit, prompts)), found.inverse)
+
+
+def plain_votes_by_prompt(found: Information, fit: FitResult, prompts: PromptCells) -> tuple[PromptVotes, Floats]:
+    """Return the votes with a prompt at a fit, and the information on each score."""
+    c, cells, rows = prompts.cells, found.likelihood.cells, -found.moved_rows()
     d, ability = fit.R[c.model_a] - fit.R[c.model_b], fit.theta[c.annotator]
     p = expit(ability * d)
     known, information = (
@@ -302,7 +314,7 @@ def plain_covariance(
         c, prompts.prompt, c.annotator.astype(np.int64), c.s - c.n * p, squared_residuals(c, ability * d), ability, d,
         ability**2 * c.n * p * (1.0 - p), alone, partial(_rows_of, rows),
     )  # fmt: skip
-    return own.with_meat(sum_by_prompt(votes, known), found.inverse)
+    return votes, known
 
 
 def _by_annotator(found: Information) -> tuple[Floats, Floats, Floats, Indices, Floats, Floats]:

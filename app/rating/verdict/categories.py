@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from app.rating.arrays import Floats, Ints, sum_by
+from app.rating.arrays import Floats, Ints
 from app.rating.errors import VotesError
 from app.rating.model.abilities import TINY, find_abilities
 from app.rating.model.law import TYPES
@@ -14,13 +14,11 @@ from app.rating.model.weights import weigh_votes
 from app.rating.plain.likelihood import Likelihood
 from app.rating.plain.m_elo import maximise_scores, shift_projector
 from app.rating.threads import one_blas_thread
-from app.rating.uncertainty.models import make_model_estimates
 from app.rating.uncertainty.pooling import PooledFit, PooledLikelihood, fit_categories
 from app.rating.uncertainty.prompts import positive_part
 from app.rating.units import ELO_PER_NATURAL
-from app.rating.verdict.rating import Rating
-from app.rating.votes.cells import Cells, pool_annotators, renumber
-from app.rating.votes.graph import Components
+from app.rating.verdict.rating import Rating, compose
+from app.rating.votes.cells import Cells, renumber
 
 HONEST = TYPES.index("honest")
 STEEPNESS = 1.25  # a vote of an able annotator pulls as |θ|^−¼
@@ -75,11 +73,11 @@ class Categories:
                 across @ (errors + positive_part(each - self.known)) @ across for each in (spread.scores, spread.order)
             )
             spread = replace(spread, scores=scores, order=order, by_prompt=None)
-        pairs = pool_annotators(cells)
-        found = replace(
-            whole, cells=cells, pairs=pairs, fit=fit, covariance=spread, components=_with_votes(whole.components, pairs)
-        )
-        return replace(found, models=make_model_estimates(found))
+        return compose(whole, cells, fit, spread)
+
+    def weigh(self, share: Floats) -> Rating:
+        """Return the leaderboard of Σ_c share_c S_ic, with the counts of all votes; the shares have the sum 1."""
+        return self.mix(share, self.whole.cells)
 
     def differences(self, category: int) -> tuple[Floats, Floats]:
         """Return by how much each model's score is higher in a category than in all votes, and its error, Elo points.
@@ -218,12 +216,3 @@ def _keys(cells: Cells) -> Ints:
     """Return a number for each cell's annotator and pair, ascending, shape (n_cells,)."""
     keys: Ints = (cells.annotator.astype(np.int64) * cells.n_models + cells.model_a) * cells.n_models + cells.model_b
     return keys
-
-
-def _with_votes(components: Components, pairs: Cells) -> Components:
-    """Return the components, those without a vote left out, in the order of their votes."""
-    votes = sum_by(components.label[pairs.model_a], pairs.n, components.number)
-    order = np.argsort(-votes, kind="stable")[: np.count_nonzero(votes)]
-    place = np.full(components.number + 1, -1)
-    place[order] = np.arange(len(order))
-    return components._replace(label=place[components.label], number=len(order))

@@ -3,14 +3,20 @@
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+import numpy as np
+
+from app.rating.arrays import sum_by
 from app.rating.errors import RatingNotice
+from app.rating.fitted import FitResult
 from app.rating.settings import LoopSettings
 from app.rating.types.evidence import Evidence
+from app.rating.uncertainty.covariance import Covariance
 from app.rating.uncertainty.estimate import add_errors, fit_without_errors
 from app.rating.uncertainty.models import make_model_estimates
 from app.rating.uncertainty.notices import find_notices
 from app.rating.uncertainty.results import Diagnostics, Estimate, ModelEstimates, Start
-from app.rating.votes.cells import Cells
+from app.rating.votes.cells import Cells, pool_annotators
+from app.rating.votes.graph import Components
 from app.rating.votes.prompts import PromptCells
 
 
@@ -33,6 +39,29 @@ class Rating(Estimate):
         """Return the rating with one more notice."""
         warnings = (*self.diagnostics.warnings, notice)
         return replace(self, diagnostics=replace(self.diagnostics, warnings=warnings))
+
+
+def compose(whole: Rating, cells: Cells, fit: FitResult, covariance: Covariance | None, **changed: Any) -> Rating:
+    """Return the leaderboard of other scores and errors, with the counts of these votes and the rest of a rating.
+
+    Parameters
+    ----------
+    fit : scores, in natural units, of the models in `small`
+    changed : other fields of the estimate that change, such as the components, of which those with votes are kept
+    """
+    pairs = pool_annotators(cells)
+    found = replace(whole, cells=cells, pairs=pairs, fit=fit, covariance=covariance, **changed)
+    found = replace(found, components=_with_votes(found.components, pairs))
+    return replace(found, models=make_model_estimates(found))
+
+
+def _with_votes(components: Components, pairs: Cells) -> Components:
+    """Return the components, those without a vote left out, in the order of their votes."""
+    votes = sum_by(components.label[pairs.model_a], pairs.n, components.number)
+    order = np.argsort(-votes, kind="stable")[: np.count_nonzero(votes)]
+    place = np.full(components.number + 1, -1)
+    place[order] = np.arange(len(order))
+    return components._replace(label=place[components.label], number=len(order))
 
 
 def estimate(

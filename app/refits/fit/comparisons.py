@@ -1,6 +1,6 @@
-"""Leaderboards to compare the main one with: by other methods, of kinds, with style control, and of categories."""
+"""Leaderboards to compare the main one with: by other methods, of kinds, and with style control."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, get_args
@@ -8,7 +8,7 @@ from typing import Any, get_args
 import numpy as np
 
 from app.rating.arrays import Floats, Mask
-from app.rating.errors import RatingNotice, VotesError
+from app.rating.errors import VotesError
 from app.rating.judges.ballots import Ballots
 from app.rating.judges.board import rate_judges
 from app.rating.judges.comparison import JudgeComparison, compare
@@ -16,18 +16,15 @@ from app.rating.judges.planning import trace_widths
 from app.rating.judges.sharpening import Sharpened, sharpen
 from app.rating.plain.elo import fit_elo
 from app.rating.settings import SIDE
-from app.rating.uncertainty.freedom import critical_values
 from app.rating.uncertainty.ranks import rank_by
 from app.rating.uncertainty.results import ModelEstimates
-from app.rating.verdict.categories import Categories, pool_categories
 from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import run_round
 from app.rating.verdict.style import Styled, control_style
 from app.rating.votes.cells import Cells, pool_annotators
 from app.rating.votes.measures import Features, measure_features, measure_known
-from app.refits.fit.interface import DimensionResult, FitInput, LeaderboardName, StandingOut, StyleBoard, Whose
+from app.refits.fit.interface import FitInput, LeaderboardName, StyleBoard, Whose
 from app.refits.fit.parts import Parts
-from app.votes.rules import criterion_tag
 
 ELO_UPDATES = 10_000_000
 """How many votes Elo plays in all its shuffles together: about a second."""
@@ -77,7 +74,7 @@ def fit_kinds(fit_input: FitInput, cells: Cells, fitted: Rating, parts: Parts) -
         left_out = fit_input.left_out(whose)
         if whose == "judges":
             return _rate_judges(fit_input, ~left_out)
-        rating = fitted if whose == fit_input.whose else _rate_anew(fit_input, cells, left_out)
+        rating = fitted if whose == fit_input.whose else rate_anew(fit_input, cells, left_out)
         if whose == "people":
             people.append(rating)
         return rating.models
@@ -101,7 +98,7 @@ def _sharpen(fit_input: FitInput, people: Rating) -> Sharpened:
     return sharpen(people, _ballots(fit_input).where(counted[fit_input.annotator]), ~fit_input.judges)
 
 
-def _rate_anew(fit_input: FitInput, cells: Cells, left_out: Mask) -> Rating:
+def rate_anew(fit_input: FitInput, cells: Cells, left_out: Mask) -> Rating:
     """Rate these votes by the main leaderboard's rules, but without what they found before."""
     return run_round(
         cells,
@@ -190,105 +187,6 @@ def fit_style_board(fit_input: FitInput, fitted: Rating, parts: Parts) -> StyleB
 
     found = parts.compute("leaderboard with style control", fit, omitted="style-board-omitted")
     return StyleBoard(found, votes, left_out)
-
-
-@dataclass(frozen=True)
-class FittedCategories:
-    """The leaderboards of categories, by tag and the weighted one, and how each dimension's differ."""
-
-    tags: dict[str, Rating] = field(default_factory=dict)
-    weighted: Rating | None = None
-    dimensions: dict[str, DimensionResult] = field(default_factory=dict)
-
-
-def fit_categories(fit_input: FitInput, fitted: Rating, parts: Parts) -> FittedCategories:
-    """Fit a leaderboard for every category with counted votes, those of a dimension pooled with each other.
-
-    A dimension without a fit is left out, with a notice.
-    """
-    every = FittedCategories()
-    counted = (fitted.cells.votes_by_annotator() > 0)[fit_input.annotator]
-    for name, unordered in fit_input.dimensions.items():
-        values = tuple(sorted(unordered))  # a refit that is made again does not know the order
-        work = partial(_fit_dimension, fit_input, fitted, name, values, counted, parts)
-        found = parts.compute(f"leaderboard of {', '.join(values)}", work, omitted="tag-board-omitted")
-        if found is not None:
-            weighted = every.weighted if found.weighted is None else found.weighted
-            every = FittedCategories(every.tags | found.tags, weighted, every.dimensions | found.dimensions)
-    return every
-
-
-def _fit_dimension(
-    fit_input: FitInput, fitted: Rating, name: str, values: Sequence[str], counted: Mask, parts: Parts
-) -> FittedCategories:
-    """Return the leaderboards of the categories of one dimension, none without a counted vote."""
-    place = fit_input.find_category(values)
-    votes = np.bincount(place[counted], minlength=len(values) + 1).tolist()
-    by_tag = dict(zip((*values, ""), votes, strict=True))
-    weighed = set(fit_input.policy.category_weights) & set(values)
-    if weighed and (unknown := sorted(tag for tag in weighed if not by_tag[tag])):
-        detail = f"the weight of {', '.join(unknown)} is for no vote: no counted vote has the tag"
-        parts.notices.append(RatingNotice("weight-without-votes", detail))
-    if not sum(votes[:-1]):
-        return FittedCategories()
-    if max(votes) == sum(votes):  # a category of all votes is the main leaderboard
-        dimensions = {name: DimensionResult(by_tag, None, ())}
-        return FittedCategories({values[votes.index(max(votes))]: fitted}, fitted if weighed else None, dimensions)
-    cells = [fit_input.cells(counted & (place == number)) for number in range(len(values) + bool(votes[-1]))]
-    found = pool_categories(fitted, cells)
-    tags = {}
-    for number, tag in enumerate(values):
-        if votes[number] and not _has_anchor(cells[number], fit_input):
-            detail = f"there is no leaderboard of {tag}: no counted vote of the category is on the policy's anchor"
-            parts.notices.append(RatingNotice("tag-board-omitted", detail))
-        elif votes[number]:
-            tags[tag] = found.rating(number)
-    weighted = None
-    if weighed:
-        share = np.array([fit_input.policy.category_weights.get(tag, 0.0) for tag in values] + [0.0] * bool(votes[-1]))
-        weighted = found.mix(share / share.sum(), fitted.cells)
-    return FittedCategories(
-        tags, weighted, {name: DimensionResult(by_tag, found.tau, find_outliers(found, values, votes))}
-    )
-
-
-def _has_anchor(cells: Cells, fit_input: FitInput) -> bool:
-    """Whether votes are on the anchor, so that the scores of these votes can be fixed by it."""
-    if fit_input.settings.anchor is None:
-        return True
-    return bool(np.isin(fit_input.settings.anchor[0], [cells.model_a, cells.model_b]))
-
-
-def find_outliers(found: Categories, tags: Sequence[str], votes: Sequence[float]) -> tuple[StandingOut, ...]:
-    """Return the models whose scores in a category differ from those of all votes, with Bonferroni's correction."""
-    spread, here = found.whole.covariance, [number for number in range(len(tags)) if votes[number]]
-    if spread is None:
-        return ()
-    models = found.whole.small.models
-    level = 1.0 - (1.0 - found.whole.settings.confidence) / (len(models) * len(here))
-    outliers: list[StandingOut] = []
-    for number in here:
-        difference, se = (each[models] for each in found.differences(number))
-        half = critical_values(spread.freedom, level) * se
-        for i in np.flatnonzero(np.abs(difference) > half).tolist():
-            middle, reach = float(difference[i]), float(half[i])
-            outliers.append(StandingOut(int(models[i]), tags[number], middle, middle - reach, middle + reach))
-    return tuple(sorted(outliers, key=lambda one: -abs(one.difference)))
-
-
-def fit_criteria(fit_input: FitInput, parts: Parts) -> dict[str, Rating]:
-    """Fit a leaderboard for every criterion by its own votes alone, abilities too, as the main one is; by its tag.
-
-    A criterion without a fit is left out, with a notice.
-    """
-    found = dict[str, Rating]()
-    for criterion, own in fit_input.criteria.items():
-        part = f"leaderboard of the criterion {criterion!r}"
-        work = partial(_rate_anew, own, own.cells(), fit_input.keep_never)
-        rating = parts.compute(part, work, omitted="criterion-board-omitted")
-        if rating is not None:
-            found[criterion_tag(criterion)] = rating
-    return found
 
 
 def _fit_elo(cells: Cells, fitted: Rating, shuffles: int) -> ModelEstimates:

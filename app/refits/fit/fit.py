@@ -21,15 +21,8 @@ from app.rating.verdict.counted import count_by_weight
 from app.rating.verdict.order import Confidence
 from app.rating.verdict.rating import Rating
 from app.rating.votes.cells import Cells, pool_annotators
-from app.refits.fit.comparisons import (
-    FittedCategories,
-    FittedKinds,
-    fit_categories,
-    fit_criteria,
-    fit_kinds,
-    fit_other_methods,
-    fit_style_board,
-)
+from app.refits.fit.comparisons import FittedKinds, fit_kinds, fit_other_methods, fit_style_board
+from app.refits.fit.dimensions import FittedCategories, fit_categories, fit_criteria
 from app.refits.fit.interface import (
     DimensionResult,
     FitInput,
@@ -124,19 +117,19 @@ class _Beside(NamedTuple):
 
 
 def _fit_beside(fit_input: FitInput, cells: Cells, fitted: Rating, parts: Parts) -> _Beside:
-    method, none = fit_input.settings.method, FittedCategories()
-    categories = parts.compute("leaderboards of categories", lambda: fit_categories(fit_input, fitted, parts)) or none
-    criteria = parts.compute("leaderboards of criteria", lambda: fit_criteria(fit_input, parts)) or {}
+    method, rated = fit_input.settings.method, FittedCategories()
+    for of, fit in (("categories", fit_categories), ("criteria", fit_criteria)):
+        rated |= parts.compute(f"leaderboards of {of}", partial(fit, fit_input, fitted, parts)) or FittedCategories()
     methods = parts.compute("leaderboards by other methods", lambda: fit_other_methods(fit_input, cells, fitted, parts))
     kinds = parts.compute("leaderboards of kinds", lambda: fit_kinds(fit_input, cells, fitted, parts)) or FittedKinds()
     style = parts.compute("style control", lambda: fit_style_board(fit_input, fitted, parts))
-    found, ratings = (methods or {}) | kinds.leaderboards, categories.tags | criteria
+    found = (methods or {}) | kinds.leaderboards
     if style is not None and style.found is not None:
         found[LeaderboardName("style")] = style.found.rating.models
-    found |= {LeaderboardName(method, tag): rating.models for tag, rating in ratings.items()}
-    if categories.weighted is not None:
-        found[LeaderboardName("weighted")] = categories.weighted.models
-    return _Beside(found, ratings, categories.dimensions, style, kinds.sharpened)
+    found |= {LeaderboardName(method, tag): rating.models for tag, rating in rated.tags.items()}
+    if rated.weighted is not None:
+        found[LeaderboardName("weighted")] = rated.weighted.models
+    return _Beside(found, rated.tags, rated.dimensions, style, kinds.sharpened)
 
 
 def hash_cells(cells: Cells, annotator_ids: Ids, model_ids: Ids) -> str:

@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description 436ebfb5c18ce649: make docs.
+# Written by clients/python/generate.py from the OpenAPI description 4382c3848dd777b1: make docs.
 
 from __future__ import annotations
 
@@ -483,7 +483,7 @@ class Policy(BaseModel):
     category_weights: Annotated[
         dict[str, Any],
         Field(
-            description='Weights of the categories of one dimension in the leaderboard `weighted`: `{"language=fr": 1, "language=en": 3}`.'
+            description='Weights of the categories of one dimension in the leaderboard `weighted`: `{"language=fr": 1, "language=en": 3}`; or of criteria: `{"criterion=helpful": 1, "criterion=overall": 2}`.'
         ),
     ] = {}
     max_tag_boards: Annotated[

@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -80,3 +81,114 @@ def test_votes_that_determine_no_category_are_said_to() -> None:
     pooled = PooledLikelihood([cells, cells], np.ones(1), np.zeros(3, dtype=np.int64), np.ones(1))
     with pytest.raises(NotConvergedError):
         pooled.fit(1.0, np.tile([1e4, 0.0, -1e4], (2, 1)))
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """20 annotators with 80 votes each by two criteria, on the same battles; the last model is clear, and no better."""
+    chance, rows = np.random.default_rng(4), ["annotator,model_a,model_b,winner,battle_id,criterion"]
+    for k in range(20):
+        for battle in range(80):
+            a, b = chance.choice(sorted(STRENGTH), 2, replace=False)
+            seen = chance.logistic()
+            for criterion in ("", "clear"):
+                own = {**STRENGTH, "hen": 1.2 if criterion else -0.4}
+                won = "model_a" if own[a] - own[b] + seen > 0.0 else "model_b"
+                rows.append(f"k{k},{a},{b},{won},{k}/{battle},{criterion}")
+    path = tmp_path_factory.mktemp("by") / "graded.csv"
+    path.write_text("\n".join(rows))
+    return path
+
+
+def test_criteria_stand_beside_each_other_and_are_weighed(run_cli: RunCli, graded: Path) -> None:
+    def rate(*options: str) -> Any:
+        return json.loads(run_cli("rate", graded, "--format", "json", *options).stdout)
+
+    found = rate("--by", "criterion", "--category-weights", "overall=3,clear=1")
+    plain, clear = rate(), rate("--criterion", "clear")
+    assert found["models"] == plain["models"]
+    assert found["annotators"] == plain["annotators"]
+    table = found["categories"]
+    assert (table["votes"], table["spread"]) == ({"clear": 1600, "overall": 1600}, None)
+    cells = {row["model"]: row["categories"] for row in table["models"]}
+    for name, rated in (("overall", plain), ("clear", clear)):
+        for row in rated["models"]:
+            assert {key: cells[row["model"]][name][key] for key in ("score", "lower", "upper", "votes")} == {
+                key: row[key] for key in ("score", "lower", "upper", "votes")
+            }
+    assert cells["hen"]["clear"]["stands_out"]
+    assert not any(cell["overall"]["stands_out"] for cell in cells.values())
+    half = {row["model"]: row["upper"] - row["lower"] for row in table["weighted"]}
+    own = {row["model"]: row["upper"] - row["lower"] for row in plain["models"]}
+    assert all(half[model] > 0.85 * own[model] for model in own), "both criteria share their errors"
+    gaps = [
+        0.75 * cells[row["model"]]["overall"]["score"] + 0.25 * cells[row["model"]]["clear"]["score"] - row["score"]
+        for row in table["weighted"]
+    ]
+    assert max(gaps) - min(gaps) < 1e-6
+    shown = run_cli("rate", graded, "--by", "criterion", "--category-weights", "overall=3,clear=1").stdout
+    assert shown.index("By criterion") < shown.index("Weighted")
+
+
+def test_categories_are_weighed(run_cli: RunCli, file: Path) -> None:
+    found = json.loads(
+        run_cli("rate", file, "--by", "language", "--category-weights", "en=1,fr=3", "--format", "json").stdout
+    )["categories"]
+    scores = {row["model"]: row["categories"] for row in found["models"]}
+    weighted = {row["model"]: row["score"] for row in found["weighted"]}
+    gaps = [0.25 * row["en"]["score"] + 0.75 * row["fr"]["score"] - weighted[model] for model, row in scores.items()]
+    assert max(gaps) - min(gaps) < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (("--category-weights", "en=1"), "--by"), (("--by", "criterion", "--category-weights", "kind=1"), "kind"),
+        (("--by", "criterion", "--style", "side"), "--style"), (("--by", "criterion", "--criterion", "kind"), "kind"),
+        (("--by", "criterion", "--category-weights", "clear=0"), "clear=0"),
+        (("--by", "criterion", "--category-weights", "clear"), "VALUE=WEIGHT"),
+        (("--by", "criterion", "--category-weights", "clear=1,overall=1", "--interval", "sandwich"), "independent"),
+    ],
+)  # fmt: skip
+def test_weights_that_cannot_be(run_cli: RunCli, graded: Path, options: tuple[str, ...], word: str) -> None:
+    refused = run_cli("rate", graded, *options)
+    assert refused.exit_code == 2
+    assert word in refused.stderr
+
+
+def test_which_few_models_serve_every_category(run_cli: RunCli, file: Path, tmp_path: Path) -> None:
+    """In French hen is as good as owl, in English the worst: owl serves both."""
+
+    def rate(path: Path, *options: str) -> Any:
+        return json.loads(run_cli("rate", path, "--by", "language", *options, "--format", "json").stdout)["categories"]
+
+    found = rate(file, "--portfolio", "150")
+    chosen = found.pop("portfolio")
+    assert found == rate(file)
+    assert chosen["differ"]
+    assert chosen["held_out"]["gain"] > chosen["held_out"]["half"] > 0.0
+    assert chosen["models"] == ["owl"]
+    assert {tag: one["model"] for tag, one in chosen["serves"].items()} == {"en": "owl", "fr": "owl"}
+    assert all(one["behind"] <= one["at_most"] <= 150 for one in chosen["serves"].values())
+    narrow = run_cli("rate", file, "--by", "language", "--portfolio", "1e-6").stdout
+    assert "no model stands" in narrow.split("Within")[1]
+    shuffled = tmp_path / "shuffled.csv"
+    rows = [line.split(",") for line in file.read_text().splitlines()]
+    words = np.random.default_rng(1).permutation([row[4] for row in rows[1:]])
+    rows[1:] = [[*row[:4], word, ""] for row, word in zip(rows[1:], words, strict=True)]
+    shuffled.write_text("\n".join(",".join(row) for row in rows))
+    none = rate(shuffled, "--portfolio", "150")["portfolio"]
+    assert (none["differ"], none["models"], none["serves"]) == (False, [], {})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--portfolio", "50"), ("--by", "criterion", "--portfolio", "50"), ("--by", "language", "--portfolio", "0"),
+     ("--by", "language", "--portfolio", "50", "--interval", "none")],
+)  # fmt: skip
+def test_a_portfolio_needs_categories_intervals_and_a_margin(
+    run_cli: RunCli, file: Path, options: tuple[str, ...]
+) -> None:
+    refused = run_cli("rate", file, *options)
+    assert refused.exit_code == 2
+    assert "--portfolio" in refused.stderr
