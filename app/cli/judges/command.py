@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, Annotated, Any, get_args
@@ -153,17 +154,23 @@ def _plan(width: float | None, price: str | None) -> "tuple[float, Prices | None
 
 
 def _tables(report: "JudgesReport") -> Iterator[RenderableType]:
-    people, families = report.people, any(row["own_family"] is not None for row in report.judges)
+    people = report.people
+    families = {
+        title: name
+        for title, name in (("Own family", "own_family"), ("By judges", "own_family_by_judges"))
+        if any(row[name] is not None for row in report.judges)
+    }
     costs = any(row["cost"] is not None for row in report.judges)
     shares = ("Left=left_share:%", "Agrees=agreement:%", "Close=agreement_close:%", "Swapped=swap_consistency:%")
-    more = [("Own family", lambda row: _with_ends(row, "own_family", 0))] * families + ["Cost=cost:.2f"] * costs
+    more: list[Column] = [(title, partial(_with_ends, name=name, digits=0)) for title, name in families.items()]
+    more += ["Cost=cost:.2f"] * costs
     columns: list[Column] = [
         ("Slope", lambda row: _with_ends(row, "ability", 2)), ("Lean", lambda row: _with_ends(row, "side_lean", 0)),
         *shares, "Votes=votes", *more,
     ]  # fmt: skip
-    blank = dict.fromkeys(("side_lean", "left_share", "swap_consistency", "own_family", "cost"), "")
+    blank = dict.fromkeys(("side_lean", "left_share", "swap_consistency", *families.values(), "cost"), "")
     rows = [*report.judges, {**people, **blank, "annotator": "people", "ability": "1", "votes": round(people["votes"])}]
-    yield table_of(rows, "Judge=annotator", *columns, figures=["Slope", "Lean", "Own family"])
+    yield table_of(rows, "Judge=annotator", *columns, figures=["Slope", "Lean", *families])
     yield ""
     yield from _breakdowns(report)
     yield from ["The judges' own leaderboard", leaderboard_table(report.models), ""]

@@ -16,6 +16,7 @@ from app.rating.estimators.tables import read_table
 from app.rating.judges.ballots import Ballots
 from app.rating.judges.comparison import CLOSE, FEWEST_IN_CATEGORY, Row, compare
 from app.rating.judges.planning import Prices, VotePlan, plan_votes
+from app.rating.judges.self_preference import Families
 from app.rating.judges.sharpening import Sharpened
 from app.rating.settings import SIDE, LoopSettings
 from app.rating.verdict.rating import Rating
@@ -73,9 +74,13 @@ def compare_judges(
     features = read_known_features(file.frame, style or list(ARENA))
     if missing := [name for name in style if features is None or name not in features.names]:
         raise BadInputError(f"the feature {missing[0]} needs the columns {missing[0]}_a and {missing[0]}_b")
+
+    def named(names: Sequence[str]) -> list[str]:
+        return [_family(name, families) or "" for name in names]
+
     found = compare(
         replace(Ballots.of(votes, number), style=features), human, settings,
-        own_family=_own_families(votes.annotators, votes.models, families),
+        families=Families(*map(named, (votes.annotators, votes.models))),
         categories=_categories(file.frame, votes.annotator, human), declared=bool(style), stage=stage,
     )  # fmt: skip
     costs = _costs(file.frame, votes.annotators)
@@ -143,14 +148,6 @@ def matches(name: str, patterns: Sequence[str]) -> bool:
 
 def _family(name: str, families: Mapping[str, str]) -> str | None:
     return families.get(name) or next((family for key, family in families.items() if fnmatchcase(name, key)), None)
-
-
-def _own_families(annotators: Sequence[str], models: Sequence[str], families: Mapping[str, str]) -> Mask:
-    """Return which models are of an annotator's own family, shape (n_annotators, n_models)."""
-    theirs = np.array([_family(name, families) or "" for name in annotators])
-    of_models = np.array([_family(name, families) or "" for name in models])
-    own: Mask = (theirs[:, None] == of_models) & (theirs[:, None] != "")
-    return own
 
 
 def _categories(frame: pl.DataFrame, annotator: np.ndarray[Any, Any], human: Mask) -> dict[str, Mask]:

@@ -9,6 +9,7 @@ from scipy.sparse import csr_array, hstack
 from app.rating.arrays import Floats, Mask
 from app.rating.errors import VotesError
 from app.rating.judges.ballots import Ballots
+from app.rating.judges.following import BattleErrors
 from app.rating.judges.leaning import WIDE, OwnVotes, fit_leaning, identified_leans, own_columns, score_columns
 from app.rating.plain.m_elo import shift_projector, typical
 from app.rating.settings import LoopSettings
@@ -30,11 +31,13 @@ class JudgesBoard:
     rating : of the models
     lean, lean_se : log odds for the left and for each feature of style, and their errors over battles; NaN for a judge
         whose votes do not tell it, shape (n_annotators, 1 + n_style)
+    shared : errors of the scores by battle
     """
 
     rating: Rating
     lean: Floats
     lean_se: Floats
+    shared: BattleErrors
 
 
 def rate_judges(ballots: Ballots, chosen: LoopSettings | None = None) -> JudgesBoard:
@@ -72,7 +75,7 @@ def rate_judges(ballots: Ballots, chosen: LoopSettings | None = None) -> JudgesB
     both = np.full(size, np.nan)
     both[:, fitted.found.small.annotators] = np.where(fitted.identified, [fitted.leans, errors.lean_se], np.nan)
     rating = publish(replace(fitted.found, covariance=errors.covariance(taste)))
-    return JudgesBoard(rating, both[0], both[1])
+    return JudgesBoard(rating, both[0], both[1], errors.shared)
 
 
 class LeanFit(NamedTuple):
@@ -114,6 +117,7 @@ class _Errors:
     gradients : g_k, each judge's part of the gradient at the fit, which is 0 in sum
     own : G_kᵀG_k over the battles; with_all : G_kᵀG, G the sum over judges; meat : GᵀG
     lean_se : of each judge's leans, shape (n_annotators, 1 + n_style)
+    shared : errors of the scores by battle
     """
 
     def __init__(self, ballots: Ballots, fitted: LeanFit) -> None:
@@ -131,6 +135,7 @@ class _Errors:
         size = typical(S)
         self.inverse = np.linalg.inv(S + size * shifts).astype(np.float64) - shifts / size
         self.meat = profile @ every.noise @ profile.T
+        self.shared = BattleErrors(every.by_battle, profile.T @ self.inverse)
         moved = -every.moves @ self.inverse @ profile
         moved[:, : len(leans)] += every.bread
         variance = np.einsum("ij,ij->i", moved @ every.noise, moved)

@@ -15,12 +15,14 @@ from app.rating.judges.board import fit_leans, rate_judges
 from app.rating.judges.following import (
     NO_SCORES,
     Followers,
+    OwnFamily,
     PeoplesScores,
     find_liking,
     follow_people,
     learn_scores,
     rate_people,
 )
+from app.rating.judges.self_preference import Families, compare_families
 from app.rating.judges.sharpening import Sharpened, sharpen
 from app.rating.settings import LoopSettings
 from app.rating.uncertainty.freedom import critical_values
@@ -143,7 +145,7 @@ class JudgeComparison(NamedTuple):
 
 def compare(
     ballots: Ballots, human: Mask, settings: LoopSettings, *,
-    own_family: Mask | None = None, categories: Mapping[str, Mask] | None = None, declared: bool = False,
+    families: Families | None = None, categories: Mapping[str, Mask] | None = None, declared: bool = False,
     stage: Callable[[str], None] = lambda _: None,
 ) -> JudgeComparison:  # fmt: skip
     """Compare judges with people.
@@ -152,7 +154,7 @@ def compare(
     ----------
     human : which annotators are people, shape (n_annotators,)
     settings : of the people's leaderboard; `confidence` of every interval
-    own_family : as for `follow_people`
+    families : of judges and models, where some are known
     categories : name → votes of the category, shape (n_votes,)
     declared : whether the judges' own leaderboard takes out their likings for the ballots' style; panels' never do
 
@@ -162,6 +164,7 @@ def compare(
         The votes have no answer.
     """
     names, models = ballots.votes.annotators, ballots.votes.models
+    families = families or Families([""] * len(names), [""] * len(models))
     stage("rating the people")
     peoples = rate_people(ballots.of_annotators(human), settings)
     stage("comparing the judges")
@@ -175,14 +178,15 @@ def compare(
         known, followers = NO_SCORES, Followers.unknown(board.lean[:, 0], board.lean_se[:, 0])
         unknown.append({"board": "people", "code": "no-order", "detail": str(error), "models": []})
     else:
-        followers = follow_people(judged, known, own_family)
+        followers = follow_people(judged, known, families.own)
         stage("trying panels")
         able = np.argsort(-np.nan_to_num(followers.ability, nan=-np.inf), kind="stable")
         panels = try_panels(plain, [int(k) for k in able if not human[k]], known)
     stage("sharpening the people's leaderboard")
     sharpened = sharpen(peoples, ballots, human)
     compared = _Compared(ballots, human, known, followers, settings.confidence)
-    rows = {int(k): compared.row(int(k), names[k]) for k in np.flatnonzero(~human)}
+    by_judges = compare_families(judged, families)
+    rows = {int(k): compared.row(int(k), names[k], by_judges) for k in np.flatnonzero(~human)}
     people = compared.people_row() | {
         "method": peoples.settings.method, "order_certainty": finite(panels.certainty),
         "votes": count(float(peoples.cells.n_votes)), "models": len(known.models),
@@ -233,7 +237,7 @@ class _Compared:
         self.votes = np.bincount(v.annotator, minlength=size)
         self.people_votes = float(self.battles[human].sum())
 
-    def row(self, k: int, name: str) -> Row:
+    def row(self, k: int, name: str, by_judges: OwnFamily) -> Row:
         """Return a judge's row."""
         f, points = self.followers, ELO_PER_NATURAL
         return {
@@ -254,7 +258,8 @@ class _Compared:
             "swap_consistency": finite(self.consistent[k]),
             "swapped_battles": count(self.swapped[k]),
             "taste_sd": finite(points * f.taste_sd[k]),
-            **self._interval("own_family", points * f.preference[k], points * f.preference_se[k], f.freedom[k]),
+            **self._own_family("own_family", f.own_family, k),
+            **self._own_family("own_family_by_judges", by_judges, k),
             "calibration_votes": self._calibration_votes(k),
             "votes": int(self.votes[k]),
             "battles": count(self.battles[k]),
@@ -321,6 +326,10 @@ class _Compared:
         reach = self._reach(freedom)
         ends = {"": 0.0, "_lower": -reach, "_upper": reach}
         return {f"{name}{end}": finite(float(value + width * se if width else value)) for end, width in ends.items()}
+
+    def _own_family(self, name: str, found: OwnFamily, k: int) -> dict[str, float | None]:
+        preference, se = (ELO_PER_NATURAL * one[k] for one in found[:2])
+        return self._interval(name, preference, se, found.freedom[k])
 
     def _calibration_votes(self, k: int) -> int | None:
         """Return how many votes of people would make the ability known to ± .1; None where no number would."""

@@ -174,6 +174,12 @@ class OwnVotes:
         noise: Floats = (self.by_battle.T @ self.by_battle).toarray()
         return noise
 
+    def crossed(self, by_battle: csr_array[Any, tuple[int, int]]) -> Floats:
+        """Σ g hᵀ over battles, g the scores' gradient of one, h a row of others' terms, shape (n_models, n_terms)."""
+        both = min(self.battles, by_battle.shape[0])
+        crossed: Floats = self.profile @ (self.by_battle[:both].T @ by_battle[:both]).toarray()
+        return crossed
+
     @cached_property
     def gradient(self) -> Floats:
         """Σ g over battles."""

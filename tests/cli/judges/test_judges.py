@@ -62,7 +62,8 @@ def report(file: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, An
     from app.cli.command import application  # noqa: PLC0415
 
     result = CliRunner().invoke(application, ["judges", str(file), "--format", "json", "--family", "good-*=mine",
-                                              "--family", "model 00=mine"])  # fmt: skip
+                                              "--family", "model 00=mine", "--family", "left-judge=other",
+                                              "--family", "copied-judge=other"])  # fmt: skip
     assert result.exit_code == 0, result.stderr
     found: dict[str, Any] = json.loads(result.stdout)
     return found
@@ -85,7 +86,10 @@ def test_every_judge_has_its_figures(report: dict[str, Any]) -> None:
     assert judges["good-judge"]["agreement_far"] > judges["good-judge"]["agreement_close"]
     assert judges["good-judge"]["family"] == "mine"
     assert judges["good-judge"]["own_family_lower"] < judges["good-judge"]["own_family"] == pytest.approx(0.0, abs=60.0)
-    assert judges["left-judge"]["own_family"] is None
+    by_judges = [judges["good-judge"][f"own_family_by_judges{end}"] for end in ("_lower", "", "_upper")]
+    assert by_judges == sorted(by_judges)
+    assert by_judges[1] == pytest.approx(0.0, abs=100.0)
+    assert judges["left-judge"]["own_family"] is judges["left-judge"]["own_family_by_judges"] is None
 
 
 def test_a_judge_is_known_by_gap_category_and_style(report: dict[str, Any]) -> None:
