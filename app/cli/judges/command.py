@@ -67,6 +67,9 @@ def judges(
     by: Annotated[
         str, typer.Option(metavar="COLUMN", help="The column with the category of a vote; without it, the tags.")
     ] = "category",
+    soft: Annotated[
+        bool, typer.Option("--soft", help="Count a verdict that is a probability as one, not as the likelier side.")
+    ] = False,
     plan: Annotated[
         float | None,
         typer.Option(
@@ -89,8 +92,9 @@ def judges(
 ) -> None:
     """Compare the judges of a vote file with its people, and rate the models by the judges alone.
 
-    model_a is the answer on the left. Votes with the same battle_id, or question, and models are of one battle. Where
-    people saw a random part of the judges' battles, judges sharpen the people's leaderboard.
+    model_a is the answer on the left. Votes with the same battle_id, or question, and models are of one battle; those
+    of a judge on it count as one. Where people saw a random part of the judges' battles, judges sharpen the people's
+    leaderboard.
     """
     settings = replace(DEFAULTS, min_votes=min_votes, confidence=confidence)
     try:
@@ -102,7 +106,9 @@ def judges(
     from app.cli.judges.report import compare_judges  # noqa: PLC0415  the solver takes most of a second to import
 
     features = features_of(style)
-    options = read.reading(ReadOptions, judged=True, features=features or tuple(ARENA), by="" if by == "tags" else by)
+    options = read.reading(
+        ReadOptions, judged=True, soft=soft, features=features or tuple(ARENA), by="" if by == "tags" else by
+    )
     with given_files(files) as given, showing_stages() as stages:
         stages.stage("reading")
         votes = read_votes(given, options, stages.share)

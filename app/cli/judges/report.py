@@ -65,10 +65,12 @@ def compare_judges(
     feature.
     Raises app.rating.errors.RatingError: the votes have no answer.
     """
-    votes = read_table(file.table()).votes
+    persons = _find_people(file.frame, people)
+    file = file.with_first_votes(persons)
+    votes = read_table(file.table(halves=False)).votes
+    votes, human = replace(votes, outcome=file.verdicts()), np.isin(votes.annotators, persons)
     name = file.frame.select(pl.coalesce("question", "battle_id")).to_series()
     number = name.rank("dense").cast(pl.Int64).fill_null(-1).to_numpy()
-    human = _find_people(file.frame, votes.annotators, people)
     if SIDE in style:
         raise BadInputError("--style has no side: the lean of every judge to the left is shown without it")
     features = read_known_features(file.frame, style or list(ARENA))
@@ -124,9 +126,10 @@ def _sharpened_rows(found: Sharpened, votes: IndexedVotes) -> Row:
     }
 
 
-def _find_people(frame: pl.DataFrame, names: Sequence[str], patterns: Sequence[str]) -> Mask:
-    """Return which annotators are people, shape (n_annotators,)."""
-    human = np.array([matches(name, patterns) for name in names], dtype=bool)
+def _find_people(frame: pl.DataFrame, patterns: Sequence[str]) -> list[str]:
+    """Return the annotators who are people."""
+    names = frame["annotator"].unique().sort().to_list()
+    human = [name for name in names if matches(name, patterns)]
     if not patterns:
         kinds = frame.select("annotator", "annotator_kind").unique().sort("annotator")
         if kinds["annotator_kind"].null_count() or len(kinds) != len(names):
@@ -134,10 +137,10 @@ def _find_people(frame: pl.DataFrame, names: Sequence[str], patterns: Sequence[s
                 "it is not said who is a person: name them, --people ANNOTATOR,… (or a pattern, 'rater-*'), or give "
                 "every vote the column annotator_kind, human or judge, the same for all votes of an annotator"
             )
-        human = (kinds["annotator_kind"] == "human").to_numpy()
-    if human.all() or not human.any():
+        human = kinds.filter(pl.col("annotator_kind") == "human")["annotator"].to_list()
+    if names and len(human) in (0, len(names)):
         named = ", ".join(names[:10])
-        raise BadInputError(f"there are no {'judges' if human.all() else 'people'} among the annotators: {named}")
+        raise BadInputError(f"there are no {'judges' if human else 'people'} among the annotators: {named}")
     return human
 
 

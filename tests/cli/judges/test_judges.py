@@ -111,6 +111,36 @@ def test_a_judge_is_known_by_gap_category_and_style(report: dict[str, Any]) -> N
     assert [one["votes"] for one in report["people"]["by_category"]] == [2000, 2000]
 
 
+def test_repeated_answers_are_one_with_their_share(tmp_path: Path, run_cli: RunCli) -> None:
+    """Five answers of a judge on every battle, and a file with the share of those for the left."""
+    generator, judged = np.random.default_rng(3), judge_votes(3, VOTERS[:3], n_models=6, shared=0.5)
+    kept = judged.ballots.where(judged.ballots.battle < 400)
+    named = list(rows_of(kept))
+    head = "annotator,model_a,model_b,winner,battle_id,annotator_kind"
+    repeated, shares = [head], [head]
+    for row in named:
+        kind, (who, left, right, winner, battle) = "human" if row[0] == "people" else "judge", row
+        said = (generator.random(5) < generator.random()) if kind == "judge" else np.array([winner == "model_a"])
+        repeated += [f"{who},{left},{right},{'model_a' if one else 'model_b'},{battle},{kind}" for one in said]
+        shares.append(f"{who},{left},{right},{said.mean():.1f},{battle},{kind}")
+    repeated.append(f"people,{named[0][1]},{named[0][2]},{WORDS[1.0 - (named[0][3] == 'model_a')]},{named[0][4]},human")
+    found = []
+    for name, lines, options in (("five", repeated, ()), ("one", shares, ("--soft", "--verdict", "1=left,0=right"))):
+        (tmp_path / f"{name}.csv").write_text("\n".join(lines))
+        result = run_cli("judges", tmp_path / f"{name}.csv", *options, "--format", "json")
+        assert result.exit_code == 0, result.stderr
+        found.append(json.loads(result.stdout))
+    five, one = found
+    certain = [each["people"]["order_certainty"] for each in found]
+    assert certain[0] == pytest.approx(certain[1]), "of a person the first vote counts"
+    for key in ("score", "lower", "upper"):
+        assert [row[key] for row in five["models"]] == pytest.approx([row[key] for row in one["models"]], abs=1e-6)
+    names = ("ability", "ability_upper", "side_lean_upper", "agreement", "left_share", "battles")
+    for mine, theirs in zip(five["judges"], one["judges"], strict=True):
+        assert [mine[name] for name in names] == pytest.approx([theirs[name] for name in names], abs=1e-6)
+        assert (mine["votes"], theirs["votes"]) == (2000, 400)
+
+
 def test_a_question_alone_names_the_battle(file: Path, tmp_path: Path) -> None:
     other = tmp_path / "votes.csv"
     other.write_text(file.read_text().replace("battle_id", "question_id", 1))
