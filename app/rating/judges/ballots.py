@@ -12,6 +12,7 @@ from app.rating.votes.cells import Cells
 from app.rating.votes.features import SidedCells, single_cells
 from app.rating.votes.indexed import IndexedVotes
 from app.rating.votes.measures import Features
+from app.rating.votes.prompts import PromptCells
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,10 @@ class Ballots:
     def cells(self) -> Cells:
         """Return the votes as cells, with their weights."""
         return _halved(replace(self.votes, weight=self.weight)).aggregate()
+
+    def by_prompt(self) -> PromptCells | None:
+        """Return the votes with a prompt as cells, apart by prompt, with their weights; None where none has one."""
+        return _halved(replace(self.votes, weight=self.weight)).by_prompt()
 
     def left_share(self) -> Floats:
         """Return the share of each annotator's votes that the left model won, ties as half; NaN without a vote."""

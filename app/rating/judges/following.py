@@ -27,7 +27,7 @@ def rate_people(ballots: Ballots, settings: LoopSettings) -> Rating:
     """Rate the people: by the rules where 20 of them have more than δ votes, else all of them.
 
     With fewer than five people by m-ELO, and the error is by votes, of these people: nothing says how people differ, so
-    that the unit is their mean, and no law's.
+    that the unit is their mean, and no law's. Where their votes have prompts, these are a sample too.
 
     Raises
     ------
@@ -40,11 +40,11 @@ def rate_people(ballots: Ballots, settings: LoopSettings) -> Rating:
         raise VotesError("no vote is by a person", "no-votes")
     votes = cells.votes_by_annotator()
     if int((votes > settings.min_votes).sum()) >= FEW:
-        return run_round(cells, settings)
+        return run_round(cells, settings, prompts=ballots.by_prompt())
     settings = replace(settings, min_votes=0, interval="clustered")
     if int((votes > 0).sum()) < FEWEST:
         settings = replace(settings, method="m-elo", interval="sandwich")
-    return estimate(cells, settings)
+    return estimate(cells, settings, prompts=ballots.by_prompt())
 
 
 class BattleErrors(NamedTuple):
