@@ -175,14 +175,17 @@ def _tables(report: "JudgesReport") -> Iterator[RenderableType]:
         *shares, "Votes=votes", *more,
     ]  # fmt: skip
     blank = dict.fromkeys(("side_lean", "left_share", "swap_consistency", *families.values(), "cost"), "")
-    rows = [*report.judges, {**people, **blank, "annotator": "people", "ability": "1", "votes": round(people["votes"])}]
+    theirs = [{**people, **blank, "annotator": "people", "ability": "1", "votes": round(people["votes"])}]
+    rows = [*report.judges, *(theirs if people["annotators"] else ())]
     yield table_of(rows, "Judge=annotator", *columns, figures=["Slope", "Lean", *families])
     yield ""
     yield from _breakdowns(report)
     yield from ["The judges' own leaderboard", leaderboard_table(report.models), ""]
     yield from _sharpened(report)
     by = "the same battles" if people["agreement_by"] == "battle" else "the same pairs of models"
-    yield f"Slope: 1 follows the people's order as they do. Lean, own family, likes: Elo points. Agrees: on {by}."
+    slope, agrees = "Slope: 1 follows the people's order as they do. ", f" Agrees: on {by}."
+    units = "Lean, own family, likes: Elo points."
+    yield f"{slope}{units}{agrees}" if people["annotators"] else units
     yield from _panel_lines(report)
     for one in report.warnings:
         yield Text(f"warning: {one['board']}: {one['detail']} ({one['code']})", style="yellow")

@@ -55,17 +55,20 @@ def compare_judges(
 ) -> JudgesReport:  # fmt: skip
     """Compare the judges of a file with its people.
 
-    `people`: names or patterns of the people; where there are none, the file says who is a judge.
+    `people`: names or patterns of the people; where there are none, the file says who is a judge, and may have no
+    people.
     `families`: family by name or pattern of models and judges.
     `settings`: of the people's leaderboard; `confidence` of every interval.
     `style`: features that judges may like, whose likings their own leaderboard takes out; by default those of
     LMArena that the file has, which it leaves.
     `plan`: the width that votes are planned for, and prices.
-    Raises BadInputError: it is not said who is a person, or there are no people, or no judges, or no vote has a
-    feature.
+    Raises BadInputError: it is not said who is a person, or no annotator has such a name, or there are no judges, or
+    no votes of people to plan, or no vote has a feature.
     Raises app.rating.errors.RatingError: the votes have no answer.
     """
     persons = _find_people(file.frame, people)
+    if plan and not persons:
+        raise BadInputError("--plan needs votes of people, and all are of judges")
     file = file.with_first_votes(persons)
     votes = read_table(file.table(halves=False)).votes
     votes, human = replace(votes, outcome=file.verdicts()), np.isin(votes.annotators, persons)
@@ -97,13 +100,24 @@ def compare_judges(
     return JudgesReport(
         {"confidence": settings.confidence, "min_votes": settings.min_votes, "close": CLOSE},
         found.people, judges, found.models, **_sharpened_rows(found.sharpened, votes),
-        plan=None if plan is None else plan_votes(found.sharpened, *plan),
+        plan=None if plan is None or found.sharpened is None else plan_votes(found.sharpened, *plan),
         panels=found.panels | {"tried": tried}, warnings=found.warnings,
     )  # fmt: skip
 
 
-def _sharpened_rows(found: Sharpened, votes: IndexedVotes) -> Row:
+def _sharpened_rows(found: Sharpened | None, votes: IndexedVotes) -> Row:
     """Return the fields of the report on people and judges together."""
+    if found is None:
+        account: Row = {
+            "judged_battles": 0,
+            "people_battles": 0,
+            "random_part_p": None,
+            "by_propensity": False,
+            "judges": [],
+        }
+        return {
+            "people_models": [], "sharpened": None, "people_votes": 0, "people_votes_worth": None, "sharpening": account
+        }  # fmt: skip
 
     def rows(rating: Rating) -> list[Row]:
         return [
@@ -138,7 +152,7 @@ def _find_people(frame: pl.DataFrame, patterns: Sequence[str]) -> list[str]:
                 "every vote the column annotator_kind, human or judge, the same for all votes of an annotator"
             )
         human = kinds.filter(pl.col("annotator_kind") == "human")["annotator"].to_list()
-    if names and len(human) in (0, len(names)):
+    if names and (len(human) == len(names) or (patterns and not human)):
         named = ", ".join(names[:10])
         raise BadInputError(f"there are no {'judges' if human else 'people'} among the annotators: {named}")
     return human

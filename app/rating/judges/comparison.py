@@ -27,6 +27,7 @@ from app.rating.judges.sharpening import Sharpened, sharpen
 from app.rating.settings import LoopSettings
 from app.rating.uncertainty.freedom import critical_values
 from app.rating.units import ELO_PER_NATURAL
+from app.rating.verdict.rating import Rating
 from app.rating.verdict.rows import count, model_rows
 
 MOST_TRIED = 4  # judges, up to which every panel is tried; of more the best panel grows judge by judge
@@ -131,14 +132,14 @@ class JudgeComparison(NamedTuple):
     people : how many, how they were rated, and how they agree with each other
     judges : the most able first
     models : the judges' own leaderboard
-    sharpened : the people's own leaderboard, and that of people and judges together
+    sharpened : the people's own leaderboard, and that of people and judges together; None without people
     panels : of judges, the best order first; `enough` is the smallest that is as good within the error
     """
 
     people: Row
     judges: list[Row]
     models: Sequence[Mapping[str, Any]]
-    sharpened: Sharpened
+    sharpened: Sharpened | None
     panels: Row
     warnings: list[Row]
 
@@ -148,7 +149,7 @@ def compare(
     families: Families | None = None, categories: Mapping[str, Mask] | None = None, declared: bool = False,
     stage: Callable[[str], None] = lambda _: None,
 ) -> JudgeComparison:  # fmt: skip
-    """Compare judges with people.
+    """Compare judges with people; without people with each other.
 
     Parameters
     ----------
@@ -166,14 +167,14 @@ def compare(
     names, models = ballots.votes.annotators, ballots.votes.models
     families = families or Families([""] * len(names), [""] * len(models))
     stage("rating the people")
-    peoples = rate_people(ballots.of_annotators(human), settings)
+    peoples = rate_people(ballots.of_annotators(human), settings) if human.any() else None
     stage("comparing the judges")
     judged = ballots.of_annotators(~human)
     plain = replace(judged, style=None)
     board = rate_judges(judged if declared else plain, replace(settings, anchor=None))
     unknown, panels = list[Row](), NO_PANELS
     try:
-        known = learn_scores(peoples)
+        known = _learn_scores(peoples)
     except VotesError as error:
         known, followers = NO_SCORES, Followers.unknown(board.lean[:, 0], board.lean_se[:, 0])
         unknown.append({"board": "people", "code": "no-order", "detail": str(error), "models": []})
@@ -183,21 +184,21 @@ def compare(
         able = np.argsort(-np.nan_to_num(followers.ability, nan=-np.inf), kind="stable")
         panels = try_panels(plain, [int(k) for k in able if not human[k]], known)
     stage("sharpening the people's leaderboard")
-    sharpened = sharpen(peoples, ballots, human)
+    sharpened = None if peoples is None else sharpen(peoples, ballots, human)
     compared = _Compared(ballots, human, known, followers, settings.confidence)
     by_judges = compare_families(judged, families)
     rows = {int(k): compared.row(int(k), names[k], by_judges) for k in np.flatnonzero(~human)}
     people = compared.people_row() | {
-        "method": peoples.settings.method, "order_certainty": finite(panels.certainty),
-        "votes": count(float(peoples.cells.n_votes)), "models": len(known.models),
+        "method": peoples and peoples.settings.method, "order_certainty": finite(panels.certainty),
+        "votes": count(float(peoples.cells.n_votes)) if peoples else 0, "models": len(known.models),
     }  # fmt: skip
     for name, where in (categories or {}).items():
         compared.add_category(name, where, rows, people)
     if ballots.style is not None and len(known.models):
         compared.add_style(ballots.style.names, rows, people)
-    notices = [("people", one) for one in peoples.diagnostics.warnings]
+    notices = [("people", one) for one in (peoples.diagnostics.warnings if peoples else ())]
     notices += [("judges", one) for one in board.rating.diagnostics.warnings]
-    notices += [("people+judges", one) for one in (sharpened.notice,) if one]
+    notices += [("people+judges", sharpened.notice)] if sharpened and sharpened.notice else []
     return JudgeComparison(
         people,
         sorted(rows.values(), key=lambda row: (row["ability"] is None, -(row["ability"] or 0.0), row["annotator"])),
@@ -206,6 +207,12 @@ def compare(
         _panel_rows(panels, names),
         [*unknown, *({"board": whose, **one.named(models)} for whose, one in notices)],
     )
+
+
+def _learn_scores(peoples: Rating | None) -> PeoplesScores:
+    if peoples is None:
+        raise VotesError("no vote is by a person: the judges are compared with each other alone", "no-votes")
+    return learn_scores(peoples)
 
 
 class _Compared:

@@ -224,6 +224,25 @@ def test_a_file_without_kinds_asks_who_is_a_person(vote_file: Path, run_cli: Run
     assert by_pair["judges"][-1]["ability"] < 0.0, "k24 votes against the order"
 
 
+def test_judges_alone_are_compared_with_each_other(file: Path, run_cli: RunCli, tmp_path: Path) -> None:
+    head, *lines = file.read_text().splitlines()
+    alone = tmp_path / "judges.csv"
+    alone.write_text("\n".join([head, *(line for line in lines if line[:6] != "people")]))
+    families = ["--family=left-*=one", "--family=good-*=two", "--family=copied-*=three"]
+    families += [f"--family=model 0{i}={family}" for i, family in enumerate(["one", "one", "two", "two", "three"])]
+    result = run_cli("judges", alone, *families, "--format", "json")
+    assert result.exit_code == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert len(found["models"]) == 8
+    assert (found["people_models"], found["sharpened"], found["people"]["votes"]) == ([], None, 0)
+    for row in found["judges"]:
+        assert row["own_family"] is row["ability"] is row["agreement"] is None
+        assert row["own_family_by_judges_lower"] < 0.0 < row["own_family_by_judges_upper"]
+    shown = run_cli("judges", alone, *families)
+    assert "By judges" in shown.stdout
+    assert run_cli("judges", alone, "--plan", "100").exit_code == 2
+
+
 def test_unknown_kinds_are_refused(tmp_path: Path, run_cli: RunCli) -> None:
     path = tmp_path / "votes.csv"
     path.write_text("annotator,model_a,model_b,winner,annotator_kind\na,x,y,tie,human\nb,x,y,tie,robot\n")
