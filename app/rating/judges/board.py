@@ -9,8 +9,8 @@ from scipy.sparse import csr_array, hstack
 from app.rating.arrays import Floats, Mask
 from app.rating.errors import VotesError
 from app.rating.judges.ballots import Ballots
-from app.rating.judges.following import BattleErrors
 from app.rating.judges.leaning import WIDE, OwnVotes, fit_leaning, identified_leans, own_columns, score_columns
+from app.rating.judges.peoples_scores import BattleErrors
 from app.rating.model.score_kernels import LARGEST_SHARE
 from app.rating.plain.m_elo import shift_projector, typical
 from app.rating.settings import LoopSettings

@@ -12,16 +12,8 @@ from app.rating.arrays import Floats, Indices, Mask, finite, sum_by
 from app.rating.errors import RatingError, VotesError
 from app.rating.judges.ballots import AgreementByVotes, Ballots, agree, agree_with_swapped
 from app.rating.judges.board import fit_leans, rate_judges
-from app.rating.judges.following import (
-    NO_SCORES,
-    Followers,
-    OwnFamily,
-    PeoplesScores,
-    find_liking,
-    follow_people,
-    learn_scores,
-    rate_people,
-)
+from app.rating.judges.following import Followers, OwnFamily, find_liking, follow_people
+from app.rating.judges.peoples_scores import NO_SCORES, PeoplesScores, learn_scores, rate_people
 from app.rating.judges.self_preference import Families, compare_families
 from app.rating.judges.sharpening import Sharpened, sharpen
 from app.rating.settings import LoopSettings

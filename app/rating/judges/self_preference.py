@@ -10,7 +10,8 @@ from app.rating.arrays import Mask
 from app.rating.errors import RatingError
 from app.rating.judges.ballots import Ballots
 from app.rating.judges.board import rate_judges
-from app.rating.judges.following import OwnFamily, follow_people, learn_scores
+from app.rating.judges.following import OwnFamily, follow_people
+from app.rating.judges.peoples_scores import learn_scores
 
 
 class Families(NamedTuple):

@@ -8,7 +8,8 @@ import pytest
 from app.rating.errors import VotesError
 from app.rating.judges.ballots import Ballots
 from app.rating.judges.comparison import try_panels
-from app.rating.judges.following import Followers, find_liking, follow_people, learn_scores, rate_people
+from app.rating.judges.following import Followers, find_liking, follow_people
+from app.rating.judges.peoples_scores import learn_scores, rate_people
 from app.rating.settings import LoopSettings
 from app.rating.uncertainty.freedom import critical_values
 from app.rating.votes.indexed import IndexedVotes
