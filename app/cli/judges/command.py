@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, Annotated, Any, get_args
@@ -66,6 +67,9 @@ def judges(
     by: Annotated[
         str, typer.Option(metavar="COLUMN", help="The column with the category of a vote; without it, the tags.")
     ] = "category",
+    soft: Annotated[
+        bool, typer.Option("--soft", help="Count a verdict that is a probability as one, not as the likelier side.")
+    ] = False,
     plan: Annotated[
         float | None,
         typer.Option(
@@ -88,8 +92,9 @@ def judges(
 ) -> None:
     """Compare the judges of a vote file with its people, and rate the models by the judges alone.
 
-    model_a is the answer on the left. Votes with the same battle_id, or question, and models are of one battle. Where
-    people saw a random part of the judges' battles, judges sharpen the people's leaderboard.
+    model_a is the answer on the left. Votes with the same battle_id, or question, and models are of one battle; those
+    of a judge on it count as one. Where people saw a random part of the judges' battles, judges sharpen the people's
+    leaderboard.
     """
     settings = replace(DEFAULTS, min_votes=min_votes, confidence=confidence)
     try:
@@ -101,7 +106,9 @@ def judges(
     from app.cli.judges.report import compare_judges  # noqa: PLC0415  the solver takes most of a second to import
 
     features = features_of(style)
-    options = read.reading(ReadOptions, judged=True, features=features or tuple(ARENA), by="" if by == "tags" else by)
+    options = read.reading(
+        ReadOptions, judged=True, soft=soft, features=features or tuple(ARENA), by="" if by == "tags" else by
+    )
     with given_files(files) as given, showing_stages() as stages:
         stages.stage("reading")
         votes = read_votes(given, options, stages.share)
@@ -153,23 +160,32 @@ def _plan(width: float | None, price: str | None) -> "tuple[float, Prices | None
 
 
 def _tables(report: "JudgesReport") -> Iterator[RenderableType]:
-    people, families = report.people, any(row["own_family"] is not None for row in report.judges)
+    people = report.people
+    families = {
+        title: name
+        for title, name in (("Own family", "own_family"), ("By judges", "own_family_by_judges"))
+        if any(row[name] is not None for row in report.judges)
+    }
     costs = any(row["cost"] is not None for row in report.judges)
     shares = ("Left=left_share:%", "Agrees=agreement:%", "Close=agreement_close:%", "Swapped=swap_consistency:%")
-    more = [("Own family", lambda row: _with_ends(row, "own_family", 0))] * families + ["Cost=cost:.2f"] * costs
+    more: list[Column] = [(title, partial(_with_ends, name=name, digits=0)) for title, name in families.items()]
+    more += ["Cost=cost:.2f"] * costs
     columns: list[Column] = [
         ("Slope", lambda row: _with_ends(row, "ability", 2)), ("Lean", lambda row: _with_ends(row, "side_lean", 0)),
         *shares, "Votes=votes", *more,
     ]  # fmt: skip
-    blank = dict.fromkeys(("side_lean", "left_share", "swap_consistency", "own_family", "cost"), "")
-    rows = [*report.judges, {**people, **blank, "annotator": "people", "ability": "1", "votes": round(people["votes"])}]
-    yield table_of(rows, "Judge=annotator", *columns, figures=["Slope", "Lean", "Own family"])
+    blank = dict.fromkeys(("side_lean", "left_share", "swap_consistency", *families.values(), "cost"), "")
+    theirs = [{**people, **blank, "annotator": "people", "ability": "1", "votes": round(people["votes"])}]
+    rows = [*report.judges, *(theirs if people["annotators"] else ())]
+    yield table_of(rows, "Judge=annotator", *columns, figures=["Slope", "Lean", *families])
     yield ""
     yield from _breakdowns(report)
     yield from ["The judges' own leaderboard", leaderboard_table(report.models), ""]
     yield from _sharpened(report)
     by = "the same battles" if people["agreement_by"] == "battle" else "the same pairs of models"
-    yield f"Slope: 1 follows the people's order as they do. Lean, own family, likes: Elo points. Agrees: on {by}."
+    slope, agrees = "Slope: 1 follows the people's order as they do. ", f" Agrees: on {by}."
+    units = "Lean, own family, likes: Elo points."
+    yield f"{slope}{units}{agrees}" if people["annotators"] else units
     yield from _panel_lines(report)
     for one in report.warnings:
         yield Text(f"warning: {one['board']}: {one['detail']} ({one['code']})", style="yellow")

@@ -16,6 +16,7 @@ from app.rating.estimators.tables import read_table
 from app.rating.judges.ballots import Ballots
 from app.rating.judges.comparison import CLOSE, FEWEST_IN_CATEGORY, Row, compare
 from app.rating.judges.planning import Prices, VotePlan, plan_votes
+from app.rating.judges.self_preference import Families
 from app.rating.judges.sharpening import Sharpened
 from app.rating.settings import SIDE, LoopSettings
 from app.rating.verdict.rating import Rating
@@ -54,28 +55,37 @@ def compare_judges(
 ) -> JudgesReport:  # fmt: skip
     """Compare the judges of a file with its people.
 
-    `people`: names or patterns of the people; where there are none, the file says who is a judge.
+    `people`: names or patterns of the people; where there are none, the file says who is a judge, and may have no
+    people.
     `families`: family by name or pattern of models and judges.
     `settings`: of the people's leaderboard; `confidence` of every interval.
     `style`: features that judges may like, whose likings their own leaderboard takes out; by default those of
     LMArena that the file has, which it leaves.
     `plan`: the width that votes are planned for, and prices.
-    Raises BadInputError: it is not said who is a person, or there are no people, or no judges, or no vote has a
-    feature.
+    Raises BadInputError: it is not said who is a person, or no annotator has such a name, or there are no judges, or
+    no votes of people to plan, or no vote has a feature.
     Raises app.rating.errors.RatingError: the votes have no answer.
     """
-    votes = read_table(file.table()).votes
+    persons = _find_people(file.frame, people)
+    if plan and not persons:
+        raise BadInputError("--plan needs votes of people, and all are of judges")
+    file = file.with_first_votes(persons)
+    votes = read_table(file.table(halves=False)).votes
+    votes, human = replace(votes, outcome=file.verdicts()), np.isin(votes.annotators, persons)
     name = file.frame.select(pl.coalesce("question", "battle_id")).to_series()
     number = name.rank("dense").cast(pl.Int64).fill_null(-1).to_numpy()
-    human = _find_people(file.frame, votes.annotators, people)
     if SIDE in style:
         raise BadInputError("--style has no side: the lean of every judge to the left is shown without it")
     features = read_known_features(file.frame, style or list(ARENA))
     if missing := [name for name in style if features is None or name not in features.names]:
         raise BadInputError(f"the feature {missing[0]} needs the columns {missing[0]}_a and {missing[0]}_b")
+
+    def named(names: Sequence[str]) -> list[str]:
+        return [_family(name, families) or "" for name in names]
+
     found = compare(
         replace(Ballots.of(votes, number), style=features), human, settings,
-        own_family=_own_families(votes.annotators, votes.models, families),
+        families=Families(*map(named, (votes.annotators, votes.models))),
         categories=_categories(file.frame, votes.annotator, human), declared=bool(style), stage=stage,
     )  # fmt: skip
     costs = _costs(file.frame, votes.annotators)
@@ -90,13 +100,24 @@ def compare_judges(
     return JudgesReport(
         {"confidence": settings.confidence, "min_votes": settings.min_votes, "close": CLOSE},
         found.people, judges, found.models, **_sharpened_rows(found.sharpened, votes),
-        plan=None if plan is None else plan_votes(found.sharpened, *plan),
+        plan=None if plan is None or found.sharpened is None else plan_votes(found.sharpened, *plan),
         panels=found.panels | {"tried": tried}, warnings=found.warnings,
     )  # fmt: skip
 
 
-def _sharpened_rows(found: Sharpened, votes: IndexedVotes) -> Row:
+def _sharpened_rows(found: Sharpened | None, votes: IndexedVotes) -> Row:
     """Return the fields of the report on people and judges together."""
+    if found is None:
+        account: Row = {
+            "judged_battles": 0,
+            "people_battles": 0,
+            "random_part_p": None,
+            "by_propensity": False,
+            "judges": [],
+        }
+        return {
+            "people_models": [], "sharpened": None, "people_votes": 0, "people_votes_worth": None, "sharpening": account
+        }  # fmt: skip
 
     def rows(rating: Rating) -> list[Row]:
         return [
@@ -119,9 +140,10 @@ def _sharpened_rows(found: Sharpened, votes: IndexedVotes) -> Row:
     }
 
 
-def _find_people(frame: pl.DataFrame, names: Sequence[str], patterns: Sequence[str]) -> Mask:
-    """Return which annotators are people, shape (n_annotators,)."""
-    human = np.array([matches(name, patterns) for name in names], dtype=bool)
+def _find_people(frame: pl.DataFrame, patterns: Sequence[str]) -> list[str]:
+    """Return the annotators who are people."""
+    names = frame["annotator"].unique().sort().to_list()
+    human = [name for name in names if matches(name, patterns)]
     if not patterns:
         kinds = frame.select("annotator", "annotator_kind").unique().sort("annotator")
         if kinds["annotator_kind"].null_count() or len(kinds) != len(names):
@@ -129,10 +151,10 @@ def _find_people(frame: pl.DataFrame, names: Sequence[str], patterns: Sequence[s
                 "it is not said who is a person: name them, --people ANNOTATOR,… (or a pattern, 'rater-*'), or give "
                 "every vote the column annotator_kind, human or judge, the same for all votes of an annotator"
             )
-        human = (kinds["annotator_kind"] == "human").to_numpy()
-    if human.all() or not human.any():
+        human = kinds.filter(pl.col("annotator_kind") == "human")["annotator"].to_list()
+    if names and (len(human) == len(names) or (patterns and not human)):
         named = ", ".join(names[:10])
-        raise BadInputError(f"there are no {'judges' if human.all() else 'people'} among the annotators: {named}")
+        raise BadInputError(f"there are no {'judges' if human else 'people'} among the annotators: {named}")
     return human
 
 
@@ -143,14 +165,6 @@ def matches(name: str, patterns: Sequence[str]) -> bool:
 
 def _family(name: str, families: Mapping[str, str]) -> str | None:
     return families.get(name) or next((family for key, family in families.items() if fnmatchcase(name, key)), None)
-
-
-def _own_families(annotators: Sequence[str], models: Sequence[str], families: Mapping[str, str]) -> Mask:
-    """Return which models are of an annotator's own family, shape (n_annotators, n_models)."""
-    theirs = np.array([_family(name, families) or "" for name in annotators])
-    of_models = np.array([_family(name, families) or "" for name in models])
-    own: Mask = (theirs[:, None] == of_models) & (theirs[:, None] != "")
-    return own
 
 
 def _categories(frame: pl.DataFrame, annotator: np.ndarray[Any, Any], human: Mask) -> dict[str, Mask]:

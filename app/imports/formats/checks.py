@@ -156,7 +156,7 @@ def check_batch(
     measures, no_numbers = join_measures(frame, form.measures, features) if kept else (features, {})
     weights, ranked = _weights(frame["weight"].cast(pl.String)), rankings.is_not_null()
     light = weights.is_null() if form.weight else _at({}, frame.height)
-    if form.options.soft:
+    if form.options.soft and not form.options.judged:  # where a battle counts once
         weights = _times(weights, verdicts)
     heavy = (weights != 1).fill_null(value=False) & (ranked | (kept or form.options.judged))
     broken = [

@@ -23,7 +23,7 @@ class ReadOptions:
     dates : the order of day and month in dates such as 03/25/2026; by default what the file shows.
     verdict : what outcome words of the file mean, such as `gauche=left`; see `read_verdicts`.
     zero_rank : whether ranks below 1 are the best or none; by default it has to be clear.
-    judged : read what judges are compared by too, and keep both votes on a battle with the sides exchanged.
+    judged : read what judges are compared by too, and keep all votes on a battle: those of a judge count as one.
     criterion : only votes by this criterion make a `VoteFile`; empty: those by every one.
     features : names of what is read of both answers too, such as `length`; see `find_measures`. With `judged` the file
         may lack them.
@@ -31,7 +31,7 @@ class ReadOptions:
     by : the column with the category of a vote.
     prompts : the column with what the models were asked; by default the first known one.
     where : what a row must say to be read, such as `status=approved`; see `read_conditions`.
-    soft : count graded verdicts as they are: a probability as one, a strong word three times.
+    soft : count graded verdicts as they are: a probability as one, a strong word three times, if not `judged`.
     """
 
     schema: str | None = None

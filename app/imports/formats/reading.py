@@ -189,7 +189,7 @@ class VoteReader:
         chosen = [f"{left_out:,} rows left out by --where"] if left_out else []
         ranks = self._grades.notes if self._grades else []
         logs = self._source.notes if isinstance(self._source, JsonlSource | CsvSource) else []
-        soft = not (self.form.options.keep_features or self.form.options.judged)
+        soft = not self.form.options.keep_features
         counted = self._counted.notes(self.places, soft=soft)
         return [*self._notes, *weighted, *chosen, *ranks, *counted, *logs]
 

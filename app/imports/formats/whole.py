@@ -1,7 +1,7 @@
 """Vote files as a whole, for `rate` and for notebooks."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,7 @@ from app.imports.formats.measures import read_measures
 from app.imports.formats.options import ReadOptions
 from app.imports.formats.reading import VoteReader
 from app.imports.formats.report import FileReport
-from app.rating.arrays import OUTCOME_VALUES
+from app.rating.arrays import OUTCOME_VALUES, Floats
 from app.votes.rules import OVERALL, pairs_of, stated_criterion
 
 MAX_FAULTS = 1_000
@@ -26,6 +26,7 @@ class VoteFile(FileReport):
     """The votes of a file, and the report on its other records.
 
     An annotator votes on a battle once by a criterion: of several such votes the first counts, as in the service.
+    Where judges are compared all count, together as one.
 
     Attributes
     ----------
@@ -40,8 +41,8 @@ class VoteFile(FileReport):
         verdict (null: the outcome says all), row, the record's number in the file from 0, and ranked_names.
     duplicates : votes left out because their annotator has an earlier vote on the battle, or because their `vote_id`
         was read before.
-    options : how it was read. If `judged`, one more vote on a battle counts where the sides are exchanged, and frame
-        has annotator_kind, question and cost, null where not given.
+    options : how it was read. If `judged`, all votes on a battle are here, and frame has annotator_kind, question and
+        cost, null where not given.
     """
 
     path: Path
@@ -71,15 +72,17 @@ class VoteFile(FileReport):
         ranked = pl.col("of_ranking").is_not_null()
         return frame.with_columns(battle_id=pl.when(ranked).then(apart).otherwise("battle_id"))
 
-    def table(self, features: Sequence[str] = ()) -> pl.DataFrame:
+    def table(self, features: Sequence[str] = (), *, halves: bool = True) -> pl.DataFrame:
         """Return the votes as `read_table` takes them, with their times and the measures of these features.
+
+        `halves`: two rows for each soft verdict; else one, of its outcome, as in `frame`.
 
         Raises
         ------
         BadInputError
             A measure of a vote is no number.
         """
-        frame = _halves(self.frame)
+        frame = _halves(self.frame) if halves else self.frame
         columns = {"winner": pl.Series(OUTCOME_VALUES[frame["outcome"].to_numpy()])}
         if frame["weight"].count():
             columns["weight"] = frame["weight"].cast(pl.Float64).fill_null(1.0)
@@ -111,6 +114,19 @@ class VoteFile(FileReport):
                 f"{self.path} has no vote by the criterion {criterion!r}; --criterion may name {criteria}"
             )
         return replace(self, records=chosen, options=options)
+
+    def verdicts(self) -> Floats:
+        """Return W of each vote of `frame`: of a soft verdict its probability."""
+        whole = pl.Series(OUTCOME_VALUES[self.frame["outcome"].to_numpy()], dtype=pl.Float64)
+        return self.frame["share"].zip_with(self.frame["share"].is_not_null(), whole).to_numpy()
+
+    def with_first_votes(self, annotators: Collection[str]) -> "VoteFile":
+        """Return the file with the first vote of each of these annotators on a battle, and on either order of sides."""
+        votes = self.records
+        sides = [pl.when(pl.col("ranked_names").is_null()).then(side).alias(side) for side in ("model_a", "model_b")]
+        first = _is_first(votes, votes.select("battle_id", "annotator", "criterion", *sides))
+        theirs = votes["annotator"].is_in(list(annotators)) & votes["battle_id"].is_not_null()
+        return replace(self, records=votes.filter(first | ~theirs))
 
     def require_category(self, by: str) -> None:
         """Refuse the file if it has no column of categories with this name.
@@ -190,9 +206,8 @@ def _halves(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _without_repeats(votes: pl.DataFrame, *, judged: bool) -> pl.DataFrame:
-    sides = [pl.when(pl.col("ranked_names").is_null()).then(side).alias(side) for side in ("model_a", "model_b")]
-    key = votes.select("battle_id", "annotator", "criterion", *(sides if judged else ()))
-    if key["battle_id"].count():
+    key = votes.select("battle_id", "annotator", "criterion")
+    if not judged and key["battle_id"].count():
         votes = votes.filter(key["battle_id"].is_null() | _is_first(votes, key))
     named = votes["vote_id"]
     return votes.filter(named.is_null() | named.is_first_distinct()) if named.count() else votes

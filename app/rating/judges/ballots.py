@@ -7,10 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from app.rating.arrays import AnyInts, Floats, Indices, Mask, sum_by
+from app.rating.votes.cells import TIE as TIED
 from app.rating.votes.cells import Cells
 from app.rating.votes.features import SidedCells, single_cells
 from app.rating.votes.indexed import IndexedVotes
 from app.rating.votes.measures import Features
+from app.rating.votes.prompts import PromptCells
 
 
 @dataclass(frozen=True)
@@ -19,7 +21,7 @@ class Ballots:
 
     Attributes
     ----------
-    votes : model_a was shown on the left
+    votes : model_a was shown on the left; a soft verdict has the probability of its win as W, in [0, 1]
     battle : shape (n_votes,); votes of one battle are on the same pair, in either order of sides
     style : what the answers of each vote differ in, NaN where that is not known
     """
@@ -89,13 +91,17 @@ class Ballots:
         """Return the votes as cells with their differences as features, one by one where there are more than sides."""
         v = replace(self.votes, weight=self.weight)
         if self.style is None:
-            sided = SidedCells.of_indexed(v)
+            sided = SidedCells.of_indexed(_halved(v))
             return replace(sided.cells, features=sided.side[:, None])
         return single_cells(v, self.differences(), np.ones(len(v.outcome), dtype=bool))
 
     def cells(self) -> Cells:
         """Return the votes as cells, with their weights."""
-        return replace(self.votes, weight=self.weight).aggregate()
+        return _halved(replace(self.votes, weight=self.weight)).aggregate()
+
+    def by_prompt(self) -> PromptCells | None:
+        """Return the votes with a prompt as cells, apart by prompt, with their weights; None where none has one."""
+        return _halved(replace(self.votes, weight=self.weight)).by_prompt()
 
     def left_share(self) -> Floats:
         """Return the share of each annotator's votes that the left model won, ties as half; NaN without a vote."""
@@ -105,6 +111,17 @@ class Ballots:
             sum_by(v.annotator, self.weight * v.outcome, size), total, out=np.full(size, np.nan), where=total > 0.0
         )
         return share
+
+
+def _halved(votes: IndexedVotes) -> IndexedVotes:
+    """Return the votes with two rows for each soft verdict: a win of either side, of its probability as weight."""
+    soft = ~np.isin(votes.outcome, (0.0, TIED, 1.0))
+    if votes.weight is None or not soft.any():
+        return votes
+    won, number, rest = votes.outcome, len(soft), np.flatnonzero(soft)
+    twice = votes.rows(np.append(np.arange(number), rest))
+    outcome, weight = np.append(np.where(soft, 1.0, won), np.zeros(len(rest))), np.where(soft, won, 1.0) * votes.weight
+    return replace(twice, outcome=outcome, weight=np.append(weight, (1.0 - won[rest]) * votes.weight[rest]))
 
 
 TIE = 1  # place of a tie among the outcomes of a pair: its second model, tie, its first model
@@ -136,19 +153,20 @@ def agree(ballots: Ballots, whose: Mask, where: Mask, *, by_battle: bool) -> Agr
     where : votes to compare, shape (n_votes,)
     """
     v, size = ballots.votes, len(ballots.votes.annotators)
-    outcome = _outcome(ballots)
+    said = _said(ballots)
     number = np.unique(ballots.battle if by_battle else ballots.pair, return_inverse=True)[1]
     others = whose[v.annotator]
     all_votes = np.zeros((int(number.max(initial=-1)) + 1, 3))
-    np.add.at(all_votes, (number[others], outcome[others]), ballots.weight[others])
+    counted = ballots.weight[others, None] * said[others]
+    np.add.at(all_votes, number[others], counted)
     mine = ballots.ballot  # of one battle, and so of one pair
     own = np.zeros((int(mine.max(initial=-1)) + 1, 3))
-    np.add.at(own, (mine[others], outcome[others]), ballots.weight[others])
+    np.add.at(own, mine[others], counted)
     beside = np.maximum((all_votes[number] - own[mine])[where], 0.0)
-    who, weight, said = v.annotator[where], ballots.weight[where], outcome[where]
-    same = beside[np.arange(len(said)), said]
+    who, weight, said = v.annotator[where], ballots.weight[where], said[where]
+    same = np.einsum("ij,ij->i", beside, said)
     share, compared = _mean(who, weight, same, beside.sum(axis=1), size)
-    named = said != TIE
+    named = said[:, TIE] == 0.0
     decided, _ = _mean(who[named], weight[named], same[named], beside[named].sum(axis=1) - beside[named, TIE], size)
     return AgreementByVotes(share, decided, compared)
 
@@ -164,7 +182,7 @@ def agree_with_swapped(ballots: Ballots) -> tuple[Floats, Floats]:
     """
     v, number = ballots.votes, ballots.ballot
     said = np.zeros((int(number.max(initial=-1)) + 1, 2, 3))
-    np.add.at(said, (number, (v.model_a < v.model_b).astype(int), _outcome(ballots)), 1.0)
+    np.add.at(said, (number, (v.model_a < v.model_b).astype(int)), _said(ballots))
     ways = said.sum(axis=2)
     both = (ways > 0.0).all(axis=1)
     who = np.zeros(len(said), dtype=np.int64)
@@ -173,11 +191,13 @@ def agree_with_swapped(ballots: Ballots) -> tuple[Floats, Floats]:
     return _mean(who[both], np.ones(int(both.sum())), same[both], ways[both].prod(axis=1), len(v.annotators))
 
 
-def _outcome(ballots: Ballots) -> Indices:
-    """Return the outcome for the pair's first model, whatever the side: 0 lost, 1 tied, 2 won."""
+def _said(ballots: Ballots) -> Floats:
+    """Return the probabilities that the pair's first model lost, tied and won, shape (n_votes, 3)."""
     v = ballots.votes
     won = np.where(v.model_a < v.model_b, v.outcome, 1.0 - v.outcome)
-    return np.rint(2.0 * won).astype(np.int64)
+    tied = won == TIED
+    said: Floats = np.stack([np.where(tied, 0.0, 1.0 - won), tied, np.where(tied, 0.0, won)], axis=1)
+    return said
 
 
 def _mean(who: AnyInts, weight: Floats, part: Floats, total: Floats, size: int) -> tuple[Floats, Floats]:

@@ -1,7 +1,7 @@
 """The judges' own leaderboard: every judge with leans of its own, errors by the battles that they saw."""
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array, hstack
@@ -10,11 +10,14 @@ from app.rating.arrays import Floats, Mask
 from app.rating.errors import VotesError
 from app.rating.judges.ballots import Ballots
 from app.rating.judges.leaning import WIDE, OwnVotes, fit_leaning, identified_leans, own_columns, score_columns
+from app.rating.judges.peoples_scores import BattleErrors
+from app.rating.model.score_kernels import LARGEST_SHARE
 from app.rating.plain.m_elo import shift_projector, typical
 from app.rating.settings import LoopSettings
 from app.rating.uncertainty.covariance import TINY, Covariance
 from app.rating.uncertainty.estimate import fit_without_errors
 from app.rating.uncertainty.freedom import NORMAL
+from app.rating.uncertainty.prompts import PromptErrors, positive_part
 from app.rating.uncertainty.results import Estimate
 from app.rating.verdict.rating import Rating, publish
 from app.rating.votes.cells import compact, find_places
@@ -30,11 +33,13 @@ class JudgesBoard:
     rating : of the models
     lean, lean_se : log odds for the left and for each feature of style, and their errors over battles; NaN for a judge
         whose votes do not tell it, shape (n_annotators, 1 + n_style)
+    shared : errors of the scores by battle
     """
 
     rating: Rating
     lean: Floats
     lean_se: Floats
+    shared: BattleErrors
 
 
 def rate_judges(ballots: Ballots, chosen: LoopSettings | None = None) -> JudgesBoard:
@@ -51,9 +56,10 @@ def rate_judges(ballots: Ballots, chosen: LoopSettings | None = None) -> JudgesB
     Notes
     -----
     The scores are those of the mean judge; these are a sample. Their covariance has the error of the battles, in
-    which all judges saw the same answers (clusters are battles), and that of the judges' tastes, opinions of their own
-    u_ki ~ N(0, τ²) of each model: τ² is what the judges' gradients vary by beyond the battles' error. One judge says
-    nothing of τ², so its intervals are for this judge on other battles.
+    which all judges saw the same answers (clusters are battles), what battles on the same prompt have in common, where
+    prompts are known, and that of the judges' tastes, opinions of their own u_ki ~ N(0, τ²) of each model: τ² is what
+    the judges' gradients vary by beyond the error of battles and prompts. One judge says nothing of τ², so its
+    intervals are for this judge on other battles and prompts.
 
     Raises
     ------
@@ -72,7 +78,7 @@ def rate_judges(ballots: Ballots, chosen: LoopSettings | None = None) -> JudgesB
     both = np.full(size, np.nan)
     both[:, fitted.found.small.annotators] = np.where(fitted.identified, [fitted.leans, errors.lean_se], np.nan)
     rating = publish(replace(fitted.found, covariance=errors.covariance(taste)))
-    return JudgesBoard(rating, both[0], both[1])
+    return JudgesBoard(rating, both[0], both[1], errors.shared)
 
 
 class LeanFit(NamedTuple):
@@ -105,15 +111,18 @@ def fit_leans(ballots: Ballots, settings: LoopSettings) -> LeanFit:
 
 
 class _Errors:
-    """Sums over battles of what each judge's votes add to the gradient, leans eliminated.
+    """Sums over battles of what each judge's votes add to the gradient, leans eliminated; over prompts for τ².
 
     Attributes
     ----------
     inverse : S⁺ of the profile, shape (n_models, n_models)
     laplacians : L_k, each judge's part of S
     gradients : g_k, each judge's part of the gradient at the fit, which is 0 in sum
-    own : G_kᵀG_k over the battles; with_all : G_kᵀG, G the sum over judges; meat : GᵀG
+    own : G_kᵀG_k over prompts, or battles without one; with_all : G_kᵀG, G the sum over judges; meat : GᵀG
+    battles : GᵀG over battles
+    prompts : what the battles of a prompt have in common; None where none is known, or each has one battle
     lean_se : of each judge's leans, shape (n_annotators, 1 + n_style)
+    shared : errors of the scores by battle
     """
 
     def __init__(self, ballots: Ballots, fitted: LeanFit) -> None:
@@ -130,10 +139,19 @@ class _Errors:
         S, shifts, profile = every.profile_information, shift_projector(self.component), every.profile
         size = typical(S)
         self.inverse = np.linalg.inv(S + size * shifts).astype(np.float64) - shifts / size
-        self.meat = profile @ every.noise @ profile.T
+        self.battles = self.meat = profile @ every.noise @ profile.T
+        self.shared = BattleErrors(every.by_battle, profile.T @ self.inverse)
         moved = -every.moves @ self.inverse @ profile
         moved[:, : len(leans)] += every.bread
         variance = np.einsum("ij,ij->i", moved @ every.noise, moved)
+        self.prompts, group = None, group_by_prompt(kept)
+        if group is not None:
+            together = csr_array(group @ every.by_battle)
+            self.meat = profile @ (together.T @ together).toarray() @ profile.T
+            known = group @ every.sum_by_battle(values=abs(every.curved))[:, len(leans) :]
+            meat, effective = find_common(together @ profile.T, known.toarray(), every.by_battle @ profile.T)
+            self.prompts = PromptErrors(positive_part(self.inverse @ meat @ self.inverse), effective)
+            variance = np.maximum(variance, ((together @ moved.T) ** 2).sum(axis=0))
         self.lean_se = np.sqrt(np.maximum(variance, 0.0)).reshape(fitted.leans.shape)
         self.laplacians, self.own, self.with_all, self.gradients = (list[Floats]() for _ in range(4))
         for k in range(judges):
@@ -142,8 +160,9 @@ class _Errors:
             one = every.sum_by_battle(mine)
             information = (X[mine].T @ every.curved[mine]).toarray() + np.diag(own / WIDE**2)
             self.laplacians.append(profile @ information @ profile.T)
+            one, all_of_them = (one, every.by_battle) if group is None else (csr_array(group @ one), together)
             self.own.append(profile @ (one.T @ one).toarray() @ profile.T)
-            self.with_all.append(profile @ (one.T @ every.by_battle).toarray() @ profile.T)
+            self.with_all.append(profile @ (one.T @ all_of_them).toarray() @ profile.T)
             self.gradients.append(profile @ one.sum(axis=0))
 
     def taste_variance(self) -> float:
@@ -162,7 +181,7 @@ class _Errors:
     def covariance(self, taste: float) -> Covariance:
         """Return the covariance of the scores, and the degrees of freedom that the judges leave for τ²."""
         size, judges = len(self.inverse), len(self.own)
-        battles = self.inverse @ self.meat @ self.inverse
+        battles = self.inverse @ self.battles @ self.inverse
         tastes = np.zeros_like(battles)
         if np.isfinite(taste):
             tastes = taste * self.inverse @ sum(L @ L for L in self.laplacians) @ self.inverse
@@ -170,4 +189,36 @@ class _Errors:
         share = np.diag(tastes) / np.maximum(np.diag(scores), TINY)
         known = max((judges - 1) * (size - len(np.unique(self.component))), 1)
         freedom = np.minimum(known / np.maximum(share, 1e-9) ** 2, NORMAL)
-        return Covariance(scores, scores, np.full(judges, np.nan), "clustered", judges, freedom, np.full(size, judges))
+        found = Covariance(scores, scores, np.full(judges, np.nan), "clustered", judges, freedom, np.full(size, judges))
+        return found.with_prompts(self.prompts)
+
+
+def group_by_prompt(ballots: Ballots) -> csr_array[Any, tuple[int, int]] | None:
+    """Return which battles are on each prompt, a battle without one alone, shape (n_groups, n_battles).
+
+    None where no prompt has two battles.
+    """
+    if ballots.votes.prompt is None:
+        return None
+    prompt = np.full(int(ballots.battle.max()) + 1, -1, dtype=np.int64)
+    prompt[ballots.battle] = ballots.votes.prompt
+    names = np.where(prompt >= 0, prompt, -1 - np.arange(len(prompt)))
+    group = np.unique(names, return_inverse=True)[1].ravel()
+    if int(group.max()) + 1 == len(prompt):
+        return None
+    return csr_array((np.ones(len(prompt)), (group, np.arange(len(prompt)))))
+
+
+def find_common(of_prompt: Floats, known: Floats, of_battle: Floats) -> tuple[Floats, Floats]:
+    """Return Σ u uᵀ over prompts, scaled up by their share of the information, less that over battles.
+
+    And the effective number of prompts behind each score.
+
+    Parameters
+    ----------
+    of_prompt, of_battle : sums of gradients, shapes (n_prompts, n_models) and (n_battles, n_models)
+    known : information of each prompt on each score, shape (n_prompts, n_models)
+    """
+    share = known / np.maximum(known.sum(axis=0), TINY)
+    scaled = of_prompt / np.sqrt(1.0 - np.minimum(share, LARGEST_SHARE))
+    return scaled.T @ scaled - of_battle.T @ of_battle, 1.0 / np.maximum((share**2).sum(axis=0), TINY)

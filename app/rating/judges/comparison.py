@@ -12,19 +12,14 @@ from app.rating.arrays import Floats, Indices, Mask, finite, sum_by
 from app.rating.errors import RatingError, VotesError
 from app.rating.judges.ballots import AgreementByVotes, Ballots, agree, agree_with_swapped
 from app.rating.judges.board import fit_leans, rate_judges
-from app.rating.judges.following import (
-    NO_SCORES,
-    Followers,
-    PeoplesScores,
-    find_liking,
-    follow_people,
-    learn_scores,
-    rate_people,
-)
+from app.rating.judges.following import Followers, OwnFamily, find_liking, follow_people
+from app.rating.judges.peoples_scores import NO_SCORES, PeoplesScores, learn_scores, rate_people
+from app.rating.judges.self_preference import Families, compare_families
 from app.rating.judges.sharpening import Sharpened, sharpen
 from app.rating.settings import LoopSettings
 from app.rating.uncertainty.freedom import critical_values
 from app.rating.units import ELO_PER_NATURAL
+from app.rating.verdict.rating import Rating
 from app.rating.verdict.rows import count, model_rows
 
 MOST_TRIED = 4  # judges, up to which every panel is tried; of more the best panel grows judge by judge
@@ -129,30 +124,30 @@ class JudgeComparison(NamedTuple):
     people : how many, how they were rated, and how they agree with each other
     judges : the most able first
     models : the judges' own leaderboard
-    sharpened : the people's own leaderboard, and that of people and judges together
+    sharpened : the people's own leaderboard, and that of people and judges together; None without people
     panels : of judges, the best order first; `enough` is the smallest that is as good within the error
     """
 
     people: Row
     judges: list[Row]
     models: Sequence[Mapping[str, Any]]
-    sharpened: Sharpened
+    sharpened: Sharpened | None
     panels: Row
     warnings: list[Row]
 
 
 def compare(
     ballots: Ballots, human: Mask, settings: LoopSettings, *,
-    own_family: Mask | None = None, categories: Mapping[str, Mask] | None = None, declared: bool = False,
+    families: Families | None = None, categories: Mapping[str, Mask] | None = None, declared: bool = False,
     stage: Callable[[str], None] = lambda _: None,
 ) -> JudgeComparison:  # fmt: skip
-    """Compare judges with people.
+    """Compare judges with people; without people with each other.
 
     Parameters
     ----------
     human : which annotators are people, shape (n_annotators,)
     settings : of the people's leaderboard; `confidence` of every interval
-    own_family : as for `follow_people`
+    families : of judges and models, where some are known
     categories : name → votes of the category, shape (n_votes,)
     declared : whether the judges' own leaderboard takes out their likings for the ballots' style; panels' never do
 
@@ -162,38 +157,40 @@ def compare(
         The votes have no answer.
     """
     names, models = ballots.votes.annotators, ballots.votes.models
+    families = families or Families([""] * len(names), [""] * len(models))
     stage("rating the people")
-    peoples = rate_people(ballots.of_annotators(human), settings)
+    peoples = rate_people(ballots.of_annotators(human), settings) if human.any() else None
     stage("comparing the judges")
     judged = ballots.of_annotators(~human)
     plain = replace(judged, style=None)
     board = rate_judges(judged if declared else plain, replace(settings, anchor=None))
     unknown, panels = list[Row](), NO_PANELS
     try:
-        known = learn_scores(peoples)
+        known = _learn_scores(peoples)
     except VotesError as error:
         known, followers = NO_SCORES, Followers.unknown(board.lean[:, 0], board.lean_se[:, 0])
         unknown.append({"board": "people", "code": "no-order", "detail": str(error), "models": []})
     else:
-        followers = follow_people(judged, known, own_family)
+        followers = follow_people(judged, known, families.own)
         stage("trying panels")
         able = np.argsort(-np.nan_to_num(followers.ability, nan=-np.inf), kind="stable")
         panels = try_panels(plain, [int(k) for k in able if not human[k]], known)
     stage("sharpening the people's leaderboard")
-    sharpened = sharpen(peoples, ballots, human)
+    sharpened = None if peoples is None else sharpen(peoples, ballots, human)
     compared = _Compared(ballots, human, known, followers, settings.confidence)
-    rows = {int(k): compared.row(int(k), names[k]) for k in np.flatnonzero(~human)}
+    by_judges = compare_families(judged, families)
+    rows = {int(k): compared.row(int(k), names[k], by_judges) for k in np.flatnonzero(~human)}
     people = compared.people_row() | {
-        "method": peoples.settings.method, "order_certainty": finite(panels.certainty),
-        "votes": count(float(peoples.cells.n_votes)), "models": len(known.models),
+        "method": peoples and peoples.settings.method, "order_certainty": finite(panels.certainty),
+        "votes": count(float(peoples.cells.n_votes)) if peoples else 0, "models": len(known.models),
     }  # fmt: skip
     for name, where in (categories or {}).items():
         compared.add_category(name, where, rows, people)
     if ballots.style is not None and len(known.models):
         compared.add_style(ballots.style.names, rows, people)
-    notices = [("people", one) for one in peoples.diagnostics.warnings]
+    notices = [("people", one) for one in (peoples.diagnostics.warnings if peoples else ())]
     notices += [("judges", one) for one in board.rating.diagnostics.warnings]
-    notices += [("people+judges", one) for one in (sharpened.notice,) if one]
+    notices += [("people+judges", sharpened.notice)] if sharpened and sharpened.notice else []
     return JudgeComparison(
         people,
         sorted(rows.values(), key=lambda row: (row["ability"] is None, -(row["ability"] or 0.0), row["annotator"])),
@@ -202,6 +199,12 @@ def compare(
         _panel_rows(panels, names),
         [*unknown, *({"board": whose, **one.named(models)} for whose, one in notices)],
     )
+
+
+def _learn_scores(peoples: Rating | None) -> PeoplesScores:
+    if peoples is None:
+        raise VotesError("no vote is by a person: the judges are compared with each other alone", "no-votes")
+    return learn_scores(peoples)
 
 
 class _Compared:
@@ -233,7 +236,7 @@ class _Compared:
         self.votes = np.bincount(v.annotator, minlength=size)
         self.people_votes = float(self.battles[human].sum())
 
-    def row(self, k: int, name: str) -> Row:
+    def row(self, k: int, name: str, by_judges: OwnFamily) -> Row:
         """Return a judge's row."""
         f, points = self.followers, ELO_PER_NATURAL
         return {
@@ -254,7 +257,8 @@ class _Compared:
             "swap_consistency": finite(self.consistent[k]),
             "swapped_battles": count(self.swapped[k]),
             "taste_sd": finite(points * f.taste_sd[k]),
-            **self._interval("own_family", points * f.preference[k], points * f.preference_se[k], f.freedom[k]),
+            **self._own_family("own_family", f.own_family, k),
+            **self._own_family("own_family_by_judges", by_judges, k),
             "calibration_votes": self._calibration_votes(k),
             "votes": int(self.votes[k]),
             "battles": count(self.battles[k]),
@@ -321,6 +325,10 @@ class _Compared:
         reach = self._reach(freedom)
         ends = {"": 0.0, "_lower": -reach, "_upper": reach}
         return {f"{name}{end}": finite(float(value + width * se if width else value)) for end, width in ends.items()}
+
+    def _own_family(self, name: str, found: OwnFamily, k: int) -> dict[str, float | None]:
+        preference, se = (ELO_PER_NATURAL * one[k] for one in found[:2])
+        return self._interval(name, preference, se, found.freedom[k])
 
     def _calibration_votes(self, k: int) -> int | None:
         """Return how many votes of people would make the ability known to ± .1; None where no number would."""

@@ -1,122 +1,43 @@
-"""How well each judge follows the people: their own leaderboard, and ability and lean at its uncertain scores."""
+"""How well each judge follows the people: ability and lean at the uncertain scores of their leaderboard."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy.sparse import csr_array, hstack
 
-from app.rating.arrays import Floats, Indices, Mask
-from app.rating.errors import VotesError
+from app.rating.arrays import Floats, Mask
 from app.rating.judges.ballots import Ballots
 from app.rating.judges.leaning import WIDE, OwnVotes, identified_leans, maximise, own_columns, score_columns
-from app.rating.settings import LoopSettings
+from app.rating.judges.peoples_scores import PeoplesScores
 from app.rating.uncertainty.covariance import TINY
 from app.rating.uncertainty.freedom import NORMAL
-from app.rating.uncertainty.notices import FEWEST
-from app.rating.verdict.rating import Rating, estimate
-from app.rating.verdict.round import run_round
 from app.rating.votes.cells import find_places
 from app.rating.votes.features import features_of
-
-FEW = 20  # people past δ, from which the rules tell who of them votes badly
-
-
-def rate_people(ballots: Ballots, settings: LoopSettings) -> Rating:
-    """Rate the people: by the rules where 20 of them have more than δ votes, else all of them.
-
-    With fewer than five people by m-ELO, and the error is by votes, of these people: nothing says how people differ, so
-    that the unit is their mean, and no law's.
-
-    Raises
-    ------
-    VotesError
-        No vote is by a person.
-    NotConvergedError, NoCommonRankingError
-    """
-    cells = ballots.cells()
-    if len(cells.n) == 0:
-        raise VotesError("no vote is by a person", "no-votes")
-    votes = cells.votes_by_annotator()
-    if int((votes > settings.min_votes).sum()) >= FEW:
-        return run_round(cells, settings)
-    settings = replace(settings, min_votes=0, interval="clustered")
-    if int((votes > 0).sum()) < FEWEST:
-        settings = replace(settings, method="m-elo", interval="sandwich")
-    return estimate(cells, settings)
-
-
-@dataclass(frozen=True)
-class PeoplesScores:
-    """The people's scores as judges are compared with them: what is known of the true ones.
-
-    Attributes
-    ----------
-    models : those of the largest component that have a score, shape (n,)
-    score : E[S | votes], natural units of the people's mean annotator, mean 0, shape (n,)
-    covariance : of the true scores around it, shape (n, n)
-    scale_se : relative error of how far apart the true scores are, because τ² is estimated
-    freedom : degrees of freedom of the people's errors
-    """
-
-    models: Indices
-    score: Floats
-    covariance: Floats
-    scale_se: float
-    freedom: float
-
-    def doubt(self) -> Floats:
-        """Return the variance of each difference between two scores, shape (n, n)."""
-        variance = np.diag(self.covariance)
-        doubt: Floats = variance[:, None] + variance - 2.0 * self.covariance
-        return doubt
-
-
-NO_SCORES = PeoplesScores(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros((0, 0)), np.nan, np.nan)
-
-
-def learn_scores(people: Rating) -> PeoplesScores:
-    """Return what the people's leaderboard says of the true scores: S ~ N(0, τ²) around their mean, τ² by moments.
-
-    Scores that are taken as they are have errors, which make a judge seem to follow them less. With few votes of people
-    that halves abilities; these means and the covariance undo it (regression calibration).
-
-    Raises
-    ------
-    VotesError
-        The people's votes do not tell the models apart.
-
-    References
-    ----------
-    Carroll, Ruppert, Stefanski and Crainiceanu, Measurement Error in Nonlinear Models (2006), chapter 4.
-    """
-    label = people.components.label
-    models = np.flatnonzero(people.identified & (label == 0))
-    inside = np.isin(people.small.models, models)
-    if people.covariance is None or len(models) < 2:  # noqa: PLR2004  one score has no difference
-        raise VotesError("the people's votes give fewer than two models a score: judges cannot be compared with them")
-    R = people.natural_scores()[models]
-    values, vectors = np.linalg.eigh(people.covariance.scores[np.ix_(inside, inside)])
-    values = np.maximum(values, 0.0)
-    variance = (float((R - R.mean()) @ (R - R.mean())) - float(values.sum())) / (len(R) - 1)
-    if variance <= 0.0:
-        raise VotesError("the people's votes do not tell the models apart: judges cannot be compared with them")
-    kept = variance / (variance + values)
-    score = (vectors * kept) @ (vectors.T @ (R - R.mean()))
-    scale_se = float(values.sum()) / (len(R) - 1) / variance * np.sqrt(2.0 / (len(R) - 1))
-    freedom = 1.0 / max(float(np.mean(1.0 / people.covariance.freedom[inside])), 1.0 / NORMAL)
-    return PeoplesScores(models, score, (vectors * (kept * values)) @ vectors.T, float(scale_se), freedom)
-
 
 ABILITY, LEAN = 0, 1  # places among a judge's own terms
 ROUNDS = 4  # of the abilities that flatten uncertain differences: the last moves them by less than .1 %
 KNOWN = 1e-3  # information below which the votes say nothing
 FITTED = 2.0  # ability and lean, of the models' degrees of freedom
 TASTE_ROUNDS = 2  # tastes flatten the odds as uncertain scores do: the second knows them
-TASTE = 7  # its place among the figures
+FIGURES, TASTE = 11, 7  # of a judge, and the place of its taste among them
 MEASURED = 20  # votes from which a judge's liking for a style is looked for
 FLATTEN = np.pi / 8.0  # σ averaged over N(x, v) is about σ(x/√(1 + π v/8))
+
+
+class OwnFamily(NamedTuple):
+    """What a judge's own family has against others beside given scores, arrays of shape (n_annotators,).
+
+    Attributes
+    ----------
+    preference : log odds; NaN without votes between a model of the family and another, or without scores
+    se, freedom : its error, and the degrees of freedom of that
+    """
+
+    preference: Floats
+    se: Floats
+    freedom: Floats
 
 
 @dataclass(frozen=True)
@@ -131,8 +52,7 @@ class Followers:
     lean, lean_se : log odds for the left; NaN also where the votes do not tell a lean
     freedom, lean_freedom : degrees of freedom of the two errors: people and models are few
     taste_sd : of an own opinion of each model, log odds
-    preference, preference_se : log odds that the judge's own family has against others, beside the people's scores; NaN
-        without votes between a model of the family and another
+    preference, preference_se, preference_freedom : `own_family`, beside the people's scores
     """
 
     ability: Floats
@@ -145,12 +65,18 @@ class Followers:
     taste_sd: Floats
     preference: Floats
     preference_se: Floats
+    preference_freedom: Floats
+
+    @property
+    def own_family(self) -> OwnFamily:
+        """What each judge's own family has against others."""
+        return OwnFamily(self.preference, self.preference_se, self.preference_freedom)
 
     @classmethod
     def unknown(cls, lean: Floats, lean_se: Floats) -> Self:
         """Return what is known of judges beside people whose order is not: their leans."""
         none, known = np.full(len(lean), np.nan), np.full(len(lean), np.inf)
-        return cls(none, none, none, lean, lean_se, known, known, none, none, none)
+        return cls(none, none, none, lean, lean_se, known, known, none, none, none, known)
 
 
 def follow_people(ballots: Ballots, known: PeoplesScores, own_family: Mask | None = None) -> Followers:
@@ -171,7 +97,7 @@ def follow_people(ballots: Ballots, known: PeoplesScores, own_family: Mask | Non
     judge's tastes: what the gradients by model vary by beyond all that, by moments.
     """
     found, search = (
-        np.full((10, len(ballots.votes.annotators)), np.nan),
+        np.full((FIGURES, len(ballots.votes.annotators)), np.nan),
         _JudgeSearch(replace(ballots, style=None), known),
     )
     own = np.zeros((found.shape[1], len(known.models))) if own_family is None else own_family[:, known.models] * 1.0
@@ -276,20 +202,36 @@ def _figures(votes: OwnVotes, at: Floats, known: PeoplesScores, family: Floats) 
     The preference is a Newton step from none, beside ability and lean.
     """
     ability, size, left = at[ABILITY], len(known.models), votes.profile_information
-    noise = votes.profile @ votes.noise @ votes.profile.T + ability**2 * left @ known.covariance @ left
-    gradient = votes.gradient[len(at) :]
-    excess = float(gradient @ gradient) - float(np.trace(noise))
-    taste = max(excess, 0.0) / max(float((left**2).sum()), TINY)
-    parts, information = _errors(votes, ability, known, taste), float(family @ left @ family)
-    preference = preference_se = np.nan
-    if information > KNOWN:
-        preference = float(family @ gradient) / information
-        preference_se = np.sqrt(family @ (noise + taste * left @ left) @ family) / information
-    variance = parts.sum(axis=0)
+    gradient, of_scores = votes.gradient[len(at) :], ability**2 * left @ known.covariance @ left
+    noise = votes.profile @ votes.noise @ votes.profile.T + of_scores
+    if known.shared is not None:  # the same answers, in the judge's votes and in the scores
+        both = ability * votes.crossed(known.shared.by_battle) @ known.shared.moves @ left
+        noise -= both + both.T
+
+    def find_taste(kept: Floats) -> float:
+        """Return τ² by moments of the gradients, of which `kept` leaves some directions."""
+        excess = float(((kept @ gradient) ** 2).sum()) - float(np.trace(kept @ noise @ kept.T))
+        return max(excess, 0.0) / max(float(((kept @ left) ** 2).sum()), TINY)
+
+    taste = find_taste(np.eye(size))
+    parts = _errors(votes, ability, known, taste)
     known_to = np.array([np.inf, known.freedom, max(size - FITTED, 1.0)])
-    freedom = 1.0 / np.maximum(
-        ((parts / np.maximum(variance, TINY)) ** 2 / known_to[:, None]).sum(axis=0), 1.0 / NORMAL
-    )
-    (ability_se, lean_se), people_se = np.sqrt(variance), np.sqrt(parts[1, 0])
-    found = ability, ability_se, people_se, at[LEAN], lean_se, *freedom, np.sqrt(taste), preference, preference_se
+    (ability_se, lean_se), people_se, own = np.sqrt(parts.sum(axis=0)), np.sqrt(parts[1, 0]), np.full(3, np.nan)
+    pull = left @ family
+    if (information := float(family @ pull)) > KNOWN:
+        # what the preference explains is no taste
+        tastes = find_taste(np.eye(size) - np.outer(pull, family) / information) * float(pull @ pull)
+        total = max(float(family @ noise @ family), KNOWN * information)
+        theirs = min(float(family @ of_scores @ family), total)
+        by_cause = np.array([[total - theirs], [theirs], [tastes]])
+        se = np.sqrt(by_cause.sum()) / information
+        own[:] = family @ gradient / information, se, *_freedom(by_cause, known_to - [0.0, 0.0, 1.0])
+    found = ability, ability_se, people_se, at[LEAN], lean_se, *_freedom(parts, known_to), np.sqrt(taste), *own
     return tuple(float(x) for x in found)
+
+
+def _freedom(parts: Floats, known_to: Floats) -> Floats:
+    """Return the degrees of freedom of sums of variances by cause, shape (3, n), each cause known to so many."""
+    share = parts / np.maximum(parts.sum(axis=0), TINY)
+    freedom: Floats = 1.0 / np.maximum((share**2 / np.maximum(known_to, 1.0)[:, None]).sum(axis=0), 1.0 / NORMAL)
+    return freedom

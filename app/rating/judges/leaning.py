@@ -162,17 +162,25 @@ class OwnVotes:
         self.moves = self.bread @ self.information[:own, own:]
         self.profile = np.hstack([-self.moves.T, np.eye(self.moves.shape[1])])
 
-    def sum_by_battle(self, some: Mask | slice = slice(None)) -> csr_array[Any, tuple[int, int]]:
-        """Sum the gradients of some votes over battles."""
+    def sum_by_battle(
+        self, some: Mask | slice = slice(None), values: csr_array[Any, tuple[int, int]] | None = None
+    ) -> csr_array[Any, tuple[int, int]]:
+        """Sum rows of some votes over battles; without values the gradients."""
         battle = self.battle[some]
         of = csr_array((np.ones(len(battle)), (battle, np.arange(len(battle)))), shape=(self.battles, len(battle)))
-        return csr_array(of @ self.pulls[some])
+        return csr_array(of @ (self.pulls if values is None else values)[some])
 
     @cached_property
     def noise(self) -> Floats:
         """Σ g gᵀ over battles, g the gradient of one."""
         noise: Floats = (self.by_battle.T @ self.by_battle).toarray()
         return noise
+
+    def crossed(self, by_battle: csr_array[Any, tuple[int, int]]) -> Floats:
+        """Σ g hᵀ over battles, g the scores' gradient of one, h a row of others' terms, shape (n_models, n_terms)."""
+        both = min(self.battles, by_battle.shape[0])
+        crossed: Floats = self.profile @ (self.by_battle[:both].T @ by_battle[:both]).toarray()
+        return crossed
 
     @cached_property
     def gradient(self) -> Floats:

@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from app.rating.arrays import Floats, Indices, Mask, sum_by
 from app.rating.judges.ballots import Ballots
-from app.rating.judges.following import PeoplesScores
+from app.rating.judges.peoples_scores import PeoplesScores
 from app.rating.model.crowd import laplacian
 from app.rating.model.score_kernels import LARGEST_SHARE
 from app.rating.plain.m_elo import shift_projector, typical

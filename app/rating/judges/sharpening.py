@@ -8,7 +8,7 @@ import numpy as np
 from app.rating.arrays import Floats, Indices, Mask, sum_by
 from app.rating.errors import RatingNotice, VotesError, counted
 from app.rating.judges.ballots import Ballots
-from app.rating.judges.following import NO_SCORES, learn_scores
+from app.rating.judges.peoples_scores import NO_SCORES, learn_scores
 from app.rating.judges.peoples_votes import PeoplesVotes
 from app.rating.judges.random_part import ALPHA, RandomPart, check_random_part
 from app.rating.judges.verdicts import Verdicts, read_verdicts

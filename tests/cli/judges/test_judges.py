@@ -62,7 +62,8 @@ def report(file: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, An
     from app.cli.command import application  # noqa: PLC0415
 
     result = CliRunner().invoke(application, ["judges", str(file), "--format", "json", "--family", "good-*=mine",
-                                              "--family", "model 00=mine"])  # fmt: skip
+                                              "--family", "model 00=mine", "--family", "left-judge=other",
+                                              "--family", "copied-judge=other"])  # fmt: skip
     assert result.exit_code == 0, result.stderr
     found: dict[str, Any] = json.loads(result.stdout)
     return found
@@ -85,7 +86,10 @@ def test_every_judge_has_its_figures(report: dict[str, Any]) -> None:
     assert judges["good-judge"]["agreement_far"] > judges["good-judge"]["agreement_close"]
     assert judges["good-judge"]["family"] == "mine"
     assert judges["good-judge"]["own_family_lower"] < judges["good-judge"]["own_family"] == pytest.approx(0.0, abs=60.0)
-    assert judges["left-judge"]["own_family"] is None
+    by_judges = [judges["good-judge"][f"own_family_by_judges{end}"] for end in ("_lower", "", "_upper")]
+    assert by_judges == sorted(by_judges)
+    assert by_judges[1] == pytest.approx(0.0, abs=100.0)
+    assert judges["left-judge"]["own_family"] is judges["left-judge"]["own_family_by_judges"] is None
 
 
 def test_a_judge_is_known_by_gap_category_and_style(report: dict[str, Any]) -> None:
@@ -105,6 +109,36 @@ def test_a_judge_is_known_by_gap_category_and_style(report: dict[str, Any]) -> N
     assert not_liked["points_lower"] < 0.0 < not_liked["points_upper"]
     assert report["people"]["style"] == [], "their lengths are not known"
     assert [one["votes"] for one in report["people"]["by_category"]] == [2000, 2000]
+
+
+def test_repeated_answers_are_one_with_their_share(tmp_path: Path, run_cli: RunCli) -> None:
+    """Five answers of a judge on every battle, and a file with the share of those for the left."""
+    generator, judged = np.random.default_rng(3), judge_votes(3, VOTERS[:3], n_models=6, shared=0.5)
+    kept = judged.ballots.where(judged.ballots.battle < 400)
+    named = list(rows_of(kept))
+    head = "annotator,model_a,model_b,winner,battle_id,annotator_kind"
+    repeated, shares = [head], [head]
+    for row in named:
+        kind, (who, left, right, winner, battle) = "human" if row[0] == "people" else "judge", row
+        said = (generator.random(5) < generator.random()) if kind == "judge" else np.array([winner == "model_a"])
+        repeated += [f"{who},{left},{right},{'model_a' if one else 'model_b'},{battle},{kind}" for one in said]
+        shares.append(f"{who},{left},{right},{said.mean():.1f},{battle},{kind}")
+    repeated.append(f"people,{named[0][1]},{named[0][2]},{WORDS[1.0 - (named[0][3] == 'model_a')]},{named[0][4]},human")
+    found = []
+    for name, lines, options in (("five", repeated, ()), ("one", shares, ("--soft", "--verdict", "1=left,0=right"))):
+        (tmp_path / f"{name}.csv").write_text("\n".join(lines))
+        result = run_cli("judges", tmp_path / f"{name}.csv", *options, "--format", "json")
+        assert result.exit_code == 0, result.stderr
+        found.append(json.loads(result.stdout))
+    five, one = found
+    certain = [each["people"]["order_certainty"] for each in found]
+    assert certain[0] == pytest.approx(certain[1]), "of a person the first vote counts"
+    for key in ("score", "lower", "upper"):
+        assert [row[key] for row in five["models"]] == pytest.approx([row[key] for row in one["models"]], abs=1e-6)
+    names = ("ability", "ability_upper", "side_lean_upper", "agreement", "left_share", "battles")
+    for mine, theirs in zip(five["judges"], one["judges"], strict=True):
+        assert [mine[name] for name in names] == pytest.approx([theirs[name] for name in names], abs=1e-6)
+        assert (mine["votes"], theirs["votes"]) == (2000, 400)
 
 
 def test_a_question_alone_names_the_battle(file: Path, tmp_path: Path) -> None:
@@ -188,6 +222,25 @@ def test_a_file_without_kinds_asks_who_is_a_person(vote_file: Path, run_cli: Run
     by_pair = json.loads(run_cli("judges", vote_file, "--people", "k0*", "--format", "json").stdout)
     assert {row["agreement_by"] for row in by_pair["judges"]} == {"pair"}
     assert by_pair["judges"][-1]["ability"] < 0.0, "k24 votes against the order"
+
+
+def test_judges_alone_are_compared_with_each_other(file: Path, run_cli: RunCli, tmp_path: Path) -> None:
+    head, *lines = file.read_text().splitlines()
+    alone = tmp_path / "judges.csv"
+    alone.write_text("\n".join([head, *(line for line in lines if line[:6] != "people")]))
+    families = ["--family=left-*=one", "--family=good-*=two", "--family=copied-*=three"]
+    families += [f"--family=model 0{i}={family}" for i, family in enumerate(["one", "one", "two", "two", "three"])]
+    result = run_cli("judges", alone, *families, "--format", "json")
+    assert result.exit_code == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert len(found["models"]) == 8
+    assert (found["people_models"], found["sharpened"], found["people"]["votes"]) == ([], None, 0)
+    for row in found["judges"]:
+        assert row["own_family"] is row["ability"] is row["agreement"] is None
+        assert row["own_family_by_judges_lower"] < 0.0 < row["own_family_by_judges_upper"]
+    shown = run_cli("judges", alone, *families)
+    assert "By judges" in shown.stdout
+    assert run_cli("judges", alone, "--plan", "100").exit_code == 2
 
 
 def test_unknown_kinds_are_refused(tmp_path: Path, run_cli: RunCli) -> None:

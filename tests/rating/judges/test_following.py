@@ -8,7 +8,8 @@ import pytest
 from app.rating.errors import VotesError
 from app.rating.judges.ballots import Ballots
 from app.rating.judges.comparison import try_panels
-from app.rating.judges.following import Followers, find_liking, follow_people, learn_scores, rate_people
+from app.rating.judges.following import Followers, find_liking, follow_people
+from app.rating.judges.peoples_scores import learn_scores, rate_people
 from app.rating.settings import LoopSettings
 from app.rating.uncertainty.freedom import critical_values
 from app.rating.votes.indexed import IndexedVotes
@@ -69,9 +70,9 @@ def test_an_own_family_is_preferred() -> None:
     push = (v.annotator == k) & (ours[k][v.model_a] != ours[k][v.model_b]) & (generator.random(len(v.outcome)) < 0.2)
     favoured = replace(v, outcome=np.where(push, ours[k][v.model_a].astype(float), v.outcome))
     after = follow(replace(judged, ballots=replace(judged.ballots, votes=favoured)), ours)
-    assert abs(before.preference[k]) < 2.6 * before.preference_se[k]
-    assert after.preference[k] > 3.0 * after.preference_se[k]
-    assert np.isnan(after.preference[k - 1]), "its family has no model"
+    assert abs(before.own_family.preference[k]) < 2.6 * before.own_family.se[k]
+    assert after.own_family.preference[k] > 3.0 * after.own_family.se[k]
+    assert np.isnan(after.own_family.preference[k - 1]), "its family has no model"
 
 
 def test_people_who_do_not_tell_the_models_apart_are_no_measure() -> None:

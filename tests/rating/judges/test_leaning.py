@@ -5,12 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from scipy.special import expit
 
 from app.rating.errors import VotesError
 from app.rating.judges.ballots import Ballots
-from app.rating.judges.board import rate_judges
+from app.rating.judges.board import JudgesBoard, rate_judges
 from app.rating.judges.leaning import fit_leaning, identified_leans
 from app.rating.plain.m_elo import fit_m_elo
+from app.rating.uncertainty.covariance import Covariance, contrast_errors
+from app.rating.uncertainty.freedom import critical_values
 from app.rating.votes.cells import Cells
 from app.rating.votes.indexed import IndexedVotes
 from tests.fixtures.judged_votes import Judged, Voter, judge_votes
@@ -94,6 +97,57 @@ def test_copies_of_a_battle_with_the_sides_exchanged_are_no_new_votes() -> None:
     two = rate_judges(Ballots(both, np.concatenate([once.battle, once.battle])))
     assert two.rating.models.se == pytest.approx(one.rating.models.se, rel=0.03)
     assert two.lean[:, 0] == pytest.approx([0.0, 0.0], abs=1e-9), "every answer was given on both sides"
+
+
+def test_battles_on_a_prompt_err_together(judged: Judged) -> None:
+    """Every battle twice, as another one with the same verdicts: on one prompt they tell no more than one."""
+    one = judged.ballots.of_annotators(np.array([True, False]))
+    twice, prompt = one.votes.rows(np.tile(np.arange(len(one.battle)), 2)), np.tile(one.battle, 2)
+    double = np.append(one.battle, one.battle + one.battle.max() + 1)
+
+    def errors(votes: IndexedVotes, battle: np.ndarray) -> Covariance:
+        found = rate_judges(Ballots(votes, battle)).rating.covariance
+        assert found is not None
+        return found
+
+    once, by_prompt = errors(one.votes, one.battle), errors(replace(twice, prompt=prompt), double)
+    assert errors(twice, double).scores == pytest.approx(once.scores / 2.0, rel=0.02, abs=1e-3)
+    assert by_prompt.scores == pytest.approx(once.scores, rel=0.05, abs=1e-3)
+    assert by_prompt.prompt_share == pytest.approx(0.5, abs=0.03)
+    known = errors(replace(one.votes, prompt=one.battle), one.battle)
+    assert np.array_equal(known.scores, once.scores), "a prompt has one battle"
+    assert known.by_prompt is None
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize(("prompts", "effect"), [(25, 0.6), (50, 0.6), (50, 0.0)])
+def test_the_intervals_hold_where_models_differ_by_prompt(prompts: int, effect: float) -> None:
+    truth = np.mean([_rate(seed, 8000, effect).rating.fit.R for seed in range(1000, 1003)], axis=0)
+    i, j = np.triu_indices(6, 1)
+    hits = []
+    for seed in range(60):
+        rating = _rate(seed, prompts, effect).rating
+        spread = rating.covariance
+        assert spread is not None
+        se = contrast_errors(spread.scores, i, j)
+        reach = critical_values(spread.contrast_freedom(i, j), 0.95) * se
+        hits.append(np.abs((rating.fit.R - truth)[i] - (rating.fit.R - truth)[j]) < reach)
+    assert 0.91 < np.mean(hits) < 0.99, np.mean(hits)
+
+
+def _rate(seed: int, prompts: int, effect: float) -> JudgesBoard:
+    """Rate six models by three judges, who saw the same 20 battles on each prompt; `effect` is a model's on one."""
+    generator, number = np.random.default_rng(seed), 20 * prompts
+    left = generator.integers(0, 6, number)
+    right = (left + generator.integers(1, 6, number)) % 6
+    prompt = np.repeat(np.arange(prompts), 20)
+    better = effect * generator.standard_normal((prompts, 6)) + 0.3 * np.arange(6)
+    p = expit(better[prompt, left] - better[prompt, right] + 0.3)
+    columns = (np.tile(one, 3) for one in (left.astype(np.int32), right.astype(np.int32)))
+    said = (generator.random((3, number)) < p).ravel().astype(float)
+    who = np.repeat(np.arange(3), number).astype(np.int32)
+    votes = IndexedVotes(list("abc"), list("uvwxyz"), who, *columns, said, prompt=np.tile(prompt, 3))
+    return rate_judges(Ballots.of(votes, np.tile(np.arange(number), 3)))
 
 
 def test_no_votes_are_refused(judged: Judged) -> None:

@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 
 from app.rating.judges import sharpening
 from app.rating.judges.ballots import Ballots
-from app.rating.judges.following import learn_scores, rate_people
+from app.rating.judges.peoples_scores import learn_scores, rate_people
 from app.rating.judges.peoples_votes import PeoplesVotes
 from app.rating.judges.sharpening import Sharpened, find_mix, sharpen
 from app.rating.judges.verdicts import read_verdicts
