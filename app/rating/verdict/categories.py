@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from app.rating.uncertainty.pooling import PooledFit, PooledLikelihood, fit_cate
 from app.rating.uncertainty.prompts import positive_part
 from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.rating import Rating, compose
-from app.rating.votes.cells import Cells, renumber
+from app.rating.votes.cells import Cells, renumber, stack_cells
 
 HONEST = TYPES.index("honest")
 STEEPNESS = 1.25  # a vote of an able annotator pulls as |θ|^−¼
@@ -196,13 +195,7 @@ def _follow(whole: Rating, parts: Sequence[Cells]) -> Callable[[Floats, Floats],
     marginal = whole.marginal
     if marginal is None:  # known, or maximised with the scores of all votes
         return lambda _R, theta: theta
-    size, names = len(whole.small.models), ("annotator", "model_a", "model_b", "n", "s", "ties")
-    columns = {name: np.concatenate([getattr(cells, name) for cells in parts]) for name in names}
-    shift = np.repeat(np.arange(len(parts), dtype=np.int32) * size, [len(cells.n) for cells in parts])
-    columns |= {name: columns[name] + shift for name in ("model_a", "model_b")}
-    order = np.argsort(columns["annotator"], kind="stable")
-    stacked: dict[str, Any] = {name: column[order] for name, column in columns.items()}
-    everything = replace(parts[0], **stacked, n_models=size * len(parts))
+    everything = stack_cells(parts, apart=True)
     honest = marginal.types[:, HONEST]
 
     def follow(R: Floats, _start: Floats) -> Floats:

@@ -1,9 +1,8 @@
 """Leaderboards by criteria together: each has its own votes and abilities, and their errors hang together."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from app.rating.plain.m_elo import shift_projector
 from app.rating.uncertainty.joint import join_covariances
 from app.rating.units import ELO_PER_NATURAL
 from app.rating.verdict.rating import Rating, compose
-from app.rating.votes.cells import Cells, compact
+from app.rating.votes.cells import Cells, compact, stack_cells
 from app.rating.votes.graph import Components
 
 
@@ -58,7 +57,7 @@ class Criteria:
         _, label[models] = np.unique(
             [rating.components.label[models] for rating in ratings], axis=1, return_inverse=True
         )
-        cells = _stack([_between(rating.cells, label) for rating in ratings])
+        cells = stack_cells([_between(rating.cells, label) for rating in ratings])
         small = compact(cells, label >= 0)
         fit = FitResult(_sum_scores(ratings, share, models), np.ones(len(small.annotators)), np.nan, 0)
         spread = None
@@ -114,11 +113,3 @@ def _between(cells: Cells, label: Indices) -> Cells:
     """Return the votes between models of one component."""
     first, second = label[cells.model_a], label[cells.model_b]
     return cells.where((first == second) & (first >= 0))
-
-
-def _stack(parts: Sequence[Cells]) -> Cells:
-    """Return the votes of several parts, a row for each cell of each, sorted by annotator."""
-    names = ("annotator", "model_a", "model_b", "n", "s", "ties")
-    columns: dict[str, Any] = {name: np.concatenate([getattr(cells, name) for cells in parts]) for name in names}
-    order = np.argsort(columns["annotator"], kind="stable")
-    return replace(parts[0], trust=None, features=None, **{name: column[order] for name, column in columns.items()})

@@ -1,7 +1,8 @@
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -191,6 +192,24 @@ def aggregate(
     mask = (1 << bits) - 1
     k, a, b = (x.astype(np.int32) for x in (cell >> 2 * bits, cell >> bits & mask, cell & mask))
     return Cells(k, a, b, n, s, ties, n_annotators, n_models)
+
+
+def stack_cells(parts: Sequence[Cells], *, apart: bool = False) -> Cells:
+    """Return the votes of several parts, a row for each cell of each, sorted by annotator.
+
+    Parameters
+    ----------
+    apart : whether the models of each part are numbered after those of the one before
+    """
+    size, names = parts[0].n_models, ("annotator", "model_a", "model_b", "n", "s", "ties")
+    columns: dict[str, Any] = {name: np.concatenate([getattr(cells, name) for cells in parts]) for name in names}
+    if apart:
+        shift = np.repeat(np.arange(len(parts), dtype=np.int32) * size, [len(cells.n) for cells in parts])
+        columns |= {name: columns[name] + shift for name in ("model_a", "model_b")}
+    order = np.argsort(columns["annotator"], kind="stable")
+    stacked: dict[str, Any] = {name: column[order] for name, column in columns.items()}
+    n_models = size * len(parts) if apart else size
+    return replace(parts[0], trust=None, features=None, n_models=n_models, **stacked)
 
 
 def pair_cells(pair: Indices, n: Floats, s: Floats, ties: Floats, n_models: int) -> Cells:
