@@ -13,6 +13,7 @@ from app.rating.judges.peoples_votes import PeoplesVotes
 from app.rating.judges.random_part import ALPHA, RandomPart, check_random_part
 from app.rating.judges.verdicts import Verdicts, read_verdicts
 from app.rating.model.crowd import laplacian
+from app.rating.plain.m_elo import shift_projector
 from app.rating.uncertainty.covariance import TINY, Covariance
 from app.rating.uncertainty.influence import find_influence
 from app.rating.verdict.rating import Rating, publish
@@ -220,7 +221,8 @@ def _steady(spread: Covariance, change: Floats, by_vote: Floats, mix: Mix, label
 
     Sums over few people take off much too little here and too much there. What the judges explain of votes on the whole
     is known better; it stands in for the change with the weight of 50 people. No difference of scores, and no other
-    contrast, is known less well than by the people alone: what says so is the luck of few people too.
+    contrast, is taken to be known less well than by the people alone, or so much better than the others: what says so
+    is the luck of few people too.
 
     Parameters
     ----------
@@ -229,27 +231,26 @@ def _steady(spread: Covariance, change: Floats, by_vote: Floats, mix: Mix, label
     """
     alone = float(_variance_ratios(label, spread.scores, by_vote).mean())  # the rest is how people differ
     left = 1.0 - mix.explained * min(alone, 1.0)
-    changed = _variance_ratios(label, spread.scores, mix.inflation * (spread.scores + change))
-    least = float(changed.min(initial=left))
     known = min(float(np.median(spread.freedom)), votes)
     whole = ASSUMED / (ASSUMED + known)
-    if least < left / 2.0:  # no difference is known so much better than the others
-        whole = max(whole, (left / 2.0 - least) / (left - least))
 
     def mixed(before: Floats) -> Floats:
-        return _at_most(before, (1.0 - whole) * mix.inflation * (before + change) + whole * left * before)
+        found = (1.0 - whole) * mix.inflation * (before + change) + whole * left * before
+        return _within(before, found, label, left / 2.0)
 
     return replace(spread, scores=mixed(spread.scores), order=mixed(spread.order))
 
 
-def _at_most(limit: Floats, found: Floats) -> Floats:
-    """Return a covariance with the excess over a limit taken off in every direction that the limit has."""
-    variances, directions = np.linalg.eigh(limit)
+def _within(whole: Floats, found: Floats, label: Indices, least: float) -> Floats:
+    """Return a covariance whose variance of every contrast is between `least` times and once that of the whole."""
+    shifts, vectors = np.linalg.eigh(shift_projector(label))
+    contrasts = vectors[:, shifts < 0.5]  # noqa: PLR2004  they are 0 or 1
+    variances, directions = np.linalg.eigh(contrasts.T @ whole @ contrasts)
     some = variances > RANK * variances.max(initial=0.0)
-    root = directions[:, some] * np.sqrt(variances[some])
-    inverse = directions[:, some] / np.sqrt(variances[some])
+    root = contrasts @ directions[:, some] * np.sqrt(variances[some])
+    inverse = contrasts @ directions[:, some] / np.sqrt(variances[some])
     share, own = np.linalg.eigh(inverse.T @ found @ inverse)
-    kept: Floats = (root @ own * np.minimum(share, 1.0)) @ (root @ own).T
+    kept: Floats = found + (root @ own * (np.clip(share, least, 1.0) - share)) @ (root @ own).T
     return kept
 
 

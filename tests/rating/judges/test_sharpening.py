@@ -306,6 +306,18 @@ def test_people_with_many_votes_are_sharpened_too() -> None:
     assert widths(rating_of(found)).mean() < 0.97 * widths(found.people).mean()
 
 
+@pytest.mark.parametrize("prompts", [False, True])
+def test_of_a_handful_of_people_no_interval_vanishes_or_grows(prompts: bool) -> None:
+    for seed in range(6):
+        ballots, human = make_arena(6, "usual", n_models=8).ask(seed, 300, each=50)
+        if prompts:
+            ballots = replace(ballots, votes=replace(ballots.votes, prompt=ballots.battle % 40))
+        found = sharpened(ballots, human)
+        ratios = widths(rating_of(found)) / widths(found.people)
+        assert 0.6 < ratios.min() <= ratios.max() <= 1.0 + 1e-6
+        assert 300.0 <= found.worth < 600.0
+
+
 def test_more_models_than_people_s_votes_can_rate() -> None:
     arena = make_arena(5, "usual", n_models=50)
     found = sharpened(*arena.ask(1, 200))
