@@ -114,7 +114,8 @@ def merge(found: Sequence[Found]) -> Found:
             return one
     first, values = found[0], [value for one in found for value in one.values]  # type: ignore[union-attr]  # no error
     if len({one.kind if isinstance(one, Question) else Results for one in found}) > 1:
-        return ClusterError("the parts of the votes went different ways: are their machines of different kinds?")
+        asked = sorted({getattr(one.kind, "__qualname__", "") if isinstance(one, Question) else "the end" for one in found})
+        return ClusterError(f"the parts of the votes went different ways, to {' and '.join(asked)}")
     return first._replace(values=values)  # type: ignore[union-attr]
 
 

@@ -10,9 +10,9 @@ import numpy as np
 import polars as pl
 
 from app.rating.arrays import Floats, Ints
-from app.rating.errors import RatingError, VotesError
+from app.rating.errors import VotesError
 from app.rating.estimators.tables import read_table, read_votes
-from app.rating.exchange import join, run_parts, total
+from app.rating.exchange import join, run_parts
 from app.rating.settings import LoopSettings
 from app.rating.types.evidence import Weigher
 from app.rating.uncertainty.results import Diagnostics
@@ -67,8 +67,8 @@ def rate_folder(
     Raises
     ------
     VotesError
-        As `read_table` and `run_round`; the folder has no such file; a file has other columns; an annotator has votes in
-        several files; there is no model with the anchor's name.
+        As `read_table` and `run_round`; the folder has no such file; a file has other columns; an annotator has votes
+        in several files; there is no model with the anchor's name.
     ClusterError
         As `run_parts`.
 
@@ -90,16 +90,14 @@ def rate_folder(
     return replace(first, annotators=found.sort(pending, -pl.col("ability"), "annotator", nulls_last=True))
 
 
-def rate_part(
-    file: Path, settings: LoopSettings, anchor: tuple[str, float] | None, *, annotators: bool
-) -> RatedFolder:
+def rate_part(file: Path, settings: LoopSettings, anchor: tuple[str, float] | None, *, annotators: bool) -> RatedFolder:
     """Rate a file, together with the other parts; the annotators are its own, all other results those of all."""
     votes = _read(file)
     models = join(_unite, votes.models)
     _refuse_scattered(votes.annotators, file)
     if anchor is not None:
         if anchor[0] not in models:
-            raise VotesError(f"there is no model {anchor[0]!r}, which the anchor names", "anchor")
+            raise VotesError(f"there is no model {anchor[0]!r}, which the anchor names", "value")
         settings = replace(settings, anchor=(models.index(anchor[0]), anchor[1]))
     sided, names = _collapse(votes, models), votes.annotators
     del votes
@@ -122,15 +120,16 @@ def rate_part(
 
 def _read(file: Path) -> IndexedVotes:
     try:
-        found = pl.read_parquet_schema(file)
-        if others := sorted(set(found) - set(COLUMNS)):
-            detail = f"a folder's files have the columns {', '.join(COLUMNS)} alone, not {', '.join(others)}"
-            raise VotesError(detail, "column")
-        return read_table(read_votes(file)).votes
+        frame = read_votes(file)
+        if set(frame.columns) == set(COLUMNS):
+            return read_table(frame).votes
+        detail = f"a folder's files have the columns {', '.join(COLUMNS)} and no others, this has"
+        detail, code = f"{detail} {', '.join(frame.columns)}", "column"
     except VotesError as error:
-        raise VotesError(f"{file}: {error}", error.code) from None
-    except (OSError, pl.exceptions.PolarsError) as error:  # an OSError would look like a worker's death
-        raise VotesError(f"{file} cannot be read: {str(error).splitlines()[0]}") from None
+        detail, code = str(error), error.code
+    except OSError as error:  # it would look like a worker's death
+        detail, code = f"cannot be read: {error}", "invalid"
+    raise VotesError(f"{file}: {detail}", code)
 
 
 def _unite(parts: list[list[Any]]) -> list[Any]:
@@ -149,7 +148,8 @@ def _refuse_scattered(names: list[Any], file: Path) -> None:
     if scattered:
         some = "; ".join(f"{name}: {', '.join(files)}" for name, files in list(scattered.items())[:NAMED])
         more = f"; and {len(scattered) - NAMED} more" if len(scattered) > NAMED else ""
-        raise VotesError(f"all votes of an annotator must be in one file, which these are not: {some}{more}", "annotator")
+        detail = f"all votes of an annotator must be in one file, which these are not: {some}{more}"
+        raise VotesError(detail, "value")
 
 
 def _repeated(parts: list[Any]) -> Any:
@@ -165,24 +165,26 @@ def _find_files(parts: list[list[tuple[Any, str]]]) -> dict[Any, list[str]]:
 
 
 def _add_counts(parts: list[Mapping[str, int]]) -> dict[str, int]:
-    return {name: sum(part.get(name, 0) for part in parts) for name in sorted({name for part in parts for name in part})}
+    names = sorted({name for part in parts for name in part})
+    return {name: sum(part.get(name, 0) for part in parts) for name in names}
 
 
 def _collapse(votes: IndexedVotes, models: Sequence[Any]) -> SidedCells:
-    """Return the cells, apart by side, with the models of all parts, in 28 bytes each: such numbers are exact in 32 bits."""
+    """Return the cells apart by side, with the models of all parts."""
     place = {name: i for i, name in enumerate(models)}
     model: Ints = np.array([place[name] for name in votes.models], dtype=np.int32)
     sided = SidedCells.of_votes(
         votes.annotator, model[votes.model_a], model[votes.model_b], votes.outcome,
         n_annotators=len(votes.annotators), n_models=len(models),
     )  # fmt: skip
-    cells, side = sided.cells, _halved(sided.side)
-    return SidedCells(replace(cells, n=_halved(cells.n), s=_halved(cells.s), ties=_halved(cells.ties)), side)
+    return halve(sided)
 
 
-def _halved(numbers: Floats) -> Floats:
-    """Return numbers with half as many bits."""
-    return cast("Floats", numbers.astype(np.float32))
+def halve(sided: SidedCells) -> SidedCells:
+    """Return cells without weights in 28 bytes instead of 44: 32 bits hold their numbers exactly."""
+    cells = sided.cells
+    n, s, ties, side = (cast("Floats", each.astype(np.float32)) for each in (cells.n, cells.s, cells.ties, sided.side))
+    return SidedCells(replace(cells, n=n, s=s, ties=ties), side)
 
 
 def _frame(names: list[Any], columns: Mapping[str, Any]) -> pl.DataFrame:

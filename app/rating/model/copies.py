@@ -74,7 +74,6 @@ class Answers(NamedTuple):
             item, columns = item[order], [each[order] for each in columns]
         return cls(cells.starts, item, *columns)
 
-
     def of_annotators(self, some: Indices) -> "Answers":
         """Return the answers of these annotators, numbered by their places."""
         begin, size = self.starts[some], np.diff(self.starts)[some]
@@ -95,7 +94,7 @@ class Copies(NamedTuple):
 
     Attributes
     ----------
-    cluster : number of each annotator's group, alone or with copies, shape (n_annotators,); those alone have the highest
+    cluster : number of each annotator's group, alone or with copies, shape (n_annotators,)
     shared : numbers of the groups with more than one annotator, in any part
     annotators : how many annotators are in these
     """
@@ -135,7 +134,8 @@ def find_copies(answers: Answers) -> Copies:
     before, number = place_among(len(chosen))
     if number < 2:  # noqa: PLR2004  one has no copy
         return Copies.of(np.arange(size), 0)
-    first, second = np.triu_indices(number, 1) if number <= ALL_PAIRS else _choose_pairs(answers, chosen, before, number)
+    few = number <= ALL_PAIRS
+    first, second = np.triu_indices(number, 1) if few else _choose_pairs(answers, chosen, before, number)
     asked = np.unique(np.append(first, second))
     own = chosen[asked[(asked >= before) & (asked < before + len(chosen))] - before]
     pairs = np.searchsorted(asked, first), np.searchsorted(asked, second)
@@ -188,9 +188,8 @@ def _choose_pairs(answers: Answers, chosen: Indices, before: int, number: int) -
     for band in range(0, BINS, BAND):
         part = signature[:, band : band + BAND]
         full = np.flatnonzero((part < LARGEST).all(axis=1))
-        found.append(
-            join(partial(_match, number=number), np.stack([full + before, part[full] @ MIXING, signature[full, band - 1]]))
-        )
+        keys = np.stack([full + before, part[full] @ MIXING, signature[full, band - 1]])
+        found.append(join(partial(_match, number=number), keys))
     pairs, bands = np.unique(np.concatenate(found), return_counts=True)
     pairs = pairs[bands > 1]
     return pairs // number, pairs % number

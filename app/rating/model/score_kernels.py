@@ -109,7 +109,7 @@ def find_polynomials(weight: Floats, low: float, step: float, m: int, one: Float
 
 
 @partial(compiled, fastmath=frozenset({"contract"}))
-def sum_over_nodes(  # noqa: C901  each loop writes to one array, a vote a lane of the processor's vectors
+def sum_over_nodes(
     cells: CellArrays, weight: Floats, nodes: Nodes, begin: int, number: int, size: int,
     K: Floats, kinds: tuple[int, ...], scratch: Floats, found: Floats,
 ) -> None:  # fmt: skip

@@ -104,9 +104,10 @@ def _fit(small: Compact, settings: LoopSettings, start: Start | None) -> tuple[F
     found = None
     if start is not None:
         R = start.natural_scores(small.models)
+        pairs = pool_annotators(cells)
         with np.errstate(over="ignore", invalid="ignore"):
-            value = Likelihood(pool_annotators(cells)).value(R, np.ones(1))
-        if value < pool_annotators(cells).n_votes * np.log(2.0):  # else the votes are explained no better than by a coin
+            value = Likelihood(pairs).value(R, np.ones(1))
+        if value < pairs.n_votes * np.log(2.0):  # else the votes are explained no better than by a coin
             law = Law.assumed(spread) if start.law is None else replace(start.law, before=spread)
             begin = SearchStart(R, law, np.ones(cells.n_annotators))
             with suppress(NotConvergedError):

@@ -116,7 +116,7 @@ def annotator_rows(rating: Rating, names: list[str]) -> list[AnnotatorRow]:
 
 
 def annotator_columns(rating: Rating) -> dict[str, NDArray[Any]]:
-    """Return the columns of `AnnotatorRow` but the first, shape (n_annotators,) each: NaN for null, "" for no reason."""
+    """Return the columns of `AnnotatorRow` but the first, shape (n_annotators,): NaN for null, "" for no reason."""
     found, number = rating.annotators, len(rating.annotators.votes)
     plain = rating.has_abilities and rating.settings.prior_sd is None
     figures: dict[str, Floats] = {

@@ -52,7 +52,7 @@ class Cells:
     features : float64 array, shape (n_cells, n_features), or None
         What answers differ in, model_a's less model_b's. Then a pair has a row for each of its votes.
     kind : what a row is
-        "cell": as above; "side": a pair has two, one for each side that model_a was shown on; "pair": of the pair table.
+        "cell": as above; "side": a pair has one for each side that model_a was shown on; "pair": of the pair table.
 
     The arrays may be shared with other Cells: do not write to them.
     """
@@ -97,10 +97,11 @@ class Cells:
     @property
     def pairs(self) -> "Cells":
         """The pair table, as if one annotator had cast all votes, those of other parts included."""
-        found: Cells | None = self.__dict__.get("_pairs")
-        if found is None:  # no cached_property: until Python 3.12 it holds a lock, so that parts wait for each other
-            found = self.__dict__["_pairs"] = join(_add_pairs, _sum_pairs(self))
-        return found
+        return join(_add_pairs, self._own_pairs)  # not kept: other parts may have other cells, and so ask for theirs
+
+    @cached_property
+    def _own_pairs(self) -> "Cells":
+        return _sum_pairs(self)
 
     @cached_property
     def arrays(self) -> CellArrays:
