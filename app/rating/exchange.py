@@ -100,7 +100,9 @@ class Group:
     def advance(self, answer: Any) -> Found:
         """Let all parts go on."""
         found = merge([part.advance(answer) for part in self._parts])
-        return found._replace(values=[found.function(found.values)]) if _adds_up(found) else found
+        if isinstance(found, Question) and found.kind is add_up:
+            return found._replace(values=[add_up(found.values)])
+        return found
 
     def __del__(self) -> None:
         for part in self._parts:
@@ -114,13 +116,11 @@ def merge(found: Sequence[Found]) -> Found:
             return one
     first, values = found[0], [value for one in found for value in one.values]  # type: ignore[union-attr]  # no error
     if len({one.kind if isinstance(one, Question) else Results for one in found}) > 1:
-        asked = sorted({getattr(one.kind, "__qualname__", "") if isinstance(one, Question) else "the end" for one in found})
+        asked = sorted(
+            {getattr(one.kind, "__qualname__", "") if isinstance(one, Question) else "the end" for one in found}
+        )
         return ClusterError(f"the parts of the votes went different ways, to {' and '.join(asked)}")
     return first._replace(values=values)  # type: ignore[union-attr]
-
-
-def _adds_up(found: Found) -> bool:
-    return isinstance(found, Question) and found.kind is add_up
 
 
 def run_parts(works: Sequence[Callable[[], T]]) -> list[T]:

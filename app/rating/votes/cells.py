@@ -261,7 +261,7 @@ def join_cells(parts: Sequence[Cells]) -> Cells:
     before = np.cumsum([0, *(cells.n_annotators for cells in parts)], dtype=np.int32)
     annotator = [cells.annotator + k for cells, k in zip(parts, before[:-1], strict=True)]
     names = ("model_a", "model_b", "n", "s", "ties", *(("trust",) if first.trust is not None else ()))
-    given = {name: np.concatenate([getattr(cells, name) for cells in parts]) for name in names}
+    given: dict[str, Any] = {name: np.concatenate([getattr(cells, name) for cells in parts]) for name in names}
     return replace(first, annotator=np.concatenate(annotator), n_annotators=number, **given)
 
 
