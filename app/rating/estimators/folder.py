@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from app.rating.arrays import Floats, Ints
-from app.rating.errors import VotesError
+from app.rating.errors import VotesError, VotesFault
 from app.rating.estimators.tables import read_table, read_votes
 from app.rating.exchange import join, run_parts
 from app.rating.settings import LoopSettings
@@ -119,6 +119,7 @@ def rate_part(file: Path, settings: LoopSettings, anchor: tuple[str, float] | No
 
 
 def _read(file: Path) -> IndexedVotes:
+    code: VotesFault
     try:
         frame = read_votes(file)
         if set(frame.columns) == set(COLUMNS):
@@ -164,7 +165,7 @@ def _find_files(parts: list[list[tuple[Any, str]]]) -> dict[Any, list[str]]:
     return found
 
 
-def _add_counts(parts: list[Mapping[str, int]]) -> dict[str, int]:
+def _add_counts(parts: list[dict[str, int]]) -> dict[str, int]:
     names = sorted({name for part in parts for name in part})
     return {name: sum(part.get(name, 0) for part in parts) for name in names}
 

@@ -232,7 +232,8 @@ def _join_copies(expansion: Expansion, copies: Copies) -> Clusters:
         members = np.ascontiguousarray(np.moveaxis(rows[..., of == group], -1, 0))
         for u, share in members:
             add(u, share, -1.0)
-        add(*members.sum(axis=0), 1.0)
+        u, share = members.sum(axis=0)
+        add(u, share, 1.0)
     return replace(fit.clusters, meat=meat, shares=shares)
 
 
