@@ -8,14 +8,14 @@ The ways folder-1 and folder-2 rate a folder of Parquet files, with types and te
 read it themselves. They print the seconds of every stage, what the parts tell and are told, and the most memory that a
 worker and this process held. The folder is deleted afterwards.
 
-On paper, of v votes, k annotators and n models on w workers, 8 bytes a number: a pass of the scores' search (about 10)
-sends 2 n² + O(n) numbers from each worker, their sum back; a pass of the law's (about 30) sends 35. The pair table goes
-up and down about ten times, 4.5 n² numbers in all parts together. An annotator costs one number for the unit, three for
-tastes, 24 for near-copies, and its row, to the process that asks, one way. A worker holds 62 bytes a vote and 3 million
-votes' worth of temporaries. A billion votes of 20 million annotators on 200 models and 64 workers: 1.0 GB a worker, with
-0.5 GB for the rest of it; 41 MB a pass up and as much down, a second of all passes at 10 Gbit/s; 4.5 GB of annotators'
-numbers and as much of their rows, which the asking process joins: that, its memory (3 numbers an annotator at a time,
-and the rows if they are wanted) and the largest file are what limits it.
+On paper, of v votes, k annotators and n models on w workers, 8 bytes a number: a pass of the scores' search (about
+10) sends 2 n² + O(n) numbers from each worker, and their sum back; a pass of the law's (about 30) sends 35. The pair
+table, 2.3 n² numbers, goes both ways about ten times. An annotator costs one number for the unit, three for tastes,
+24 for near-copies, and its row, to the process that asks, one way. A worker holds about 62 bytes a vote, and for a
+while 40 more of the file it works on. A billion votes of 20 million annotators on 200 models and 64 workers: 1.0 GB a
+worker, with 0.5 GB for the rest of it; 41 MB a pass up and as much down, so two seconds for all passes at 10 Gbit/s;
+4.5 GB of annotators' numbers, of which the asking process joins three an annotator at a time, 0.5 GB, and their rows
+if they are wanted, 2.7 GB. These are what limits it.
 """
 
 import gc

@@ -100,8 +100,8 @@ class Group:
     def advance(self, answer: Any) -> Found:
         """Let all parts go on."""
         found = merge([part.advance(answer) for part in self._parts])
-        if isinstance(found, Question) and found.kind is add_up:
-            return found._replace(values=[add_up(found.values)])
+        if isinstance(found, Question) and found.kind in ASSOCIATIVE:
+            return found._replace(values=[found.function(found.values)])
         return found
 
     def __del__(self) -> None:
@@ -172,6 +172,10 @@ def deal(function: Callable[[list[T]], Sequence[R]], value: T) -> R:
 def add_up(values: list[Any]) -> Any:
     """Return the sum of numbers, arrays or `Sums`."""
     return reduce(add, values)
+
+
+ASSOCIATIVE: set[object] = {add_up}
+"""Functions that a group may apply to the values of its parts first."""
 
 
 def total(value: T) -> T:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from app.rating.arrays import AnyInts, Floats, Indices, Ints, Mask, sum_by, sum_by_key
 from app.rating.errors import VotesError
-from app.rating.exchange import join
+from app.rating.exchange import ASSOCIATIVE, join
 from app.rating.threads import count_parts
 
 TIE = 0.5  # W of a tie
@@ -253,6 +253,9 @@ def _sum_pairs(cells: Cells) -> Cells:
 def _add_pairs(tables: list[Cells]) -> Cells:
     """Return the sum of pair tables."""
     return tables[0] if len(tables) == 1 else _sum_pairs(join_cells(tables))
+
+
+ASSOCIATIVE.add(_add_pairs)
 
 
 def join_cells(parts: Sequence[Cells]) -> Cells:
