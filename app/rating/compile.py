@@ -6,10 +6,11 @@ from dataclasses import replace
 import numpy as np
 
 from app.rating.arrays import Floats, Ints
+from app.rating.estimators.folder import halve
 from app.rating.model.copies import ALL_PAIRS, FEWEST, Answers, find_copies
 from app.rating.plain.elo import fit_elo
 from app.rating.settings import LoopSettings, VerdictRule
-from app.rating.types.evidence import weigh
+from app.rating.types.evidence import Weigher, weigh
 from app.rating.verdict.categories import pool_categories
 from app.rating.verdict.confidence import measure_confidence
 from app.rating.verdict.fragility import find_fragility
@@ -61,6 +62,9 @@ def _steps() -> Iterator[str]:
     find_copies(Answers.of(many, np.linspace(2.0, -2.0, 8)))
     yield "evidence"
     weigh(SidedCells.unknown(_draw_tastes()), np.linspace(2.0, -2.0, 8))
+    yield "folders"
+    sided = halve(SidedCells.of_votes(annotator, model_a, model_b, outcome, n_annotators=30, n_models=8))
+    run_round(sided.cells, SETTINGS, weigher=Weigher(sided))
     yield "categories"
     pool_categories(result, [cells.where(cells.model_a % 2 == side) for side in range(2)])
     yield "confidence"

@@ -107,6 +107,11 @@ class Executors:
         self.driver, self._worth = uuid4().hex, WORTH_A_PARTITION if worth is None else worth
         self._live = list(executors)
 
+    @property
+    def number(self) -> int:
+        """How many executors are left."""
+        return len(self._live)
+
     def count_partitions(self, n_cells: int) -> int:
         """Return how many partitions a fit of so many cells has; 0 if it should stay here."""
         return min(len(self._live), n_cells // self._worth)

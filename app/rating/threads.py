@@ -53,13 +53,14 @@ def map_parts(work: Callable[[Part], Result], parts: Iterable[Part]) -> list[Res
     return list(_pool(os.getpid(), available_threads()).map(work, parts))
 
 
-def _begin() -> None:
+def work_alone() -> None:
+    """Let `map_parts` use no other threads than this one."""
     _here.working = True
 
 
 @cache
 def _pool(process: int, threads: int) -> ThreadPoolExecutor:  # noqa: ARG001  a forked process needs its own pool
-    return ThreadPoolExecutor(threads, thread_name_prefix="rating", initializer=_begin)
+    return ThreadPoolExecutor(threads, thread_name_prefix="rating", initializer=work_alone)
 
 
 @contextmanager

@@ -64,7 +64,7 @@ def _each_alone(find: Callable[..., Floats]) -> Callable[..., Floats]:
 
 
 def _no_copies(_: Change) -> Callable[[Answers], Copies]:
-    return lambda answers: Copies(np.arange(len(answers.starts) - 1), 0, 0)
+    return lambda answers: Copies(np.arange(len(answers.starts) - 1), np.empty(0, dtype=np.int64), 0)
 
 
 def _freely(find: Callable[[MarginalFit], ScoreCovariance]) -> Callable[[MarginalFit], ScoreCovariance]:

@@ -25,6 +25,7 @@ def test_every_kernel_of_the_rating_is_compiled() -> None:
         "style",
         "copies",
         "evidence",
+        "folders",
         "categories",
         "confidence",
         "fragility",

@@ -1,8 +1,10 @@
 """The command `stable-arena rate`: a leaderboard from a vote file, without a database."""
 
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 import typer
@@ -73,9 +75,26 @@ def rate(
 ) -> None:
     """Rate the models of a vote file: no database, votes in, a leaderboard out.
 
-    The votes of several files count together.
+    The votes of several files count together. A folder of Parquet files is read by the workers of --scheduler.
     """
     form: Format = choose_format(output_format, output, get_args(Format))
+    if len(files) == 1 and files[0].is_dir():
+        with importing_much():
+            from app.cli.rate.folder import rate_votes_in  # noqa: PLC0415  as below
+
+        wanted = annotators and ("table" if form in ("json", "table") else "rows")
+        with showing_stages() as stages:
+            rating = rate_votes_in(files[0], fit, read, annotators=wanted or "", stage=stages.stage)
+    else:
+        rating = _rate_files(files, fit, read)
+    if form not in ("json", "table"):  # these two contain the warnings
+        for notice in rating["diagnostics"]["warnings"]:
+            typer.echo(f"warning: {notice['detail']} ({notice['code']})", err=True)
+    rows = rating["annotators" if annotators else "models"]
+    print_result(form, rating, _tables(rating, annotators=annotators), rows=rows, output=output)
+
+
+def _rate_files(files: Sequence[Path], fit: FitOptions, read: RatedFileOptions) -> dict[str, Any]:
     # the solver, which takes most of a second: neither the help nor a wrong option waits for it
     with importing_much():
         from app.cli.rate.offline import rate_votes  # noqa: PLC0415
@@ -101,11 +120,7 @@ def rate(
     if votes.duplicates:
         left_out = counted(votes.duplicates, "vote")
         typer.echo(f"{left_out} left out: the annotator had voted in the same battle before", err=True)
-    if form not in ("json", "table"):  # these two contain the warnings
-        for notice in rating["diagnostics"]["warnings"]:
-            typer.echo(f"warning: {notice['detail']} ({notice['code']})", err=True)
-    rows = rating["annotators" if annotators else "models"]
-    print_result(form, rating, _tables(rating, annotators=annotators), rows=rows, output=output)
+    return rating
 
 
 def _refusal(votes: VoteFile) -> BadInputError:
@@ -137,9 +152,10 @@ def _tables(rating: dict[str, Any], *, annotators: bool) -> Iterator[RenderableT
     footer += "".join(f", {counts[name]:,} {name}" for name in ("skipped", "rejected") if counts[name])
     if diagnostics.get("prompts"):
         footer += f", on {counted(diagnostics['prompts'], 'prompt')}"
-    flagged = sum(row["standing"] in ("flagged", "excluded") for row in everyone)
-    if flagged:
-        footer += f" · {flagged} of {counted(len(everyone), 'annotator')} flagged or excluded (--annotators)"
+    standings = rating.get("standings") or Counter(row["standing"] for row in everyone)
+    if flagged := sum(standings.get(standing, 0) for standing in ("flagged", "excluded")):
+        number = counted(sum(standings.values()), "annotator")
+        footer += f" · {flagged} of {number} flagged or excluded (--annotators)"
     per = [f"{name} {_spread(each)}" for name, each in counts["per"].items()]
     unit = "pairs" if counts["rankings"] else "votes"
     spread = f"{unit} per {', per '.join(per)}"

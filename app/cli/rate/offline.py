@@ -74,7 +74,15 @@ def rate_votes(
         diagnostics["warnings"] += equal_row_warnings(file.records)
     document = {
         "method": options.method,
-        "settings": {**_echo(options, file), **found.pop("settings")},
+        "settings": {
+            **echo_fit(options),
+            "pool_annotators": file.options.pool_annotators,
+            "criterion": file.options.criterion,
+            "schema": file.schema,
+            "annotator_column": file.annotator_column,
+            "prompt_column": file.prompt_column,
+            **found.pop("settings"),
+        },
         "votes": _counts(file, table, found.pop("used"), found["annotators"]),
         **found,
     }
@@ -153,7 +161,8 @@ def _by_order(fitted: Elo, started: float) -> dict[str, Any]:
     }
 
 
-def _echo(options: FitOptions, file: VoteFile) -> dict[str, Any]:
+def echo_fit(options: FitOptions) -> dict[str, Any]:
+    """Return the options of a fit as the document has them."""
     anchor = options.anchored and {"model": options.anchored[0], "score": options.anchored[1]}
     settings = asdict(options.loop)
     del settings["unranked"]  # of a file every model is ranked
@@ -164,11 +173,6 @@ def _echo(options: FitOptions, file: VoteFile) -> dict[str, Any]:
         "shuffles": options.shuffles,
         "seed": options.seed,
         "inverse_propensity": options.inverse_propensity,
-        "pool_annotators": file.options.pool_annotators,
-        "criterion": file.options.criterion,
-        "schema": file.schema,
-        "annotator_column": file.annotator_column,
-        "prompt_column": file.prompt_column,
     }
 
 

@@ -10,14 +10,16 @@ judge other battles, and nothing on pairs whose order is plain: there honest ann
 """
 
 import math
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from app.rating.arrays import Floats, Indices
 from app.rating.compiled import compiled
+from app.rating.exchange import concatenated, deal, join, place_among, total
 from app.rating.votes.cells import Cells
-from app.rating.votes.graph import join
+from app.rating.votes.graph import link
 
 FEWEST = 20  # votes of an annotator from which copies are looked for
 ALL_PAIRS = 300  # annotators up to which each is compared with each
@@ -61,6 +63,7 @@ class Answers(NamedTuple):
         R : scores, NaN for models without one, shape (n_models,)
         battle : number of each cell's battle, for cells that have a row for each; default: its pair of models
         """
+        cells = cells.merged()
         item = cells.model_a.astype(np.int64) * cells.n_models + cells.model_b if battle is None else battle
         difference = R[cells.model_a] - R[cells.model_b]
         columns, known = [difference, cells.n, cells.s, cells.ties], np.isfinite(difference)
@@ -71,6 +74,20 @@ class Answers(NamedTuple):
             item, columns = item[order], [each[order] for each in columns]
         return cls(cells.starts, item, *columns)
 
+    def of_annotators(self, some: Indices) -> "Answers":
+        """Return the answers of these annotators, numbered by their places."""
+        begin, size = self.starts[some], np.diff(self.starts)[some]
+        starts = np.append(0, np.cumsum(size))
+        row = np.arange(starts[-1]) + np.repeat(begin - starts[:-1], size)
+        return Answers(starts, *(column[row] for column in self[1:]))
+
+
+def join_answers(parts: list[Answers]) -> Answers:
+    """Return the answers of all parts as one."""
+    size = np.concatenate([np.diff(part.starts) for part in parts])
+    columns = (np.concatenate(column) for column in zip(*(part[1:] for part in parts), strict=True))
+    return Answers(np.append(0, np.cumsum(size)), *columns)
+
 
 class Copies(NamedTuple):
     """Groups of near-copies.
@@ -78,19 +95,24 @@ class Copies(NamedTuple):
     Attributes
     ----------
     cluster : number of each annotator's group, alone or with copies, shape (n_annotators,)
-    groups : how many groups have more than one annotator
+    shared : numbers of the groups with more than one annotator, in any part
     annotators : how many annotators are in these
     """
 
     cluster: Indices
-    groups: int
+    shared: Indices
     annotators: int
 
     @classmethod
-    def of(cls, cluster: Indices) -> "Copies":
-        """Return the groups with these numbers."""
-        size = np.bincount(cluster)
-        return cls(cluster, int((size > 1).sum()), int(size[size > 1].sum()))
+    def of(cls, cluster: Indices, size: int) -> "Copies":
+        """Return the groups with these numbers, of which those below `size` may have members in any part."""
+        members = total(np.bincount(cluster[cluster < size], minlength=size))
+        return cls(cluster, np.flatnonzero(members > 1), int(members[members > 1].sum()))
+
+    @property
+    def groups(self) -> int:
+        """How many groups have more than one annotator."""
+        return len(self.shared)
 
 
 def find_copies(answers: Answers) -> Copies:
@@ -109,52 +131,84 @@ def find_copies(answers: Answers) -> Copies:
     size = len(answers.starts) - 1
     votes = np.add.reduceat(np.append(answers.n, 0.0), answers.starts[:-1]) if size else np.empty(0)
     chosen = np.flatnonzero((votes >= FEWEST) & (np.diff(answers.starts) > 0))
-    cluster = np.arange(size)
-    if len(chosen) < 2:  # noqa: PLR2004  one has no copy
-        return Copies.of(cluster)
-    first, second = np.triu_indices(len(chosen), 1) if len(chosen) <= ALL_PAIRS else _choose_pairs(answers, chosen)
-    first, second = chosen[first], chosen[second]
+    before, number = place_among(len(chosen))
+    if number < 2:  # noqa: PLR2004  one has no copy
+        return Copies.of(np.arange(size), 0)
+    few = number <= ALL_PAIRS
+    first, second = np.triu_indices(number, 1) if few else _choose_pairs(answers, chosen, before, number)
+    asked = np.unique(np.append(first, second))
+    own = chosen[asked[(asked >= before) & (asked < before + len(chosen))] - before]
+    pairs = np.searchsorted(asked, first), np.searchsorted(asked, second)
+    group = deal(partial(_find_groups, pairs=pairs, crowd=number), answers.of_annotators(own))
+    cluster = np.arange(size) + len(asked)  # apart from the numbers of groups
+    cluster[own] = group
+    return Copies.of(cluster, len(asked))
+
+
+def _find_groups(parts: list[Answers], pairs: tuple[Indices, Indices], crowd: int) -> list[Indices]:
+    """Return a number for each annotator asked, the same for near-copies.
+
+    Parameters
+    ----------
+    parts : answers of the annotators asked
+    pairs : to be compared, as places among these
+    crowd : how many annotators may be copies
+    """
+    answers, (first, second) = join_answers(parts), pairs
+    group = np.arange(len(answers.starts) - 1)
     residual, variance = np.zeros((2, len(answers.item)))
-    find_residuals(answers, np.unique(np.append(first, second)), residual, variance)
+    find_residuals(answers, group, residual, variance)
     measured = np.empty((len(first), 3))
     compare(answers.starts, answers.item, residual, variance, first, second, measured)
     unlike, expected, square = measured.T
     apart = APART[0]
-    if len(chosen) <= ALL_PAIRS and (some := expected > 0.0).any():
+    if crowd <= ALL_PAIRS and (some := expected > 0.0).any():
         apart = float(np.clip(APART[1] * np.median(unlike[some] / expected[some]), *APART))
     expected = apart * expected
     items = np.divide(expected**2, apart**2 * square, out=np.zeros_like(square), where=square > 0.0)
     ratio = np.maximum(np.divide(unlike, expected, out=np.ones_like(expected), where=expected > 0.0), LEAST_RATIO)
     rare = expected * (1.0 - ratio + ratio * np.log(ratio))
     spread = 0.5 * np.maximum(items - TAKEN, 0.0) * (ratio - 1.0 - np.log(ratio))
-    needed = math.log(len(chosen) * (len(chosen) - 1) / 2.0 / ERROR)
+    needed = math.log(crowd * (crowd - 1) / 2.0 / ERROR)
     alike = (ratio < ALIKE) & (np.minimum(rare, spread) > needed)
-    join(first[alike].astype(np.int32), second[alike].astype(np.int32), cluster)
-    return Copies.of(np.unique(cluster, return_inverse=True)[1].astype(np.int64))
+    link(first[alike].astype(np.int32), second[alike].astype(np.int32), group)
+    return np.split(group, np.cumsum([len(part.starts) - 1 for part in parts])[:-1])
 
 
-def _choose_pairs(answers: Answers, chosen: Indices) -> tuple[Indices, Indices]:
-    """Return the pairs of annotators, as places in `chosen`, whose signatures agree in two bands or more."""
+def _choose_pairs(answers: Answers, chosen: Indices, before: int, number: int) -> tuple[Indices, Indices]:
+    """Return the pairs of annotators, as places among the chosen of all parts, whose signatures agree in two bands.
+
+    Parameters
+    ----------
+    before, number : how many the parts before this one have chosen, and all of them
+    """
     signature = np.full((len(chosen), BINS), LARGEST)
     sign(answers, chosen, signature)
     found = []
     for band in range(0, BINS, BAND):
         part = signature[:, band : band + BAND]
         full = np.flatnonzero((part < LARGEST).all(axis=1))
-        key = part[full] @ MIXING
-        if not (np.diff(np.sort(key)) == 0).any():
-            continue  # sorting the keys alone takes a tenth of the time
-        sequence = np.lexsort((signature[full, band - 1], key))
+        keys = np.stack([full + before, part[full] @ MIXING, signature[full, band - 1]])
+        found.append(join(partial(_match, number=number), keys))
+    pairs, bands = np.unique(np.concatenate(found), return_counts=True)
+    pairs = pairs[bands > 1]
+    return pairs // number, pairs % number
+
+
+def _match(parts: list[Indices], number: int) -> Indices:
+    """Return the pairs of annotators with the same key, but not of all that many share; first · number + second."""
+    full, key, next_to = concatenated(parts)
+    found = [np.empty(0, dtype=np.int64)]
+    if (np.diff(np.sort(key)) == 0).any():  # sorting the keys alone takes a tenth of the time
+        sequence = np.lexsort((next_to, key))
         order, key = full[sequence], key[sequence]
         for step in range(1, min(NEIGHBOURS, len(order) - 1) + 1):
             same = key[step:] == key[:-step]
             if not same.any():
                 break
             one, other = order[:-step][same], order[step:][same]
-            found.append(np.minimum(one, other) * len(chosen) + np.maximum(one, other))
-    pairs, bands = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *found]), return_counts=True)
-    pairs = pairs[bands > 1]
-    return pairs // len(chosen), pairs % len(chosen)
+            found.append(np.minimum(one, other) * number + np.maximum(one, other))
+    return np.concatenate(found)
 
 
 @compiled

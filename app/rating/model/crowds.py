@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from app.rating.arrays import Floats
+from app.rating.exchange import total
 from app.rating.executors import Build, Message, Parts, place_parts
 from app.rating.model.crowd import Crowd
 from app.rating.model.law import Law, Posterior
@@ -68,7 +69,7 @@ class Crowds:
 
     def total(self, work: Callable[Concatenate[Any, P], S], *args: P.args, **named: P.kwargs) -> S:
         """Do the work in every unit, and add up the sums."""
-        return reduce(add, self.each(work, *args, **named))
+        return total(reduce(add, self.each(work, *args, **named)))
 
     def weigh(self, law: Law) -> Posterior:
         """Set all posteriors under a law; return their sums."""

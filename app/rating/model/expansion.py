@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.rating.arrays import Floats, Indices, Ints, sum_by
+from app.rating.arrays import Floats, Indices, Ints, Mask, sum_by
 from app.rating.compiled import compiled
 from app.rating.model.crowd import Crowd
 from app.rating.model.kernels import MOST_NODES, Nodes, raise_powers
@@ -44,6 +44,7 @@ class Expansion:
     ----------
     cells : the fit's
     influence_limit : the fit's
+    among : annotators to expand the equations of, shape (n_annotators,); default all
 
     Attributes
     ----------
@@ -52,14 +53,19 @@ class Expansion:
     bread : the inverse Jacobian, shape (n_models, n_models)
     """
 
-    def __init__(self, cells: Cells, fit: MarginalFit, influence_limit: float | None) -> None:
+    def __init__(
+        self, cells: Cells, fit: MarginalFit, influence_limit: float | None, among: Mask | None = None
+    ) -> None:
+        weight, self._ranking = weigh_votes(cells, influence_limit), fit_bradley_terry(balance(cells.trusted()))
+        if among is not None:
+            some = among[cells.annotator]
+            weight, cells = weight[some], cells.where(some)
         self.trust = np.ones(len(cells.n)) if cells.trust is None else cells.trust
-        self.weight, cells = weigh_votes(cells, influence_limit), cells.trusted()
+        self.weight, cells = weight, cells.trusted()
         self.cells, self.fit, self.temper = cells, fit, 1.0 / fit.dispersion
         self.directions = fit.directions
         self.parts = np.zeros((len(cells.n), COLUMNS))
         self.pull, self.ability, self.ability_sd = np.zeros((3, cells.n_annotators))
-        self._ranking = fit_bradley_terry(balance(cells))
         map_parts(self._expand, cells.split_annotators())
 
     def _expand(self, part: tuple[int, int]) -> None:

@@ -109,7 +109,7 @@ def find_polynomials(weight: Floats, low: float, step: float, m: int, one: Float
 
 
 @partial(compiled, fastmath=frozenset({"contract"}))
-def sum_over_nodes(  # noqa: C901  each loop writes to one array, a vote a lane of the processor's vectors
+def sum_over_nodes(
     cells: CellArrays, weight: Floats, nodes: Nodes, begin: int, number: int, size: int,
     K: Floats, kinds: tuple[int, ...], scratch: Floats, found: Floats,
 ) -> None:  # fmt: skip
@@ -127,10 +127,10 @@ def sum_over_nodes(  # noqa: C901  each loop writes to one array, a vote a lane 
     """
     lanes = (number + 7) // 8 * 8
     scratch[:5, :lanes], found[:, :lanes] = 0.0, 0.0
-    for row, given in enumerate((nodes.first, nodes.ratio, cells.n, cells.s, weight)):
-        some = given[begin : begin + number]
-        for lane in range(number):
-            scratch[row, lane] = some[lane]
+    for lane in range(number):
+        scratch[0, lane], scratch[1, lane] = nodes.first[begin + lane], nodes.ratio[begin + lane]
+        scratch[2, lane], scratch[3, lane] = cells.n[begin + lane], cells.s[begin + lane]
+        scratch[4, lane] = weight[begin + lane]
     for q in range(0, size, 4):
         for node in range(4):
             for lane in range(lanes):

@@ -9,6 +9,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve
 
 from app.rating.arrays import Floats, Indices
 from app.rating.errors import NotConvergedError
+from app.rating.exchange import place_among, total
 from app.rating.model.crowd import Clusters, Contributions, Crowd, Directions
 from app.rating.model.crowds import Crowds
 from app.rating.model.law import ASSUMED_SPREAD, SETTLED, TYPES, Found, Law, find_law, hold_law
@@ -139,8 +140,9 @@ def fit_scores(
     label = find_components(pairs).label
     dispersion = disperse(pairs, fit_bradley_terry(pairs))
     ranking = fit_bradley_terry(balance(trusted))
-    if start is None and len(cells.n) >= 2 * SAMPLE:
-        some = cells.where(cells.annotator % (len(cells.n) // SAMPLE) == 0)
+    if start is None and (number := total(len(cells.n))) >= 2 * SAMPLE:
+        before, _ = place_among(cells.n_annotators)
+        some = cells.where((before + cells.annotator) % (number // SAMPLE) == 0)
         with Crowds(some, influence_limit, 1.0 / dispersion, ranking) as crowds:
             R, law = Search(crowds, label, dispersion).stretch(ranking, Law.assumed(spread))
         start = SearchStart(R, law, np.ones(cells.n_annotators))
@@ -212,7 +214,8 @@ class Search:
         followers = np.concatenate(
             [each.types[:, TYPES.index("follower")] for each in self.crowds.each(Crowd.abilities)]
         )
-        if float(followers.mean()) > MOST_FOLLOWERS:
+        followed, annotators = total(np.array([followers.sum(), len(followers)]))
+        if followed > MOST_FOLLOWERS * annotators:
             self.crowds.each(Crowd.leave_followers_out)
             found = self._find(R, law)
         return self.conclude(found)

@@ -7,6 +7,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from app.rating.arrays import Floats, sum_by
 from app.rating.compiled import compiled
+from app.rating.exchange import total
 from app.rating.votes.cells import CellArrays, Cells, pair_cells
 
 PRIOR_SD = 1000.0 * math.log(10.0) / 400.0  # of a score around its component's mean, natural units: 1,000 Elo points
@@ -57,8 +58,9 @@ def disperse(pairs: Cells, R: Floats) -> float:
 def balance(cells: Cells) -> Cells:
     """Return the pair table in which a vote counts 1 / its annotator's number of votes on either of its models."""
     size = cells.n_models
-    n, s = np.zeros(size * size), np.zeros(size * size)
+    n, s = np.zeros((2, size * size))
     add_balanced(cells.arrays, size, n, s)
+    n, s = total(np.stack([n, s]))
     pair = np.flatnonzero(n)
     return pair_cells(pair, n[pair], s[pair], np.zeros(len(pair)), size)
 

@@ -4,6 +4,7 @@ import numpy as np
 
 from app.rating.arrays import Floats, Indices
 from app.rating.compiled import compiled
+from app.rating.exchange import add_up, total
 from app.rating.threads import map_parts
 from app.rating.votes.cells import CellArrays, Cells
 
@@ -31,10 +32,10 @@ def weigh_votes(cells: Cells, limit: float | None) -> Floats:
     if limit is None:
         return weight
     parts, largest = cells.split_annotators(), np.zeros(cells.n_annotators)
-    total, judges = _sum_beyond(cells, parts, largest, np.zeros(cells.n_models))
+    votes, judges = _sum_beyond(cells, parts, largest, np.zeros(cells.n_models))
     judges = np.maximum(judges, 1.0)
-    excess, _ = _sum_beyond(cells, parts, largest, limit * total / judges + FREE)
-    limits = limit * (total - excess) / judges + FREE
+    excess, _ = _sum_beyond(cells, parts, largest, limit * votes / judges + FREE)
+    limits = limit * (votes - excess) / judges + FREE
     map_parts(lambda part: lower_weights(_beyond(largest, limits, part), cells.arrays, limits, weight), parts)
     return weight
 
@@ -55,9 +56,7 @@ def _sum_beyond(cells: Cells, parts: list[tuple[int, int]], largest: Floats, lim
         add_beyond(_beyond(largest, limits, part), cells.arrays, limits, sums, largest)
         return sums
 
-    first, *others = map_parts(accumulate, parts)
-    total: Floats = sum(others, first)
-    return total
+    return total(add_up(map_parts(accumulate, parts)))
 
 
 @compiled

@@ -128,7 +128,7 @@ def weigh(
         "follower": (odds[:, FOLLOWER], none),
         **{test: favouritism.strongest(kind, size) for kind, test in enumerate(TASTE_TESTS)},
     }
-    if sided.known:
+    if typing.sides:
         sides = odds[:, [LEFT, RIGHT]]
         found["side"] = np.logaddexp(*sides.T), sides.argmax(axis=1)
     against = np.stack([log for log, _ in found.values()])

@@ -2,12 +2,14 @@
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.special import expit, gammaln
 
 from app.rating.arrays import Floats, Indices, Ints, Mask, sum_by
 from app.rating.compiled import compiled
+from app.rating.exchange import concatenated, deal, total
 from app.rating.model.kernels import SLIP
 from app.rating.threads import map_parts
 from app.rating.types.habits import Typing
@@ -95,7 +97,7 @@ def find_favouritism(typing: Typing) -> Favouritism:
     """
     cells, table, law = typing.cells, typing.table, typing.law
     log_prior = np.where(table.theta > 0.0, law.log_density(table.theta), -np.inf)
-    propensity = np.exp(typing.propensity) if cells.ties.any() else np.zeros(cells.n_annotators)
+    propensity = np.exp(typing.propensity) if typing.tying else np.zeros(cells.n_annotators)
 
     def compare(part: tuple[int, int]) -> tuple[Indices, Indices, Floats, Floats]:
         judges = np.zeros(cells.n_models)
@@ -108,8 +110,16 @@ def find_favouritism(typing: Typing) -> Favouritism:
     found = map_parts(compare, typing.parts)
     annotator, model = (np.concatenate([one[i] for one in found]) for i in (0, 1))
     likelihood = np.concatenate([one[2] for one in found], axis=1)
-    judges = np.sum([one[3] for one in found], axis=0)
-    return Favouritism(annotator, model, likelihood, find_groups(model, likelihood, judges))
+    judges = total(np.sum([one[3] for one in found], axis=0))
+    some, log_odds = (likelihood >= LEAST).any(axis=0), np.full(likelihood.shape, -np.inf)
+    log_odds[:, some] = deal(partial(_find_groups, judges=judges), (model[some], likelihood[:, some]))
+    return Favouritism(annotator, model, likelihood, log_odds)
+
+
+def _find_groups(rows: list[tuple[Indices, Floats]], judges: Floats) -> list[Floats]:
+    model, likelihood = (concatenated(list(column)) for column in zip(*rows, strict=True))
+    ends = np.cumsum([len(own) for own, _ in rows])[:-1]
+    return np.split(find_groups(model, likelihood, judges), ends, axis=1)
 
 
 def find_groups(model: Indices, likelihood: Floats, judges: Floats) -> Floats:

@@ -1,12 +1,13 @@
 """Every annotator's ability, readiness to tie and lean to a side at fixed scores, and the crowd's law of them."""
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from scipy.special import betaln, expit
 
 from app.rating.arrays import Floats, Indices, Mask, sum_by
+from app.rating.exchange import anywhere, concatenated, join, place_among, total
 from app.rating.model.kernels import SLIP, STRICT
 from app.rating.threads import map_parts
 from app.rating.types.kernels import MOST_NODES, add_tastes, climb, fill_nodes, fill_ties
@@ -95,6 +96,7 @@ class Typing:
 
     Attributes
     ----------
+    sides, tying : whether sides are known, and whether any vote is a tie
     scale : factor that makes the median ability 1, decided votes being steeper than votes with ties as half
     d, decided, won : of each cell: scaled difference of scores, decided votes, those that the first model won
     at, inverse : modes (θ, λ) under the wide prior, and θθ, θλ and λλ of the inverse Hessian there
@@ -114,19 +116,21 @@ class Typing:
         self.at = np.tile([1.0, 0.0], (cells.n_annotators, 1))
         self._climb(0.0)
         judged = self.crowd & (self.inverse[:, 0] < 1.0)  # with a decided vote
-        self.scale = max(float(np.median(self.at[judged, 0])), LEAST_UNIT) if judged.any() else 1.0
+        self.scale = join(_find_unit, self.at[judged, 0])
         self.d, self.at[:, 0] = np.clip(self.d * self.scale, -LARGEST, LARGEST), self.at[:, 0] / self.scale
-        self.leans = np.empty(0)
-        if sided.known:
+        self.leans, self.sides, self.tying = np.empty(0), anywhere(sided.known), anywhere(cells.ties)
+        if self.sides:
             self._climb(LEANER_SD, NARROW)  # a lean is what abilities like the crowd's do not explain
             self.leans = self._find_leans()
         self._climb(float(np.sqrt(self.leans[:2] @ self.leans[2:])))
         self.caution, self.gain = self._find_tastes()
         self.table = self._fill()
-        ties, votes = (float(some[self.crowd[cells.annotator]].sum()) for some in (cells.ties, cells.n))
+        counted = self.crowd[cells.annotator]
+        ties, votes = total(np.array([float(some[counted].sum()) for some in (cells.ties, cells.n)])).tolist()
         self.tie_share = ties / max(votes, 1.0)
         share = float(np.clip(self.tie_share, 0.003, 0.9))
-        self.law: TypeLaw = fit_law(self.table.where(some_of(self.crowd)), float(np.log(2.0 * share / (1.0 - share))))
+        law = partial(fit_law, ties=float(np.log(2.0 * share / (1.0 - share))))
+        self.law: TypeLaw = join(law, self.table.where(some_of(self.crowd)))
         self.posterior: TypePosterior = weigh_types(self.table, self.law)
 
     def _climb(self, lean_sd: float, ability_sd: float = 1.0) -> None:
@@ -149,18 +153,12 @@ class Typing:
         """Return the likeliest law of leans: variances and shares of those like the crowd, and of others."""
         own = 1.0 / self.inverse[:, 2] - LEANER_SD**-2
         some = some_of(self.crowd & (own > KNOWN))
-        variance, value = 1.0 / own[some], self.at[some, 1] / self.inverse[some, 2] / own[some]
-        log = _log_normal(value[:, None], SPREADS**2 + variance[:, None])[:, :, None] + np.log1p(-LEANERS)
-        others = _log_normal(value, LEANER_SD**2 + variance)[:, None, None] + np.log(LEANERS)
-        total = np.logaddexp(log, others).sum(axis=0)
-        total[1:] -= WORTH
-        spread, share = np.unravel_index(total.argmax(), total.shape)
-        return np.array([SPREADS[spread] ** 2, LEANER_SD**2, 1.0 - LEANERS[share], LEANERS[share]])
+        return join(_find_leans, np.stack([1.0 / own[some], self.at[some, 1] / self.inverse[some, 2] / own[some]]))
 
     def _find_tastes(self) -> tuple[Floats, Floats]:
         """Return 1 + τ² pull/variance of each ability, and how much tastes explain of each annotator's votes."""
         gathered = self._gather_tastes(0.0)
-        taste = find_taste_variance(*gathered[:3, self.crowd])
+        taste = join(_find_taste_variance, gathered[:3, self.crowd])
         gain = self._gather_tastes(taste)[4] if taste else gathered[4]
         return 1.0 + taste * gathered[3] / self.inverse[:, 0], gain
 
@@ -176,17 +174,17 @@ class Typing:
             )  # fmt: skip
             return judges
 
-        votes, squares = np.sum(map_parts(gather, self.parts), axis=0)
+        votes, squares = total(np.sum(map_parts(gather, self.parts), axis=0))
         self.judges: Floats = votes**2 / np.maximum(squares, TINY)
         return sums
 
     def _with_tastes(self, nodes: Floats) -> Floats:
         """Return the log-likelihoods at the nodes where a share of the annotators has tastes, which flatten them."""
         share, judged = 0.5, self.crowd & (self.caution > 1.0)
-        if not judged.any():
+        if not (number := total(int(judged.sum()))):
             return nodes
         for _ in range(ROUNDS):
-            share = float(expit(self.gain[judged] + np.log(share) - np.log1p(-share)).mean())
+            share = total(float(expit(self.gain[judged] + np.log(share) - np.log1p(-share)).sum())) / number
             share = min(max(share, LEAST_SHARE), 1.0 - LEAST_SHARE)
         top = nodes.max(axis=1, keepdims=True)
         flat = (nodes - top) / self.caution[:, None] + top + self.gain[:, None]
@@ -212,11 +210,10 @@ class Typing:
         fixed[:, COIN] = coins[:, 0]
         p = (1.0 - SLIP) * expit(STRICT * self.d) + SLIP / 2.0
         follower = sum_by(cells.annotator, self.won * np.log(p) + (self.decided - self.won) * np.log1p(-p), number)
-        follower += ties * np.log(FOLLOWER_TIES) + decided * np.log(1.0 - FOLLOWER_TIES) * ties.any()
+        follower += ties * np.log(FOLLOWER_TIES) + decided * np.log(1.0 - FOLLOWER_TIES) * self.tying
         fixed[:, FOLLOWER] = np.where(self.at[:, 0] > 1.0, follower, -1e9)
-        sides = bool(self.side.any())
         for which, good in ((LEFT, left), (RIGHT, decided - left)):
-            fixed[:, which] = _slip(good, decided) if sides else -1e9
+            fixed[:, which] = _slip(good, decided) if self.sides else -1e9
         fixed[:, EQUAL] = ties * np.log(ALWAYS_TIES) + decided * np.log((1.0 - ALWAYS_TIES) / 2.0)
         theta = low[:, None] + np.arange(MOST_NODES) * step[:, None]
         return Table(theta, step, self._with_tastes(nodes), fixed, self._weigh_ties())
@@ -237,7 +234,7 @@ class Typing:
         """Return the log-likelihoods that votes are ties or not for each of `LOG_PROPENSITY`; 0 without any tie."""
         cells = self.cells
         tied = np.zeros((cells.n_annotators, len(LOG_PROPENSITY)))
-        if cells.ties.any():
+        if self.tying:
             map_parts(
                 lambda part: fill_ties(
                     *part, cells.starts, self.d, self.side, cells.n, cells.ties, self.at, np.exp(LOG_PROPENSITY), tied,
@@ -265,7 +262,7 @@ class Typing:
 
     def habits(self) -> Habits:
         """Return what is read off the posteriors."""
-        blank, ties, unit = np.where(self.crowd, 1.0, np.nan), bool(self.cells.ties.any()), self.law.mean
+        blank, ties, unit = np.where(self.crowd, 1.0, np.nan), self.tying, self.law.mean
         tie_se = np.sqrt(np.maximum(self.posterior.ties @ LOG_PROPENSITY**2 - self.propensity**2, 0.0))
         theta, step, types = self.table.theta / unit, self.table.step / unit, self.posterior.types
         own, own_se = self.at[:, 0] / unit, np.sqrt(self.inverse[:, 0] * self.caution) / unit
@@ -292,7 +289,28 @@ class Typing:
 def some_of(annotators: Mask) -> Indices:
     """Return those marked, in a large crowd an even selection that determines a law."""
     marked = np.flatnonzero(annotators)
-    return marked[:: 1 + len(marked) // ENOUGH]
+    before, number = place_among(len(marked))
+    step = 1 + number // ENOUGH
+    return marked[-before % step :: step]
+
+
+def _find_unit(abilities: list[Floats]) -> float:
+    known = concatenated(abilities)
+    return max(float(np.median(known)), LEAST_UNIT) if len(known) else 1.0
+
+
+def _find_leans(known: list[Floats]) -> Floats:
+    variance, value = concatenated(known)
+    log = _log_normal(value[:, None], SPREADS**2 + variance[:, None])[:, :, None] + np.log1p(-LEANERS)
+    others = _log_normal(value, LEANER_SD**2 + variance)[:, None, None] + np.log(LEANERS)
+    found = np.logaddexp(log, others).sum(axis=0)
+    found[1:] -= WORTH
+    spread, share = np.unravel_index(found.argmax(), found.shape)
+    return np.array([SPREADS[spread] ** 2, LEANER_SD**2, 1.0 - LEANERS[share], LEANERS[share]])
+
+
+def _find_taste_variance(gathered: list[Floats]) -> float:
+    return find_taste_variance(*concatenated(gathered))
 
 
 def find_taste_variance(excess: Floats, exposure: Floats, noise: Floats) -> float:

@@ -1,6 +1,6 @@
 """The crowd's law of types, abilities and ties, fitted to a table of every annotator's likelihoods."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -37,9 +37,13 @@ class Table:
     fixed: Floats
     tied: Floats
 
+    def columns(self) -> tuple[Floats, ...]:
+        """Return the arrays."""
+        return self.theta, self.step, self.nodes, self.fixed, self.tied
+
     def where(self, few: Indices) -> "Table":
         """Return the table of these annotators."""
-        return Table(*(getattr(self, one.name)[few] for one in fields(self)))
+        return Table(*(column[few] for column in self.columns()))
 
 
 @dataclass(frozen=True)
@@ -113,14 +117,15 @@ def weigh_types(table: Table, law: TypeLaw) -> TypePosterior:
     )
 
 
-def fit_law(table: Table, ties: float) -> TypeLaw:
+def fit_law(tables: list[Table], ties: float) -> TypeLaw:
     """Maximise Σ_k log P(votes of k) with assumed annotators, by expectation-maximisation.
 
     Parameters
     ----------
-    table : of annotators with votes
+    tables : of annotators with votes
     ties : log ν of the crowd, where the search begins
     """
+    table = Table(*(np.concatenate(column) for column in zip(*map(Table.columns, tables), strict=True)))
     law = TypeLaw(ASSUMED / ASSUMED.sum(), 1.0, ASSUMED_SPREAD, ties, ASSUMED_TIES)
     for _ in range(ROUNDS if len(table.step) else 0):
         before, law = law, _maximise(table, weigh_types(table, law), law)

@@ -7,12 +7,13 @@ import numpy as np
 from scipy.special import expit
 
 from app.rating.arrays import Floats, Indices, Mask, sum_by
+from app.rating.exchange import concatenated, join
 from app.rating.uncertainty.centre import centred_covariance, centred_errors, centred_scores
 from app.rating.uncertainty.covariance import contrast_errors
 from app.rating.uncertainty.freedom import critical_values
 from app.rating.uncertainty.results import Estimate
 from app.rating.units import ELO_PER_NATURAL
-from app.rating.votes.cells import Cells
+from app.rating.votes.cells import Cells, compact, join_cells
 
 SPAN = 60.0  # of θ (R − R_j) beyond the fitted scores: σ(60) is 1 in double precision
 LEAST_ABILITY = 1e-12  # smaller abilities would bound scores at 10¹³ natural units
@@ -35,7 +36,8 @@ def unscored_bounds(rating: Estimate, confidence: float) -> tuple[Floats, Floats
     if rating.covariance is not None and not identified[rating.components.label >= 0].all():
         errors = centred_covariance(rating, rating.covariance)
     R = np.nan_to_num(centred_scores(rating)) / ELO_PER_NATURAL
-    lower, upper = outside_bounds(rating.cells, identified, R, rating.bounding, confidence, errors)
+    cells, theta = _outside(rating)
+    lower, upper = outside_bounds(cells, identified, R, theta, confidence, errors)
     return ELO_PER_NATURAL * lower, ELO_PER_NATURAL * upper
 
 
@@ -76,14 +78,23 @@ def _bound_pairs(rating: Estimate, confidence: float) -> tuple[Indices, Floats, 
     pair : model_a · n_models + model_b, ascending
     lower, upper : of S_a − S_b
     """
-    cells, size = rating.cells, rating.cells.n_models
+    (cells, theta), size = _outside(rating), rating.cells.n_models
     mine = cells.where(~rating.identified[cells.model_a] & ~rating.identified[cells.model_b])
     pair, row = np.unique(mine.model_a.astype(np.int64) * size + mine.model_b, return_inverse=True)
     against = replace(mine, model_a=row + 1, model_b=np.zeros_like(row), n_models=len(pair) + 1)
     known = np.arange(len(pair) + 1) == 0
-    ends = outside_bounds(against, known, np.zeros(len(known)), rating.bounding, confidence)
+    ends = outside_bounds(against, known, np.zeros(len(known)), theta, confidence)
     lower, upper = (ELO_PER_NATURAL * end[1:] for end in ends)
     return pair, lower, upper
+
+
+def _outside(rating: Estimate) -> tuple[Cells, Floats]:
+    """Return the votes of all parts on models without a score, and the abilities of their annotators."""
+    cells, pairs, scored = rating.cells, rating.pairs, rating.identified
+    if scored[pairs.model_a].all() and scored[pairs.model_b].all():
+        return pairs.where(np.zeros(len(pairs.n), dtype=bool)), np.ones(1)
+    some = compact(cells.where(~scored[cells.model_a] | ~scored[cells.model_b]), np.ones(cells.n_models, dtype=bool))
+    return join(join_cells, some.cells), join(concatenated, rating.bounding[some.annotators])
 
 
 def outside_bounds(

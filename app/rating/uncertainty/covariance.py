@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import expit
 
 from app.rating.arrays import Floats, Indices, sum_by
+from app.rating.exchange import concatenated, join, total
 from app.rating.fitted import FitResult
 from app.rating.model.copies import Answers, Copies, find_copies
 from app.rating.model.covariance import find_covariance, shift_to_centre
@@ -152,7 +153,7 @@ def marginal_covariance(
         "information" (the same, with the variance that the model gives a vote)
     prompts : the votes with a prompt; clustered, prompts are a sample too, as they are for a single annotator
     """
-    annotators, judges = cells.n_annotators, fit.clusters.judges.astype(np.int64)
+    annotators, judges = total(cells.n_annotators), fit.clusters.judges.astype(np.int64)
     prompts = prompts if takes_prompts(kind, annotators) else None
     if kind == "clustered" and annotators == 1:
         kind = "sandwich"  # nothing says how annotators differ
@@ -161,7 +162,8 @@ def marginal_covariance(
         copies = find_copies(Answers.of(cells, fit.R))
         if copies.groups:
             annotators -= copies.annotators - copies.groups
-            fit = replace(fit, clusters=_join_copies(expansion(), copies))
+            among = np.isin(copies.cluster, copies.shared)
+            fit = replace(fit, clusters=_join_copies(Expansion(cells, fit, influence_limit, among), copies))
         found, voter = find_covariance(fit), copies.cluster
         own = Covariance(found.scores, found.scores, fit.ability_sd, kind, annotators, found.freedom, judges, copies)
     else:
@@ -212,7 +214,7 @@ def votes_by_prompt(expansion: Expansion, prompts: PromptCells, voter: Indices) 
 
 def _join_copies(expansion: Expansion, copies: Copies) -> Clusters:
     """Return the clusters of a fit with near-copies as one: what they say adds up before it is squared."""
-    fit, number = expansion.fit, np.bincount(copies.cluster)
+    fit = expansion.fit
     known = known_information(fit)
     meat, shares = fit.clusters.meat.copy(), fit.clusters.shares.copy()
 
@@ -221,13 +223,17 @@ def _join_copies(expansion: Expansion, copies: Copies) -> Clusters:
         meat[:] += sign * np.outer(scaled, scaled)
         shares[:] += sign * share**2
 
-    for group in np.flatnonzero(number > 1):
-        total = np.zeros((2, len(fit.R)))
-        for k in np.flatnonzero(copies.cluster == group).tolist():
-            own = np.stack([expansion.own(np.array([k])).u[0], expansion.information(k) / known])
-            add(own[0], own[1], -1.0)
-            total += own
-        add(total[0], total[1], 1.0)
+    mine = np.flatnonzero(np.isin(copies.cluster, copies.shared))
+    own = np.zeros((2, len(fit.R), len(mine)))
+    for place, k in enumerate(mine.tolist()):
+        own[..., place] = expansion.own(np.array([k])).u[0], expansion.information(k) / known
+    of, rows = join(concatenated, copies.cluster[mine]), join(concatenated, own)
+    for group in copies.shared:
+        members = np.ascontiguousarray(np.moveaxis(rows[..., of == group], -1, 0))
+        for u, share in members:
+            add(u, share, -1.0)
+        u, share = members.sum(axis=0)
+        add(u, share, 1.0)
     return replace(fit.clusters, meat=meat, shares=shares)
 
 

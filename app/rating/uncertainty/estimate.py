@@ -8,6 +8,7 @@ import numpy as np
 
 from app.rating.arrays import Mask
 from app.rating.errors import NoCommonRankingError, NoFiniteMaximumError, NotConvergedError, VotesError
+from app.rating.exchange import anywhere, total
 from app.rating.fitted import FitResult
 from app.rating.model.law import ASSUMED_SPREAD, TYPES, Law
 from app.rating.model.scores import MarginalFit, SearchStart, fit_scores
@@ -42,7 +43,7 @@ def fit_without_errors(cells: Cells, settings: LoopSettings, start: Start | None
         No votes, or votes on more than 4,096 models.
     NoFiniteMaximumError, NotConvergedError, NoCommonRankingError
     """
-    if len(cells.n) == 0:
+    if not anywhere(len(cells.n) > 0):
         raise VotesError("no votes to fit", "no-votes")
     began = time.perf_counter()
     pairs = pool_annotators(cells)
@@ -103,9 +104,10 @@ def _fit(small: Compact, settings: LoopSettings, start: Start | None) -> tuple[F
     found = None
     if start is not None:
         R = start.natural_scores(small.models)
+        pairs = pool_annotators(cells)
         with np.errstate(over="ignore", invalid="ignore"):
-            value = Likelihood(pool_annotators(cells)).value(R, np.ones(1))
-        if value < cells.n_votes * np.log(2.0):  # else the votes are explained no better than by a coin
+            value = Likelihood(pairs).value(R, np.ones(1))
+        if value < pairs.n_votes * np.log(2.0):  # else the votes are explained no better than by a coin
             law = Law.assumed(spread) if start.law is None else replace(start.law, before=spread)
             begin = SearchStart(R, law, np.ones(cells.n_annotators))
             with suppress(NotConvergedError):
@@ -116,7 +118,7 @@ def _fit(small: Compact, settings: LoopSettings, start: Start | None) -> tuple[F
         raise NoCommonRankingError(
             f"{honest:.0%} of the annotators follow a common ranking, at most {LEAST_HONEST:.0%}: there is none"
         )
-    value = Likelihood(cells).value(found.R, found.ability)
+    value = total(Likelihood(cells).value(found.R, found.ability))
     return FitResult(found.R, found.ability, -value, found.iterations), found
 
 

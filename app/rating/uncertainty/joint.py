@@ -25,7 +25,7 @@ from app.rating.uncertainty.freedom import NORMAL
 from app.rating.uncertainty.prompts import PromptMeat, PromptVotes, sum_by_prompt
 from app.rating.uncertainty.results import Estimate
 from app.rating.votes.cells import Cells, find_places
-from app.rating.votes.graph import join
+from app.rating.votes.graph import link
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def _join_copies(fits: Sequence[Estimate], spreads: Sequence[Covariance]) -> Ind
             order = np.argsort(spread.copies.cluster, kind="stable")
             same = np.diff(spread.copies.cluster[order]) == 0
             who = fit.small.annotators[order].astype(np.int32)
-            join(who[:-1][same], who[1:][same], cluster)
+            link(who[:-1][same], who[1:][same], cluster)
     return cluster
 
 

@@ -8,6 +8,7 @@ from scipy.special import ndtr, ndtri
 
 from app.rating.arrays import Floats, Indices, Mask, sum_by, sum_by_key
 from app.rating.errors import VotesError
+from app.rating.exchange import total
 from app.rating.model.start import fit_bradley_terry
 from app.rating.settings import LoopSettings
 from app.rating.uncertainty.bounds import bound_differences, unscored_bounds
@@ -82,7 +83,7 @@ def _count_annotators(cells: Cells) -> Indices:
     """Return how many annotators have a counted vote on each model."""
     size = cells.n_models
     pair = np.concatenate([cells.annotator.astype(np.int64) * size + model for model in (cells.model_a, cells.model_b)])
-    return np.bincount(sum_by_key(pair, cells.n_annotators * size)[0] % size, minlength=size)
+    return total(np.bincount(sum_by_key(pair, cells.n_annotators * size)[0] % size, minlength=size))
 
 
 def _counts(cells: Cells) -> dict[str, Floats]:

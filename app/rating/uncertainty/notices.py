@@ -5,9 +5,11 @@ from typing import Any
 import numpy as np
 
 from app.rating.errors import RatingNotice, counted
+from app.rating.exchange import total
 from app.rating.model.copies import Answers, find_copies
 from app.rating.plain.likelihood import count_following
 from app.rating.uncertainty.results import Estimate
+from app.rating.votes.cells import pool_annotators
 
 ZERO = 1e-9  # an ability nearer to 0 than this is 0 but for rounding
 PAIR = 2
@@ -27,7 +29,8 @@ def find_notices(rating: Estimate) -> tuple[RatingNotice, ...]:
 
 
 def _of_votes(rating: Estimate) -> list[Found]:
-    pairs, components, annotator = rating.pairs, rating.components, rating.cells.annotator
+    pairs, components = rating.pairs, rating.components
+    voters = total(int(np.count_nonzero(np.diff(rating.cells.starts))))
     compared = components.label >= 0
     copies = None if rating.covariance is None else rating.covariance.copies
     copies = find_copies(Answers.of(rating.cells, rating.natural_scores())) if copies is None else copies
@@ -38,7 +41,7 @@ def _of_votes(rating: Estimate) -> list[Found]:
         (pairs.n_votes <= 1, "one-vote", "only one vote counts: the result is hardly informative"),
         (compared.sum() == PAIR, "two-models",
          "only two models are compared: there is one difference, and abilities only scale it"),
-        (rating.has_abilities and annotator[0] == annotator[-1], "one-annotator",  # they are sorted
+        (rating.has_abilities and voters == 1, "one-annotator",
          "one annotator cast every vote: abilities are relative to that annotator"),
         (copies.groups, "copies",
          (f"{counted(copies.annotators, 'annotator')} give the same answers as another, far beyond what abilities "
@@ -77,15 +80,16 @@ def _of_intervals(rating: Estimate) -> list[Found]:
 
 def _of_abilities(rating: Estimate) -> list[Found]:
     theta, (along, against) = rating.fit.theta, count_following(rating.small.cells, rating.fit.R)
-    each = rating.small.cells.n_votes / max(len(theta), 1)
-    negative, zero = int((theta < 0).sum()), int((np.abs(theta) < ZERO).sum())
-    follow, oppose = (int(np.sum((one > 0) & (other == 0))) for one, other in ((along, against), (against, along)))
+    follow, oppose = (np.sum((one > 0) & (other == 0)) for one, other in ((along, against), (against, along)))
+    counts = len(theta), (theta < 0).sum(), (np.abs(theta) < ZERO).sum(), follow, oppose
+    number, negative, zero, follow, oppose = total(np.array(counts)).tolist()
+    each = pool_annotators(rating.small.cells).n_votes / max(number, 1)
     return [
-        (rating.marginal is not None and each < FEW_VOTES and len(theta) >= FEWEST, "few-votes",
+        (rating.marginal is not None and each < FEW_VOTES and number >= FEWEST, "few-votes",
          (f"{each:.1f} votes an annotator do not tell who answers at random: if some do, scores are up to a tenth "
          "too close together")),
-        (negative >= max(CAMP * len(theta), PAIR), "opposed-camps",
-         (f"{negative} of {len(theta)} annotators vote against the ranking: there are two camps, and a few more "
+        (negative >= max(CAMP * number, PAIR), "opposed-camps",
+         (f"{negative} of {number} annotators vote against the ranking: there are two camps, and a few more "
          "annotators on one side could reverse it")),
         (follow, "always-right",
          f"{counted(follow, 'annotator')} never voted against the ranking: the prior sets the ability"),

@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 from app.rating.arrays import Floats, Mask
 from app.rating.errors import RatingNotice, VotesError, counted
+from app.rating.exchange import anywhere, concatenated, join, total
 from app.rating.model.abilities import find_abilities
 from app.rating.plain.likelihood import shadow_abilities
 from app.rating.settings import LoopSettings, check_settings
@@ -159,8 +160,9 @@ class _Round:
         self.counted = self.enough & ~keep_never
         self.trust: Floats | None = None
         self.out, self.seconds = np.zeros_like(self.enough), 0.0
-        if not self.counted.any():
-            raise VotesError(_no_vote_left(self.votes, settings, int(keep_never.sum())), "no-votes")
+        if not anywhere(self.counted):
+            votes, never = join(concatenated, self.votes), total(int(keep_never.sum()))
+            raise VotesError(_no_vote_left(votes, settings, never), "no-votes")
 
     @property
     def left(self) -> Mask:
@@ -170,7 +172,7 @@ class _Round:
 
     def fit(self, flagger: Flagger, reason: str, *, tested: bool = True) -> None:
         """Fit the votes of the annotators left, and weigh the evidence by it; `reason` says why none may be left."""
-        if not self.left.any():
+        if not anywhere(self.left):
             raise VotesError(f"every annotator is {reason}", "no-votes")
         cells = self.cells if self.trust is None else replace(self.cells, trust=self.trust)
         self.found = fit_without_errors(cells.where(self.left[cells.annotator]), self.settings, self.start)
@@ -186,8 +188,11 @@ class _Round:
             return
         for _ in range(GROUP_ROUNDS):
             trust = flagger.trust(self.cells, self.keep_always)
+            if not anywhere(trust is not None):
+                break
+            trust = np.ones(len(self.cells.n)) if trust is None else trust
             before = np.ones(1) if self.trust is None else self.trust
-            if trust is None or np.abs(trust - before).max() < STABLE:
+            if not anywhere(np.abs(trust - before) >= STABLE):
                 break
             self.trust, self.start = trust, self.found.optimum
             self.fit(flagger, "excluded")
@@ -196,7 +201,7 @@ class _Round:
         """Take out the annotators flagged, apart from those kept by decision, and with `exclude` fit the others."""
         more = self.counted & flagged & ~self.keep_always & ~self.out
         self.out = self.out | more
-        if self.settings.exclude and more.any():
+        if self.settings.exclude and anywhere(more):
             self.fit(flagger, reason, tested=False)
 
     def conclude(
@@ -224,8 +229,8 @@ class _Round:
         seconds = {**found.seconds, "fit": self.seconds}
         if flagger.weigher is not None:
             seconds["evidence"] = flagger.seconds
-        share = float(self.votes[self.out].sum() / self.votes[self.counted].sum())
-        return publish(found, flagger.evidence, share, annotators=annotators, seconds=seconds)
+        out, counted = total(np.array([self.votes[some].sum() for some in (self.out, self.counted)])).tolist()
+        return publish(found, flagger.evidence, out / counted, annotators=annotators, seconds=seconds)
 
     def _standings(self, acted: Mask, excluded: Mask, about_models: Mask) -> NDArray[np.str_]:
         """Return every standing; decisions to keep annotators do not change what the rule says."""

@@ -3,6 +3,7 @@
 from typing import Any, TypedDict
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from app.rating.arrays import Floats, finite
@@ -100,24 +101,31 @@ def model_rows(rating: Rating, names: list[str]) -> list[ModelRow]:
 
 def annotator_rows(rating: Rating, names: list[str]) -> list[AnnotatorRow]:
     """Return every annotator, the most able first; those without an ability after them, pending ones last."""
-    found = rating.annotators
-    habits = habit_columns(rating.evidence, len(names))
-    plain = rating.has_abilities and rating.settings.prior_sd is None
-    figures: dict[str, Floats] = {
-        "ability": found.ability, "se": found.se, "probability_low": found.probability_low, **_intervals(habits),
-        "paper_ability": papers_gauge(found.ability) if plain else np.full(len(names), np.nan),
-    }  # fmt: skip
+    columns = annotator_columns(rating)
     rows = [
         AnnotatorRow(
             annotator=name,
-            **{figure: finite(figures[figure][k]) for figure in FIGURES},  # type: ignore[typeddict-item]  # its keys
-            votes=count(found.votes[k]),
-            standing=str(found.standing[k]),
-            reason=str(found.rule[k]) or None,
+            **{figure: finite(columns[figure][k]) for figure in FIGURES},  # type: ignore[typeddict-item]  # its keys
+            votes=count(columns["votes"][k]),
+            standing=str(columns["standing"][k]),
+            reason=str(columns["reason"][k]) or None,
         )
         for k, name in enumerate(names)
     ]
     return sorted(rows, key=_most_able_first)
+
+
+def annotator_columns(rating: Rating) -> dict[str, NDArray[Any]]:
+    """Return the columns of `AnnotatorRow` but the first, shape (n_annotators,): NaN for null, "" for no reason."""
+    found, number = rating.annotators, len(rating.annotators.votes)
+    plain = rating.has_abilities and rating.settings.prior_sd is None
+    figures: dict[str, Floats] = {
+        "ability": found.ability, "se": found.se, "probability_low": found.probability_low,
+        **_intervals(habit_columns(rating.evidence, number)),
+        "paper_ability": papers_gauge(found.ability) if plain else np.full(number, np.nan),
+    }  # fmt: skip
+    ordered = {figure: figures[figure] for figure in FIGURES}
+    return {**ordered, "votes": found.votes, "standing": found.standing, "reason": found.rule}
 
 
 def habit_columns(evidence: Evidence | None, n_annotators: int) -> dict[str, Floats]:

@@ -2,13 +2,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.rating.arrays import AnyInts, Floats, Indices, Ints, Mask, sum_by, sum_by_key
 from app.rating.errors import VotesError
+from app.rating.exchange import ASSOCIATIVE, join
 from app.rating.threads import count_parts
 
 TIE = 0.5  # W of a tie
@@ -50,6 +51,8 @@ class Cells:
         How often each of a cell's votes counts in a fit that weighs votes, in (0, 1]; None: once. Elsewhere in full.
     features : float64 array, shape (n_cells, n_features), or None
         What answers differ in, model_a's less model_b's. Then a pair has a row for each of its votes.
+    kind : what a row is
+        "cell": as above; "side": a pair has one for each side that model_a was shown on; "pair": of the pair table.
 
     The arrays may be shared with other Cells: do not write to them.
     """
@@ -64,6 +67,7 @@ class Cells:
     n_models: int
     trust: Floats | None = None
     features: Floats | None = None
+    kind: Literal["cell", "side", "pair"] = "cell"
 
     @property
     def n_votes(self) -> float:
@@ -90,12 +94,14 @@ class Cells:
         ends = np.arange(self.n_annotators + 1, dtype=self.annotator.dtype)  # another type would copy all cells
         return np.searchsorted(self.annotator, ends).astype(np.int64)
 
-    @cached_property
+    @property
     def pairs(self) -> "Cells":
-        """The pair table, as if one annotator had cast all votes."""
-        key = self.model_a.astype(np.int64) * self.n_models + self.model_b
-        pair, (n, s, ties) = sum_by_key(key, self.n_models**2, self.n, self.s, self.ties)
-        return pair_cells(pair, n, s, ties, self.n_models)
+        """The pair table, as if one annotator had cast all votes, those of other parts included."""
+        return join(_add_pairs, self._own_pairs)  # not kept: other parts may have other cells, and so ask for theirs
+
+    @cached_property
+    def _own_pairs(self) -> "Cells":
+        return _sum_pairs(self)
 
     @cached_property
     def arrays(self) -> CellArrays:
@@ -125,6 +131,17 @@ class Cells:
         if self.trust is None:
             return self
         return replace(self, n=self.trust * self.n, s=self.trust * self.s, ties=self.trust * self.ties, trust=None)
+
+    def merged(self) -> "Cells":
+        """Return the votes without their sides: one row per (annotator, pair)."""
+        if self.kind != "side":
+            return self
+        size = self.n_models
+        key = (self.annotator.astype(np.int64) * size + self.model_a) * size + self.model_b
+        key, (n, s, ties) = sum_by_key(key, self.n_annotators * size**2, self.n, self.s, self.ties)
+        k, pair = np.divmod(key, size**2)
+        pairs = pair_cells(pair, n, s, ties, size)
+        return replace(pairs, annotator=k.astype(np.int32), n_annotators=self.n_annotators, kind="cell")
 
     def where(self, keep: Mask) -> "Cells":
         """Return the cells for which `keep`, shape (n_cells,), is true; index spaces stay as they are."""
@@ -223,7 +240,32 @@ def pair_cells(pair: Indices, n: Floats, s: Floats, ties: Floats, n_models: int)
         ties=ties,
         n_annotators=1,
         n_models=n_models,
+        kind="pair",
     )
+
+
+def _sum_pairs(cells: Cells) -> Cells:
+    key = cells.model_a.astype(np.int64) * cells.n_models + cells.model_b
+    pair, (n, s, ties) = sum_by_key(key, cells.n_models**2, cells.n, cells.s, cells.ties)
+    return pair_cells(pair, n, s, ties, cells.n_models)
+
+
+def _add_pairs(tables: list[Cells]) -> Cells:
+    """Return the sum of pair tables."""
+    return tables[0] if len(tables) == 1 else _sum_pairs(join_cells(tables))
+
+
+ASSOCIATIVE.add(_add_pairs)
+
+
+def join_cells(parts: Sequence[Cells]) -> Cells:
+    """Return the cells of several parts as one; the annotators of a part are numbered from those before on."""
+    first, number = parts[0], sum(cells.n_annotators for cells in parts)
+    before = np.cumsum([0, *(cells.n_annotators for cells in parts)], dtype=np.int32)
+    annotator = [cells.annotator + k for cells, k in zip(parts, before[:-1], strict=True)]
+    names = ("model_a", "model_b", "n", "s", "ties", *(("trust",) if first.trust is not None else ()))
+    given: dict[str, Any] = {name: np.concatenate([getattr(cells, name) for cells in parts]) for name in names}
+    return replace(first, annotator=np.concatenate(annotator), n_annotators=number, **given)
 
 
 def check_votes(
@@ -323,4 +365,4 @@ def find_places(kept: Indices, size: int) -> Ints:
 
 def pool_annotators(cells: Cells) -> Cells:
     """Merge all annotators into one: the pair table, at most n_models² / 2 cells."""
-    return cells if cells.n_annotators == 1 else cells.pairs
+    return cells if cells.kind == "pair" else cells.pairs

@@ -136,7 +136,8 @@ class SidedCells:
         twice = 2 * np.asarray(annotator, dtype=np.int64) + on_left  # each annotator as two, one for each side
         apart = aggregate(twice, left, right, outcome, n_annotators=2 * n_annotators, n_models=n_models, weight=weight)
         side = np.where(apart.annotator & 1, 1.0, -1.0)
-        return cls(replace(apart, annotator=apart.annotator >> 1, n_annotators=n_annotators), side)
+        cells = replace(apart, annotator=apart.annotator >> 1, n_annotators=n_annotators, kind="side")
+        return cls(cells, side)
 
     @classmethod
     def of_indexed(cls, votes: IndexedVotes) -> "SidedCells":

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 
 from app.rating.arrays import Floats, Indices, Ints, Mask, sum_by
 from app.rating.compiled import compiled
+from app.rating.exchange import anywhere, concatenated, join
 from app.rating.votes.cells import Cells, pool_annotators
 
 FEW_MODELS = 128
@@ -34,7 +35,7 @@ def find_components(cells: Cells) -> Components:
     or their pair table give the same result.
     """
     lowest, pairs = np.arange(cells.n_models), pool_annotators(cells)
-    join(pairs.model_a, pairs.model_b, lowest)
+    link(pairs.model_a, pairs.model_b, lowest)
     votes = _votes_by_model(pairs)
     roots = np.flatnonzero((lowest == np.arange(cells.n_models)) & (votes > 0))
     weight = sum_by(lowest, votes, cells.n_models)[roots]
@@ -76,7 +77,7 @@ def find_identified(cells: Cells, components: Components, sign: NDArray[np.float
 def orient(cells: Cells, sign: NDArray[np.floating]) -> Cells:
     """Return the pair table of the votes as the annotators' abilities turn them (see `find_identified`)."""
     direction = np.asarray(sign, dtype=np.float64)
-    if np.all(direction > 0.0):
+    if not anywhere(~(direction > 0.0)):
         return pool_annotators(cells)
     counted = cells.where(direction[cells.annotator] != 0.0)
     turned = direction[counted.annotator] < 0.0
@@ -149,7 +150,7 @@ def _wins(pairs: Cells) -> tuple[Indices, Indices]:
 
 
 @compiled
-def join(model_a: Ints, model_b: Ints, lowest: Indices) -> None:
+def link(model_a: Ints, model_b: Ints, lowest: Indices) -> None:
     """Replace lowest[model] = model, shape (n_models,), by the lowest model that cells link it to (union-find)."""
     for cell in range(len(model_a)):
         x, y = np.int64(model_a[cell]), np.int64(model_b[cell])
@@ -176,9 +177,14 @@ class VoteSpread:
 
 def spread_votes(cells: Cells) -> dict[str, VoteSpread]:
     """Return the spread of the votes per "annotator", "model" and "pair"; a vote counts for both of its models."""
-    pairs = pool_annotators(cells)
-    counts = {"annotator": cells.votes_by_annotator(), "model": find_components(pairs).votes, "pair": pairs.n}
-    return {name: summarise(each[each > 0]) for name, each in counts.items()}
+    pairs, votes = pool_annotators(cells), cells.votes_by_annotator()
+    by_annotator = join(_summarise, votes[votes > 0])
+    counts = {"model": find_components(pairs).votes, "pair": pairs.n}
+    return {"annotator": by_annotator, **{name: summarise(each[each > 0]) for name, each in counts.items()}}
+
+
+def _summarise(votes: list[Floats]) -> VoteSpread:
+    return summarise(concatenated(votes))
 
 
 def summarise(votes: Floats) -> VoteSpread:

@@ -22,7 +22,7 @@ class Counter(event.Listener):
 
 event.register("numba:compile", Counter())
 import numpy as np
-from app.rating.votes.graph import join
+from app.rating.votes.graph import link
 join(*np.arange(2, dtype={dtype!r}).reshape(2, 1), np.arange(2))
 print(Counter.compiled)
 """
