@@ -12,7 +12,7 @@ def test_compiling_ahead_says_what_it_is_at(run_cli: Callable[..., Result]) -> N
     result = run_cli("compile")
     assert result.exit_code == 0, result.stderr
     lines = result.stdout.splitlines()
-    assert [line.partition(": ")[2] for line in lines if " s  Compiling: " in line][::10] == ["votes", "batches"]
+    assert [line.partition(": ")[2] for line in lines if " s  Compiling: " in line][::10] == ["votes", "Elo"]
     assert re.fullmatch(r" *\d+ s  Compiling: am-ELO", lines[3])
     assert lines[-1].startswith("Compiled in ")
 

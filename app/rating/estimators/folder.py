@@ -80,7 +80,7 @@ def rate_folder(
     """
     files = sorted(folder.glob("*.parquet"))
     if not files:
-        raise VotesError(f"{folder} has no file *.parquet", "no-votes")
+        raise VotesError(f"{folder} is a folder without a file *.parquet", "no-votes")
     parts = run_parts([partial(rate_part, file, settings, anchor, annotators=annotators) for file in files])
     first = parts[0]
     if first.annotators is None:

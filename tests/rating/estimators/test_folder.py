@@ -196,7 +196,7 @@ def test_votes_need_annotators(tmp_path: Path) -> None:
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(VotesError, match="has no file"):
+    with pytest.raises(VotesError, match="without a file"):
         rate_folder(tmp_path, SETTINGS)
     (tmp_path / "votes.parquet").write_text("annotator,model_a")
     with pytest.raises(VotesError, match="cannot be read"):
