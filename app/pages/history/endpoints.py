@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from datetime import UTC
 from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
@@ -61,13 +62,13 @@ def view_ranks(conn: Connection, chosen: Sequence[str]) -> dict[str, Any]:
     names = list(dict.fromkeys(find_contestant(conn, name, public=True).name for name in chosen)) or best
     numbers = [one["number"] for one in times]
     ranks = {(row["number"], row["model"]): row["rank"] for row in list_ranks(conn, numbers, names)}
-    first, last = times[0]["published_at"], times[-1]["published_at"]
-    write = moment if first.date() == last.date() else day
+    first, last = (one["published_at"].astimezone(UTC) for one in (times[0], times[-1]))
+    ends = f"{first:%H:%M}", moment(last)
     return {
         "plot": draw_ranks({name: [ranks.get((number, name)) for number in numbers] for name in names}),
         "drawn": names if chosen else (),
         "known": [row["model"] for row in board],
-        "ends": [write(first), write(last)],
+        "ends": ends if first.date() == last.date() else (day(first), day(last)),
     }
 
 
