@@ -133,8 +133,8 @@ def write_figures(machine: str, figures: Mapping[str, Recorded], path: Path = FI
 
 def this_machine() -> str:
     """Return the kind of processor and how many of it there are; a name alone may stand for several kinds."""
-    told = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    found = dict(re.findall(r"^(model name|cpu family|model)\s*:\s*(.+)", told, re.MULTILINE))
+    cpuinfo = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    found = dict(re.findall(r"^(model name|cpu family|model)\s*:\s*(.+)", cpuinfo, re.MULTILINE))
     kind = ", ".join(f"{key} {found[key]}" for key in ("cpu family", "model") if key in found)
     return f"{os.cpu_count()} × {found.get('model name', 'unknown')} ({kind})"
 

@@ -5,7 +5,7 @@ the fit, the processor's seconds of the busiest process that holds votes, the by
 votes are where they stay, and the memory of a vote there.
 
 The ways folder-1 and folder-2 rate a folder of Parquet files, with types and tests, on so many workers of 4 GiB, which
-read it themselves. They print the seconds of every stage, what the parts tell and are told, and the most memory that a
+read it themselves. They print the seconds of every stage, what the parts send and receive, and the most memory that a
 worker and this process held. The folder is deleted afterwards.
 
 On paper, of v votes, k annotators and n models on w workers, 8 bytes a number: a pass of the scores' search (about
@@ -166,12 +166,12 @@ def describe_folder(millions: float, workers: int) -> str:
     """Rate a folder, and say what it took."""
     from distributed import Client, LocalCluster  # noqa: PLC0415  only these ways need it
 
-    told: list[int] = []
+    moved: list[int] = []
     run = RemoteParts.run
 
     def counted(self: RemoteParts, messages: Sequence[Message]) -> list[Any]:
         answers = run(self, messages)
-        told.append(len(pickle.dumps(messages[0])) * len(messages) + sum(len(pickle.dumps(each)) for each in answers))
+        moved.append(len(pickle.dumps(messages[0])) * len(messages) + sum(len(pickle.dumps(each)) for each in answers))
         return answers
 
     with TemporaryDirectory(prefix="stable-arena-", dir=os.environ.get("TMPDIR")) as name:
@@ -194,8 +194,8 @@ def describe_folder(millions: float, workers: int) -> str:
             used = " and ".join(f"{spent:.0f}" for spent in client.run(time.process_time).values())
     stages = ", ".join(f"{stage} {spent:.0f}" for stage, spent in found.diagnostics.seconds.items())
     return (
-        f"{seconds:8.1f} s ({stages} s, the rest is reading); {len(told)} exchanges, {sum(told) / 1e6:.0f} MB, the "
-        f"largest {max(told) / 1e6:.1f} MB; processors worked {used} s; a worker held {held:.2f} GiB, this process "
+        f"{seconds:8.1f} s ({stages} s, the rest is reading); {len(moved)} exchanges, {sum(moved) / 1e6:.0f} MB, the "
+        f"largest {max(moved) / 1e6:.1f} MB; processors worked {used} s; a worker held {held:.2f} GiB, this process "
         f"{peak():.2f} ({before:.2f} before); {found.standings}"
     )
 

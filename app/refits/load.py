@@ -215,7 +215,7 @@ def _columns(
 def _number_prompts(parts: Sequence[VoteArrays]) -> list[Indices | None]:
     """Return the prompts of each part's votes as numbers, the same in all, −1 without one; None where no vote has one.
 
-    Votes by several criteria on one prompt are told by its number.
+    Votes by several criteria on one prompt have the same number.
     """
     asked = [each.prompt if each.prompt is not None and each.prompt.any() else None for each in parts]
     given = [each for each in asked if each is not None]

@@ -10,7 +10,7 @@ from app.rating.judges.sharpening import Sharpened
 from app.rating.verdict.rating import Rating
 
 CURVE = [2.0 ** (step / 2) for step in range(-4, 7)]
-"""Multiples of the people's votes at which widths are told: a quarter to eight times."""
+"""Multiples of the people's votes at which the curve has a point: a quarter to eight times."""
 
 
 class WidthPoint(NamedTuple):

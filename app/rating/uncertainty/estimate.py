@@ -18,7 +18,8 @@ from app.rating.plain.likelihood import Likelihood
 from app.rating.plain.m_elo import fit_m_elo
 from app.rating.settings import LoopSettings
 from app.rating.threads import one_blas_thread
-from app.rating.uncertainty.covariance import Covariance, marginal_covariance, plain_covariance
+from app.rating.uncertainty.covariance import Covariance, marginal_covariance
+from app.rating.uncertainty.plain_covariance import plain_covariance
 from app.rating.uncertainty.results import AnnotatorEstimates, Estimate, Start
 from app.rating.votes.cells import Cells, Compact, compact, pool_annotators
 from app.rating.votes.graph import find_components, find_identified

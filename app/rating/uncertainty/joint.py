@@ -18,10 +18,10 @@ from app.rating.uncertainty.covariance import (
     Covariance,
     centred_bread,
     known_information,
-    plain_votes_by_prompt,
     votes_by_prompt,
 )
 from app.rating.uncertainty.freedom import NORMAL
+from app.rating.uncertainty.plain_covariance import plain_votes_by_prompt
 from app.rating.uncertainty.prompts import PromptMeat, PromptVotes, sum_by_prompt
 from app.rating.uncertainty.results import Estimate
 from app.rating.votes.cells import Cells, find_places

@@ -101,13 +101,13 @@ def hold_out(votes: IndexedVotes, category: Indices, number: int, fit: Callable[
                 if each in place and here.any():
                     own = _log_loss(votes, here, found.rating(place[each]))
                     gain[here] = _log_loss(votes, here, whole) - own
-    told = np.isfinite(gain)
-    if not told.any():
+    known_gain = np.isfinite(gain)
+    if not known_gain.any():
         raise VotesError("no vote that is held out is on two models with a score")
-    total, mean = weight[told].sum(), float(np.average(gain[told], weights=weight[told]))
-    by_unit = np.bincount(unit[told], weight[told] * (gain[told] - mean), units)
+    total, mean = weight[known_gain].sum(), float(np.average(gain[known_gain], weights=weight[known_gain]))
+    by_unit = np.bincount(unit[known_gain], weight[known_gain] * (gain[known_gain] - mean), units)
     half = float(critical_values(np.array(units - 1.0), whole.settings.confidence)) * np.sqrt(by_unit @ by_unit) / total
-    return HeldOut(int(told.sum()), mean, float(half))
+    return HeldOut(int(known_gain.sum()), mean, float(half))
 
 
 def _log_loss(votes: IndexedVotes, some: Mask, rating: Rating) -> Floats:

@@ -11,8 +11,9 @@ from app.rating.plain.likelihood import Likelihood
 from app.rating.plain.m_elo import fit_m_elo
 from app.rating.settings import Interval, LoopSettings
 from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
-from app.rating.uncertainty.covariance import Covariance, degrees_of_freedom, plain_covariance
+from app.rating.uncertainty.covariance import Covariance
 from app.rating.uncertainty.freedom import critical_values
+from app.rating.uncertainty.plain_covariance import degrees_of_freedom, plain_covariance
 from app.rating.verdict.rating import estimate
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate
