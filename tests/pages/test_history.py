@@ -1,5 +1,6 @@
 """The history, and the difference between two snapshots."""
 
+import re
 from collections.abc import Callable
 
 from httpx import Client
@@ -46,6 +47,9 @@ def test_ranks_over_time(client: Client, publish: Publish) -> None:
     page = visit(client)
     lines, names = page.all(".//svg[2]/g"), page.texts(".//svg[3]/g/a/text")
     assert names == ["1 bee", "2 ant"]
+    start, end = page.texts(".//svg[2]/text")[-1], page.texts(".//svg[3]/text")[0]
+    assert re.fullmatch(r"\d\d:\d\d", start), "within a day"
+    assert end.endswith(" UTC")
     bee, ant = ([one for one in line.findall("line") if one.get("class") is None] for line in lines)
     assert (len(bee), len(ant)) == (2, 0), "where it had no rank its line has a gap"
     assert float(bee[0].get("y1", "")) > float(bee[0].get("y2", "")), "a better rank is drawn higher"

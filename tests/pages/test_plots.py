@@ -42,7 +42,7 @@ def test_a_curve_ends_where_it_has_no_more_values() -> None:
     ]
     heights = {value: y for y, value in plot.ticks}
     assert plot.lines[0][2] == (100.0, heights[20.0])
-    assert heights[0.0] > heights[20.0] > heights[80.0]
+    assert plot.height > heights[0.0] > heights[20.0] > heights[80.0] > 0.0
     assert draw_curves({"one": [1.0]}) is None
 
 

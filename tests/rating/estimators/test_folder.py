@@ -108,6 +108,14 @@ def assert_same(there: RatedFolder, here: RatedFolder) -> None:
     assert there.diagnostics.log_likelihood == pytest.approx(here.diagnostics.log_likelihood, rel=SAME)
 
 
+def test_parts_need_not_all_have_ties(votes: pl.DataFrame, tmp_path: Path) -> None:
+    decided, tie = pl.col("annotator") >= "0150", pl.col("winner") == "tie"
+    some = votes.with_columns(winner=pl.when(decided & tie).then(pl.lit("model_a")).otherwise("winner"))
+    for name, part in (("0", some.filter(~decided)), ("1", some.filter(decided))):
+        part.write_parquet(tmp_path / f"{name}.parquet")
+    assert_same(rate_folder(tmp_path, SETTINGS, annotators=True), rate_table(some, SETTINGS))
+
+
 @pytest.mark.parametrize(
     "settings",
     [
