@@ -8,6 +8,8 @@ from httpx import Client
 from sqlalchemy import text
 
 from app.database.engine import Database
+from app.refits.fit.interface import FitInput
+from app.refits.load import load_fit_input
 from app.refits.reproduce import reproduce
 from app.refits.schemas import Refit
 from app.snapshots.service import find_snapshot
@@ -59,6 +61,32 @@ def test_a_policy_weighs_criteria(
     assert "weighted" in page.text
     assert "model 0" in ask("GET", "/leaderboard", params={"method": "weighted", "format": "csv"}).text
     assert reproduce(database, "1").largest_difference == 0.0
+
+
+def test_a_prompt_has_one_number_in_all_criteria(database: Database, judged: None) -> None:
+    first = "10 + CASE WHEN criterion IS NULL THEN 0 ELSE 2 END"
+    with database.begin() as conn:
+        conn.execute(text(f"UPDATE votes SET prompt = {first} + annotator_id % 4 WHERE annotator_id % 5 > 0"))
+        task = load_fit_input(conn)
+    numbers = {
+        name: key_of_number(one, start) for name, one, start in (("", task, 10), ("clear", task.criteria["clear"], 12))
+    }
+    assert sorted(numbers[""].values()) == [10, 11, 12, 13]
+    assert sorted(numbers["clear"].values()) == [12, 13, 14, 15]
+    for number in numbers[""].keys() & numbers["clear"].keys():
+        assert numbers[""][number] == numbers["clear"][number]
+    assert len(numbers[""] | numbers["clear"]) == 6
+
+
+def key_of_number(task: FitInput, start: int) -> dict[int, int]:
+    """Return the key of each prompt's number; every fifth annotator's votes have none."""
+    assert task.prompts is not None
+    annotator = task.annotator_ids[task.annotator]
+    assert ((task.prompts < 0) == (annotator % 5 == 0)).all()
+    asked = task.prompts >= 0
+    pairs = set(zip(task.prompts[asked].tolist(), (start + annotator[asked] % 4).tolist(), strict=True))
+    assert len(pairs) == len(dict(pairs)), "a number stands for one prompt"
+    return dict(pairs)
 
 
 @pytest.mark.comparisons

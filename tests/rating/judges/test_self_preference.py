@@ -34,6 +34,18 @@ def test_a_judge_for_its_own_family_is_found_and_no_other() -> None:
         assert theirs[1:3] == pytest.approx(mine[1:3], rel=1e-9), "nor are the others against theirs"
 
 
+def test_judges_of_one_family_are_no_reference_for_each_other() -> None:
+    judges = [JUDGES[0], Voter("a2", 2000), *JUDGES[1:3]]
+    families = Families(["A", "A", "B", "C"], FAMILIES.models)
+    fair = judge_votes(4, judges, shared=0.8).ballots
+    v = fair.votes
+    contrary = replace(fair, votes=replace(v, outcome=np.where(v.annotator == 1, 1.0 - v.outcome, v.outcome)))
+    before, after = (compare_families(one, families).preference for one in (fair, contrary))
+    assert np.isfinite(before).all()
+    assert after[0] == pytest.approx(before[0], rel=1e-9)
+    assert abs(after[1] - before[1]) > 0.05
+
+
 def test_two_families_without_other_models_are_not_told_apart() -> None:
     fair = judge_votes(4, JUDGES[:2], n_models=8, shared=0.8).ballots
     found = compare_families(fair, Families(["A", "B"], list("AAAABBBB")))
