@@ -1,7 +1,7 @@
-"""One program on parts of the annotators, each with its own votes, which know together what they add up or join.
+"""One program, run on parts of the annotators at the same time. Each part holds its own votes.
 
-Every part runs the same program, and `join` is where it waits for the others. Without parts it goes on at once: one
-process is the case of a single part.
+Where the program needs a sum or a list over all parts, it calls `join` or `total` and waits for the others. Without
+parts it goes on at once: one process is the case of a single part.
 """
 
 from collections.abc import Callable, Sequence

@@ -236,16 +236,16 @@ def _steady(spread: Covariance, change: Floats, by_vote: Floats, mix: Mix, label
 
     def mixed(before: Floats) -> Floats:
         found = (1.0 - whole) * mix.inflation * (before + change) + whole * left * before
-        return _within(before, found, label, left / 2.0)
+        return _limit(found, before, label, left / 2.0)
 
     return replace(spread, scores=mixed(spread.scores), order=mixed(spread.order))
 
 
-def _within(whole: Floats, found: Floats, label: Indices, least: float) -> Floats:
-    """Return a covariance whose variance of every contrast is between `least` times and once that of the whole."""
+def _limit(found: Floats, before: Floats, label: Indices, least: float) -> Floats:
+    """Limit the variance of every contrast to between `least` times and all of what it was before."""
     shifts, vectors = np.linalg.eigh(shift_projector(label))
     contrasts = vectors[:, shifts < 0.5]  # noqa: PLR2004  they are 0 or 1
-    variances, directions = np.linalg.eigh(contrasts.T @ whole @ contrasts)
+    variances, directions = np.linalg.eigh(contrasts.T @ before @ contrasts)
     some = variances > RANK * variances.max(initial=0.0)
     root = contrasts @ directions[:, some] * np.sqrt(variances[some])
     inverse = contrasts @ directions[:, some] / np.sqrt(variances[some])
