@@ -231,7 +231,8 @@ def _restore_write_default(connection: Any, _record: object) -> None:
 
 
 def _set_up_transaction(connection: Connection) -> None:
-    connection.execute(select(*(func.set_config(name, value, True) for name, value in SESSION_SETTINGS.items())))
+    # No query, after which a transaction cannot take over what another one sees.
+    connection.exec_driver_sql("; ".join(f"SET LOCAL {name} = '{value}'" for name, value in SESSION_SETTINGS.items()))
 
 
 def _set_up_connection(connection: Any, _record: object) -> None:

@@ -1,8 +1,8 @@
 """Votes as numpy arrays. PostgreSQL joins them to a few long strings of bytes: one row each would take far longer."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from app.database.engine import driver_of
+from app.database.parallel import Cursor, read_parts
 from app.models.contestants import AS_RECORDED, Contestants
 from app.policy.schemas import MOST_TAGS
 from app.snapshots.vote_sets import is_retracted_sql
@@ -271,30 +272,31 @@ def _read_columns(
     }
     joined = " || ".join(filter(None, (_COLUMNS[name][0] for name in names)))
     row = np.dtype([(name, _COLUMNS[name][1], (2 * len(features),) * (name == "measures")) for name in names])
-    pieces = list[list[NDArray[Any]]]()
     rows = [("v", "", conditions), ("pair", _OTHER_PAIRS, f"{conditions} AND v.ranking IS NOT NULL")]
+    statements = []
     for source, pairs, condition in rows if any_ranking(conn) else rows[:1]:
         model_a, model_b = contestants.sides_sql(source)
         columns = joined.format(row=source, model_a=model_a, model_b=model_b, **about)
-        statement = _JOIN_VOTES.format(columns=columns, pairs=pairs, conditions=condition)
-        for number, part in _read_joined(conn, statement, {**values, **tag_of, **feature_of}, since):
-            read = parse_joined_votes(part, row, number)
-            pieces.append([_native(name, read[name]) for name in names])
+        statements.append(_JOIN_VOTES.format(columns=columns, pairs=pairs, conditions=condition))
+
+    def read(cursor: Cursor, part: tuple[str, tuple[int, int]]) -> list[NDArray[Any]]:
+        statement, (since, until) = part
+        place = {"since": f"({since},0)", "until": f"({until},0)"}
+        number, sent = cursor.execute(
+            statement, {**values, **tag_of, **feature_of, **place}, prepare=False
+        ).fetchone() or (0, None)
+        votes = parse_joined_votes(sent or b"", row, number)
+        return [_native(name, votes[name]) for name in names]
+
+    pieces = read_parts(conn, [*product(statements, _blocks(conn, since))], read)
     return {name: np.concatenate(column) for name, column in zip(names, zip(*pieces, strict=True), strict=True)}
 
 
-def _read_joined(conn: Connection, statement: str, values: dict[str, str], first: int) -> Iterator[tuple[int, bytes]]:
-    """Yield the number of votes in each part of the table, and the bytes of their columns."""
-    with driver_of(conn).cursor(binary=True) as cursor:
-        cursor.execute("SELECT pg_relation_size('votes') / current_setting('block_size')::int")
-        (blocks,) = cursor.fetchone() or (0,)
-        # The last part has no end: the table could have been rewritten since the line before.
-        edges = [*range(first, max(blocks, first + 1), BLOCKS), _NO_BLOCK]
-        for since, until in pairwise(edges):
-            part = {"since": f"({since},0)", "until": f"({until},0)"}
-            cursor.execute(statement, {**values, **part}, prepare=False)
-            number, joined = cursor.fetchone() or (0, None)
-            yield number, joined or b""
+def _blocks(conn: Connection, first: int) -> list[tuple[int, int]]:
+    """Return parts of the table as (first block, last + 1), from a block on."""
+    blocks = conn.exec_driver_sql("SELECT pg_relation_size('votes') / current_setting('block_size')::int").scalar_one()
+    # The last part has no end: the table could have been rewritten since the line before.
+    return list(pairwise([*range(first, max(blocks, first + 1), BLOCKS), _NO_BLOCK]))
 
 
 def parse_joined_votes(joined: bytes, row: np.dtype[Any], number: int) -> NDArray[Any]:

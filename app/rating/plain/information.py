@@ -1,6 +1,6 @@
 """What the votes say of the scores, abilities eliminated on the constraint that their mean is 1."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,7 +10,6 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 from app.rating.arrays import Floats, Indices, sum_by
 from app.rating.errors import SaddlePointError
 from app.rating.fitted import FitResult
-from app.rating.model.score_kernels import LARGEST_SHARE
 from app.rating.plain.likelihood import Derivatives, Likelihood
 from app.rating.plain.m_elo import shift_projector, typical
 from app.rating.votes.cells import Cells
@@ -69,7 +68,6 @@ class Information:
     Attributes
     ----------
     shifts : projector onto the shifts of components, shape (n_models, n_models)
-    B : the cross block, sparse, shape (n_annotators, n_models)
     inverse_D : 0 for abilities that are known, and for those without curvature, shape (n_annotators,)
     size : 1ᵀD⁻¹1 of each group; infinite where no ability is free
     Z : 1ᵀD⁻¹B/size of each group, shape (number of groups, n_models)
@@ -80,11 +78,15 @@ class Information:
     point: Derivatives
     groups: UnitGroups
     shifts: Floats
-    B: "csr_array[Any, tuple[int, int]]"
     inverse_D: Floats
     size: Floats
     Z: Floats
     S: Floats
+
+    @cached_property
+    def cross(self) -> "csr_array[Any, tuple[int, int]]":
+        """The cross block, sparse, shape (n_annotators, n_models)."""
+        return self.likelihood.rows(self.point.cross)
 
     @cached_property
     def inverse(self) -> Floats:
@@ -110,7 +112,9 @@ class Information:
 
     def moved_rows(self, some: slice = slice(None)) -> Floats:
         """Return (QB)_k of these annotators, dense: by what the ability falls with a unit of each score."""
-        moved: Floats = self.inverse_D[some, None] * (self.B[some].toarray() - self.Z[self.groups.annotators[some]])
+        if not self.inverse_D.any():  # abilities are known: the cross block is not needed
+            return np.zeros((len(self.inverse_D[some]), len(self.S)))
+        moved: Floats = self.inverse_D[some, None] * (self.cross[some].toarray() - self.Z[self.groups.annotators[some]])
         return moved
 
 
@@ -128,14 +132,15 @@ def find_information(cells: Cells, fit: FitResult, component: Indices, *, has_ab
     """
     groups, likelihood = link_groups(cells, component), Likelihood(cells)
     point = likelihood.expand(fit.R, fit.theta)
-    B, inverse_D = likelihood.rows(point.cross), invert(point.D if has_abilities else 0.0 * point.D)
+    inverse_D = invert(point.D) if has_abilities else np.zeros(cells.n_annotators)
     size = groups.sum(inverse_D)
     size = np.where(size > 0.0, size, np.inf)
-    along = likelihood.by_model(point.cross * inverse_D[cells.annotator])
+    along = likelihood.by_model(point.cross * inverse_D[cells.annotator]) if has_abilities else np.zeros(len(fit.R))
     rows = np.where(groups.models == np.arange(groups.number)[:, None], along, 0.0)
-    Z = rows / size[:, None]
-    S = eliminate(point.A, B, inverse_D) + rows.T @ Z
-    found = Information(likelihood, point, groups, shift_projector(component), B, inverse_D, size, Z, S)
+    shifts, Z = shift_projector(component), rows / size[:, None]
+    found = Information(likelihood, point, groups, shifts, inverse_D, size, Z, point.A)
+    if has_abilities:
+        found = replace(found, S=eliminate(point.A, found.cross, inverse_D) + rows.T @ found.Z)
     _ = found.inverse
     return found
 
@@ -156,22 +161,3 @@ def saddle_point(point: Derivatives, reduced: Floats) -> SaddlePointError:
     """Return the error of a point at which the reduced information, shape (n_models, n_models), is not positive."""
     direction = eigh(reduced)[1][:, 0]
     return SaddlePointError(point.R, point.theta, direction / direction[np.argmax(np.abs(direction))])
-
-
-def scaled_contributions(
-    likelihood: Likelihood, point: Derivatives, whole: Floats
-) -> tuple["csr_array[Any, tuple[int, int]]", "csr_array[Any, tuple[int, int]]"]:
-    """Return what each annotator adds to the scores' gradient, and each one's share of the information on each model.
-
-    Contributions are 1/√(1 − h) times as large as they are, for what the fit takes away of them, h the share: sparse
-    rows of shape (n_annotators, n_models) both.
-
-    Parameters
-    ----------
-    whole : information on each model, shape (n_models,)
-    """
-    rows = likelihood.rows(likelihood.contributions(point.R, point.theta))
-    share = likelihood.rows(point.variance * point.theta[likelihood.cells.annotator] ** 2, signed=False)
-    share.data /= np.maximum(whole, TINY)[share.indices]
-    rows.data /= np.sqrt(1.0 - np.minimum(share.data, LARGEST_SHARE))  # both have the same places
-    return rows, share

@@ -203,7 +203,9 @@ class PlainInfluence(Influence):
     def shares(self, Y: Floats) -> Floats:
         """Return q = Q B Y of each annotator for each column of Y, shape (n_annotators, m)."""
         found = self.found
-        q: Floats = found.inverse_D[:, None] * (found.B @ Y - (found.Z @ Y)[found.groups.annotators])
+        if not self.rating.has_abilities:
+            return np.zeros((len(found.inverse_D), Y.shape[1]))
+        q: Floats = found.inverse_D[:, None] * (found.cross @ Y - (found.Z @ Y)[found.groups.annotators])
         return q
 
     def rows(self, some: slice) -> Floats:

@@ -8,7 +8,8 @@ from scipy.special import expit
 from app.rating.arrays import Floats, Indices
 from app.rating.fitted import FitResult
 from app.rating.model.score_kernels import LARGEST_SHARE
-from app.rating.plain.information import ENOUGH, Information, find_information, scaled_contributions
+from app.rating.plain.clusters import sum_clusters
+from app.rating.plain.information import ENOUGH, Information, find_information
 from app.rating.settings import Interval
 from app.rating.uncertainty.covariance import (
     TINY,
@@ -19,7 +20,7 @@ from app.rating.uncertainty.covariance import (
     takes_prompts,
 )
 from app.rating.uncertainty.freedom import NORMAL
-from app.rating.uncertainty.prompts import PromptVotes, find_alone, sum_by_prompt
+from app.rating.uncertainty.prompts import PromptVotes, find_alone, find_shares, sum_by_prompt
 from app.rating.votes.cells import Cells, pool_annotators
 from app.rating.votes.prompts import PromptCells
 
@@ -108,27 +109,26 @@ def _by_annotator(found: Information) -> tuple[Floats, Floats, Floats, Indices, 
     members = groups.sum(np.ones(len(point.theta)))
     pull = (point.theta - 1.0) * (found.inverse_D > 0.0)  # of the unit's equation Σ (θ − 1) = 0
     pull *= np.sqrt(members / np.maximum(members - 1.0, 1.0))[groups.annotators]
-    rows, share = scaled_contributions(found.likelihood, point, np.diag(point.A))
-    meat, with_pull, squares = (rows.T @ rows).toarray(), rows.T @ pull, (share**2).sum(axis=0)
-    judges = np.bincount(share.indices[share.data > 0.0], minlength=len(point.R))
-    most = np.maximum(share[cells.annotator, cells.model_a], share[cells.annotator, cells.model_b])
-    alone = point.variance * np.clip(
-        (most - ENOUGH) / (LARGEST_SHARE - ENOUGH), 0.0, 1.0
-    )  # of votes taken as independent
+    contribution = found.likelihood.contributions(point.R, point.theta)
+    information = point.variance * point.theta[cells.annotator] ** 2
+    known = np.diag(point.A)
+    clusters = sum_clusters(cells, contribution, information, known, pull)
     together, inverse = groups.models[:, None] == groups.models, found.inverse
-    square, of_unit, mixed = groups.sum(pull**2), inverse @ found.z, inverse @ with_pull
+    square, of_unit, mixed = groups.sum(pull**2), inverse @ found.z, inverse @ clusters.with_pull
     with_pull = mixed + of_unit * square[groups.models]
-    order = np.where(together, inverse @ meat @ inverse, 0.0)
+    order = np.where(together, inverse @ clusters.meat @ inverse, 0.0)
     pulls = np.where(together, np.outer(mixed, of_unit) + np.outer(of_unit, with_pull), 0.0)
     between = np.diag(order + pulls).copy()
-    if alone.any():
-        order += inverse @ _sum(found, alone) @ inverse
+    if clusters.shares.max(initial=0.0) > ENOUGH**2:  # or no annotator has such a share
+        most = find_shares(cells, information, np.maximum(known, TINY)).max(axis=0)
+        alone = np.clip((most - ENOUGH) / (LARGEST_SHARE - ENOUGH), 0.0, 1.0)
+        order += inverse @ _sum(found, point.variance * alone) @ inverse
     scores = order + pulls
     freedom = degrees_of_freedom(
-        np.diag(scores), between, of_unit**2 * square[groups.models], 1.0 / np.maximum(squares, TINY),
+        np.diag(scores), between, of_unit**2 * square[groups.models], 1.0 / np.maximum(clusters.shares, TINY),
         members[groups.models],
     )  # fmt: skip
-    return scores, order, freedom, judges, with_pull, square
+    return scores, order, freedom, clusters.judges.astype(np.int64), with_pull, square
 
 
 def _by_vote(found: Information, kind: Interval) -> Floats:

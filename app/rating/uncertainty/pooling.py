@@ -9,7 +9,7 @@ import numpy as np
 
 from app.rating.arrays import Floats, Indices
 from app.rating.errors import NotConvergedError
-from app.rating.plain.information import scaled_contributions
+from app.rating.plain.clusters import sum_clusters
 from app.rating.plain.likelihood import Derivatives, Likelihood
 from app.rating.plain.m_elo import MOST_HALVINGS, MOST_ITERATIONS, SUFFICIENT, shift_projector
 from app.rating.units import ELO_PER_NATURAL
@@ -166,7 +166,10 @@ class PooledLikelihood:
         free = self.ability_variances(points)
         for likelihood, point in zip(self.likelihoods, points, strict=True):
             of_models = np.diag(point.A)
-            squares += float((scaled_contributions(likelihood, point, of_models + fit.tau**-2)[0].data ** 2).sum())
+            contribution = likelihood.contributions(point.R, point.theta)
+            strength = point.variance * point.theta[likelihood.cells.annotator] ** 2
+            whole, none = of_models + fit.tau**-2, np.zeros(likelihood.cells.n_annotators)
+            squares += float(np.trace(sum_clusters(likelihood.cells, contribution, strength, whole, none).meat))
             taken = free @ (likelihood.rows(point.cross) ** 2).sum(axis=1)  # by the abilities, of the information
             information += float(of_models.sum() - taken)
         known = squares > LEAST_DISPERSION * max(information, 0.0) and information > 0.0

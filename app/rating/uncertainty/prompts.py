@@ -183,6 +183,18 @@ def find_alone(cells: Cells, information: Floats, known: Floats, enough: float, 
 
     Parameters
     ----------
+    information, known : as for `find_shares`
+    """
+    least = find_shares(cells, information, known).min(axis=0)
+    alone: Floats = np.clip((least - enough) / (largest - enough), 0.0, 1.0)
+    return alone
+
+
+def find_shares(cells: Cells, information: Floats, known: Floats) -> Floats:
+    """Return the share of each cell's annotator in the information on model_a and model_b, shape (2, n_cells).
+
+    Parameters
+    ----------
     information : of each cell on each of its models, shape (n_cells,)
     known : of all votes on each model, shape (n_models,)
     """
@@ -190,9 +202,7 @@ def find_alone(cells: Cells, information: Floats, known: Floats, enough: float, 
     sides = [k * size + model for model in (cells.model_a, cells.model_b)]
     keys, (own,) = sum_by_key(np.concatenate(sides), cells.n_annotators * size, np.tile(information, 2))
     share = own / known[keys % size]
-    least = np.minimum(*(share[np.searchsorted(keys, side)] for side in sides))
-    alone: Floats = np.clip((least - enough) / (largest - enough), 0.0, 1.0)
-    return alone
+    return np.stack([share[np.searchsorted(keys, side)] for side in sides])
 
 
 def positive_part(matrix: Floats) -> Floats:

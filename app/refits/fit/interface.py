@@ -91,6 +91,13 @@ class FitInput:
 
     def cells(self, votes: Mask | None = None) -> Cells:
         """Return the votes as cells: all of them, or those that a mask of shape (n_votes,) picks."""
+        return self._all_cells if votes is None else self._aggregate(votes)
+
+    @cached_property
+    def _all_cells(self) -> Cells:
+        return self._aggregate()
+
+    def _aggregate(self, votes: Mask | None = None) -> Cells:
         return aggregate(*self._columns(votes), n_annotators=len(self.annotator_ids), n_models=len(self.model_ids))
 
     def indexed(self, votes: Mask) -> IndexedVotes:
