@@ -144,7 +144,8 @@ class Recogniser:
     def _match(self, given: pl.DataFrame, named: pl.DataFrame) -> pl.DataFrame:
         with self._database.begin() as conn:
             said = given.unique("key").drop("number", "voted_at", "has_battle")
-            recorded = votes_that_say(conn, said, without_imports=self._without)
+            of_no_battle = bool(given["has_battle"].all())  # two battles tell votes apart: see `match_votes`
+            recorded = votes_that_say(conn, said, without_imports=self._without, of_no_battle=of_no_battle)
         name = pl.col("vote_id").hash(seed=0)
         recorded = recorded.join(named, left_on=name, right_on="name", how="anti") if named.height else recorded
         recorded = recorded.with_row_index("vote").with_columns(pl.col("vote").cast(pl.Int64))

@@ -40,9 +40,10 @@ COPY (
                           ORDER BY place)
          FROM jsonb_array_elements(v.ranking) WITH ORDINALITY AS r(members, place)
      )
-    WHERE v.import_id IS NULL OR v.import_id <> ALL(%(without)s::uuid[])
+    WHERE (v.import_id IS NULL OR v.import_id <> ALL(%(without)s::uuid[])) {of}
 ) TO STDOUT (FORMAT csv)
 """
+_OF_NO_BATTLE = "AND v.battle_id IS NULL AND v.criterion_battle_id IS NULL"
 _BY_ID = text(
     """
     SELECT v.id::text AS vote_id, v.model_a_id, v.model_b_id, v.outcome, v.criterion, v.ranking::text,
@@ -52,10 +53,13 @@ _BY_ID = text(
 )
 
 
-def votes_that_say(conn: Connection, said: pl.DataFrame, *, without_imports: Iterable[UUID]) -> pl.DataFrame:
+def votes_that_say(
+    conn: Connection, said: pl.DataFrame, *, without_imports: Iterable[UUID], of_no_battle: bool = False
+) -> pl.DataFrame:
     """Return the votes on record that say one of these things, retracted ones too, without those of some imports.
 
     `said`: `key` and the columns of `what_votes_say`, of which criterion and ranking may be missing; no key twice.
+    `of_no_battle`: only those on no battle.
 
     Columns `key, vote_id, voted_at, has_battle, import_id`. Needs a transaction that may write, and may be called once
     in it.
@@ -65,8 +69,8 @@ def votes_that_say(conn: Connection, said: pl.DataFrame, *, without_imports: Ite
     conn.execute(text("ANALYZE said"))
     # PostgreSQL has no statistics of the joined expressions, and would sort all votes: four times as long as to hash.
     conn.execute(text("SET LOCAL enable_mergejoin = off"))
-    rows = io.BytesIO()
-    with driver_of(conn).cursor() as cursor, cursor.copy(_SAYING, {"without": list(without_imports)}) as copy:
+    rows, statement = io.BytesIO(), _SAYING.format(of=_OF_NO_BATTLE if of_no_battle else "")
+    with driver_of(conn).cursor() as cursor, cursor.copy(statement, {"without": list(without_imports)}) as copy:
         rows.writelines(copy)
     at = pl.col("voted_at").cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
     frame = pl.read_csv(rows.getvalue(), has_header=False, schema=_FOUND, raise_if_empty=False)
