@@ -186,6 +186,14 @@ def test_a_file_with_battles_after_one_without(database: Database) -> None:
     assert done("import", again)["duplicates"] == 50, "battles alone already make a vote count once"
 
 
+def test_a_file_without_battles_after_one_with_them(database: Database) -> None:
+    header = HEADER.replace("timestamp", "timestamp,battle_id")
+    assert done("import", write("first.csv", [f"{row},b{i}" for i, row in enumerate(ROWS)], header))["created"] == 50
+    assert "50 of its 50 votes are on record already" in run("import", write("again.csv", ROWS)).stderr
+    some = write("some.csv", [f"{row},{'' if i else 'another'}" for i, row in enumerate(ROWS)], header)
+    assert "49 of its 50 votes are on record already" in run("import", some).stderr
+
+
 def test_pseudonyms_and_aliases_are_seen_through(database: Database, configure: Configure) -> None:
     configure(PSEUDONYM_KEY="a secret of the tests, with more than 32 characters")
     done("import", write("votes.csv", ROWS))
