@@ -15,7 +15,7 @@ def test_the_sums_are_those_of_whole_rows(models: int) -> None:
     b = (a + random.integers(1, models, len(who)).astype(np.int32)) % np.int32(models)
     cells = aggregate(who, a, b, random.integers(0, 2, len(who)).astype(float), n_annotators=700, n_models=models)
     contribution, information = random.normal(size=len(cells.n)), random.exponential(size=len(cells.n))
-    whole, pull = random.uniform(1.0, 40.0, models), random.normal(size=700)
+    whole, pull = random.uniform(1.0, 4.0, models), random.normal(size=700)
 
     rows, share = np.zeros((2, 700, models))
     for sign, model in ((1.0, cells.model_a), (-1.0, cells.model_b)):
