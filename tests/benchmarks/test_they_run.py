@@ -12,6 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FIGURES = {
     "at_scale": r"restore, with its check by a refit +\d",
+    "beyond": r"files by annotator, joined( +[\d.]+){4}",
     "impact": r"later impact: [\d.]+ s",
     "imports": r"with battle_id +[\d.]+ s",
     "ingest": r"batches of 10, 4 at once +[\d,]+ +[\d.]+ +[\d.]+\nsingle votes over one INSERT each: ([\d.]+|nan) ×",
