@@ -203,8 +203,15 @@ class Crowd:
         """Set the posteriors under a law; return their sums."""
         return Posterior(*weigh_nodes(self.nodes, self._extra, self.silent, law.numbers(), self.types))
 
-    def contribute(self, directions: Directions, law: Law, *, draft: bool = False) -> Contributions:
+    def contribute(self, directions: Directions, law: Law) -> Contributions:
         """Return what the annotators say of the scores."""
+        return self._contribute(directions, law, draft=False)
+
+    def draft(self, directions: Directions, law: Law) -> Contributions:
+        """Return the same, without what abilities and law take from the information."""
+        return self._contribute(directions, law, draft=True)
+
+    def _contribute(self, directions: Directions, law: Law, *, draft: bool) -> Contributions:
         size, components = directions.along.shape
         sums = ScoreSums(
             np.zeros((size, 12)), np.zeros((size, size)), np.zeros((size, size)), np.zeros((size, components))
@@ -225,10 +232,6 @@ class Crowd:
             np.stack([coin, contrary, follower, by_spread], axis=1),
             np.stack([plain_coin, plain_by_contrary, plain_follower, plain_by_spread], axis=1),
         )  # fmt: skip
-
-    def draft(self, directions: Directions, law: Law) -> Contributions:
-        """Return the same, without what abilities and law take from the information."""
-        return self.contribute(directions, law, draft=True)
 
     def cluster(self, directions: Directions, information: Floats) -> Clusters:
         """Return what the annotators add to the errors.

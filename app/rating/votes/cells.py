@@ -192,14 +192,13 @@ def aggregate(
         raise VotesError(f"{most} annotators or models do not fit into 32-bit indices", "too-many")
     from app.rating.votes.packing import merge_votes, pack_votes  # noqa: PLC0415  numba, without which servers start
 
-    columns, sizes = as_columns(annotator, model_a, model_b, outcome, weight), (n_annotators, n_models)
+    columns = as_columns(annotator, model_a, model_b, outcome, weight)
     *indices, W, weight = columns
     packed = np.empty(len(W), dtype=np.int64)
-    good = pack_votes(
-        *(np.require(each, np.int64, "CW") for each in indices), np.require(W, None, "CW"), *sizes, bits, packed
-    )
-    if not good or weight is not None:
-        refuse_faults(*columns, *sizes)
+    k, a, b = (np.require(each, np.int64, ("C", "W")) for each in indices)  # of one type: the loop is compiled once
+    W = np.require(W, np.float64, ("C", "W"))
+    if not pack_votes(k, a, b, W, n_annotators, n_models, bits, packed) or weight is not None:
+        refuse_faults(*columns, n_annotators, n_models)
     if weight is None:
         packed.sort()
         weight = np.empty(0)
