@@ -106,7 +106,8 @@ def fit_features(cells: Cells, *, influence_limit: float | None = 1.25, start: S
     """
     trusted = cells.trusted()
     count, pairs = features_of(cells).shape[1], pool_annotators(trusted)
-    ranking, dispersion = fit_bradley_terry(balance(trusted)), disperse(pairs, fit_bradley_terry(pairs))
+    plain = fit_bradley_terry(pairs)
+    dispersion, ranking = disperse(pairs, plain), fit_bradley_terry(balance(trusted), begin=plain)
     label = np.append(find_components(pairs).label, np.full(count, -1))
     begin = fit_scores(cells, influence_limit=influence_limit).start if start is None else start
     with Crowds(cells, influence_limit, 1.0 / dispersion, ranking, begin.mode, kind=FeatureCrowd) as crowds:

@@ -140,8 +140,8 @@ def fit_scores(
     trusted, sample = cells.trusted(), None
     pairs = pool_annotators(trusted)
     label = find_components(pairs).label
-    dispersion = disperse(pairs, fit_bradley_terry(pairs))
-    ranking = fit_bradley_terry(balance(trusted))
+    plain = fit_bradley_terry(pairs)
+    dispersion, ranking = disperse(pairs, plain), fit_bradley_terry(balance(trusted), begin=plain)
     if start is None and (number := total(len(cells.n))) >= 2 * SAMPLE:
         before, _ = place_among(cells.n_annotators)
         some = cells.where((before + cells.annotator) % (number // SAMPLE) == 0)
