@@ -44,8 +44,7 @@ def compile_kernels(progress: Callable[[str], None] | None = None) -> None:
 def _steps() -> Iterator[str]:
     yield "votes"
     annotator, model_a, model_b, outcome = _draw_votes(30, 8, 20)
-    wide = annotator.astype(np.int64)  # the sparse ones have 32 bits
-    cells, sparse = aggregate(wide, model_a, model_b, outcome, n_annotators=30, n_models=8), _draw_sparse()
+    cells, sparse = aggregate(annotator, model_a, model_b, outcome, n_annotators=30, n_models=8), _draw_sparse()
     yield "m-ELO"
     run_round(sparse, replace(SETTINGS, method="m-elo"))
     yield "am-ELO"

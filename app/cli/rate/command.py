@@ -2,7 +2,8 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -95,10 +96,6 @@ def rate(
 
 
 def _rate_files(files: Sequence[Path], fit: FitOptions, read: RatedFileOptions) -> dict[str, Any]:
-    # the solver, which takes most of a second: neither the help nor a wrong option waits for it
-    with importing_much():
-        from app.cli.rate.offline import rate_votes  # noqa: PLC0415
-
     aliases = read_aliases(read.alias or ())
     options = read.reading(ReadOptions, features=fit.features, by=fit.by)
     if fit.by_criterion:
@@ -106,8 +103,10 @@ def _rate_files(files: Sequence[Path], fit: FitOptions, read: RatedFileOptions) 
     with given_files(files) as given, showing_stages() as stages:
         stages.stage("reading")
         started = time.perf_counter()
-        votes = read_votes(given, options, stages.share)
-        read_seconds = time.perf_counter() - started
+        with ThreadPoolExecutor(1) as beside:  # which polars leaves to the interpreter for the most part
+            loading = beside.submit(_load_solver)
+            votes = read_votes(given, options, stages.share)
+        rate_votes, read_seconds = loading.result(), time.perf_counter() - started
         if votes.rejected and not read.skip_invalid:
             raise _refusal(votes)
         votes.require_category(options.by)
@@ -121,6 +120,15 @@ def _rate_files(files: Sequence[Path], fit: FitOptions, read: RatedFileOptions) 
         left_out = counted(votes.duplicates, "vote")
         typer.echo(f"{left_out} left out: the annotator had voted in the same battle before", err=True)
     return rating
+
+
+def _load_solver() -> Callable[..., dict[str, Any]]:
+    """Import the solver, which takes most of a second: neither the help nor a wrong option waits for it."""
+    with importing_much():
+        from app.cli.rate.offline import load_kernels, rate_votes  # noqa: PLC0415
+
+        load_kernels()
+    return rate_votes
 
 
 def _refusal(votes: VoteFile) -> BadInputError:

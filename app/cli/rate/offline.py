@@ -22,9 +22,16 @@ from app.rating.estimators.elo import Elo
 from app.rating.estimators.tables import VoteTable, read_table
 from app.rating.verdict.rows import annotator_rows, count, model_rows
 from app.rating.verdict.style import lean_rows, style_rows
+from app.rating.votes.cells import aggregate
 from app.rating.votes.graph import spread_votes, summarise
 
 _NOT_OF_ELO = ("min_ability", "min_probability", "flag_rule", "prior_sd", "influence_limit", "interval", "confidence")
+
+
+def load_kernels() -> None:
+    """Read the first compiled loops from the disk, and with them what numba needs for any."""
+    none = np.zeros(0, dtype=np.int64)
+    aggregate(none, none, none, np.zeros(0), n_annotators=0, n_models=0)
 
 
 def rate_votes(

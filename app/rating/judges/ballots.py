@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from app.rating.arrays import AnyInts, Floats, Indices, Mask, sum_by
-from app.rating.votes.cells import TIE as TIED
 from app.rating.votes.cells import Cells
+from app.rating.votes.columns import TIE as TIED
 from app.rating.votes.features import SidedCells, single_cells
 from app.rating.votes.indexed import IndexedVotes
 from app.rating.votes.measures import Features

@@ -205,19 +205,27 @@ class Crowd:
 
     def contribute(self, directions: Directions, law: Law) -> Contributions:
         """Return what the annotators say of the scores."""
+        return self._contribute(directions, law, draft=False)
+
+    def draft(self, directions: Directions, law: Law) -> Contributions:
+        """Return the same, without what abilities and law take from the information."""
+        return self._contribute(directions, law, draft=True)
+
+    def _contribute(self, directions: Directions, law: Law, *, draft: bool) -> Contributions:
         size, components = directions.along.shape
         sums = ScoreSums(
             np.zeros((size, 12)), np.zeros((size, size)), np.zeros((size, size)), np.zeros((size, components))
         )  # fmt: skip
-        for who, rows in self._blocks((2, 2 * BLOCK, size)):
+        everyone = np.concatenate([self._sparse, self._dense]), np.empty((2, 0, size), dtype=np.float32)
+        for who, rows in [everyone] if draft else self._blocks((2, 2 * BLOCK, size)):
             some = rows.reshape(-1)[: 4 * len(who) * size].reshape(2, -1, size) if rows.size else rows  # contiguous
             find_contributions(
                 who, self.cells.arrays, self.weight, self.temper, self.nodes, self.types,
-                law.numbers(), directions.sides, sums, some,
+                law.numbers(), directions.sides, sums, some, draft,
             )  # fmt: skip
             if rows.size:
                 sums.known[:] += some[0].T @ some[1]
-        weighted, plain, by_spread, plain_by_contrary, plain_by_spread, stretched, *falling, _ = sums.by_model.T
+        _, weighted, plain, stretched, by_spread, plain_by_contrary, plain_by_spread, *falling = sums.by_model.T
         coin, contrary, follower, plain_coin, plain_follower = (-each for each in falling)
         return Contributions(
             weighted, plain, laplacian(sums.information), sums.known, stretched, sums.known_stretched,

@@ -22,7 +22,7 @@ from app.rating.model.kernels import (
     exponentiate,
     raise_powers,
 )
-from app.rating.model.score_kernels import find_polynomials, pull_of
+from app.rating.model.score_kernels import Rows, find_polynomials, pull_of
 from app.rating.votes.cells import CellArrays
 
 STEPS, NEAR_MODE = 12, 1e-2  # of Newton's method for a mode, at most; squared length in standard errors of the last one
@@ -255,9 +255,9 @@ def fill_factors(
 def find_feature_contributions(  # noqa: C901, PLR0912, PLR0915  one pass over an annotator's votes while they are at hand
     first: int, last: int, cells: CellArrays, z: Floats, weight: Floats, temper: float, precision: Floats,
     nodes: Nodes, mass: Floats, leaning: Leaning, law: LawNumbers, stretch: Floats,
-    information: Floats, stretched: Floats, rows: Floats, told: Told,
+    sums: tuple[Floats, Floats, Floats, Floats], rows: Rows, told: Told,
 ) -> None:  # fmt: skip
-    """Add what annotators first … last−1 say of scores and γ to `information` and `stretched`; set their rows.
+    """Add what annotators first … last−1 say of scores and γ to `sums`; set their rows.
 
     E[p | θ] = p + p′ z·μ + ½ p″ (f z′Vz + (z·μ)²) with μ, f, V of `leaning`: with it u is the likelihood's gradient.
 
@@ -268,13 +268,14 @@ def find_feature_contributions(  # noqa: C901, PLR0912, PLR0915  one pass over a
     ----------
     mass : of the nodes, with the coin's on those next to 0
     stretch : entry of each model in its component's direction, shape (n_models + n_features,)
-    information : its lower half
+    sums : of u_k, of the same with θ for h and w = 1, the information's lower half, and that times `stretch`
     rows : of u_k, and of the same with θ for h and w = 1; for the two polynomials and each lean, factors of what
         abilities and leans, not being known, take from the information, those of u before those of dℓ_k/d(R, γ); and
         the diagonal of the information; shape (7 + 2 n_features, last − first, n_models + n_features)
     """
     count, size, terms = z.shape[1], len(stretch), len(rows)
     models, half = size - count, OF_ABILITY + count
+    weighted, plain, information, stretched = sums
     K, totals = np.empty((SUMS, MOST_NODES)), np.empty(OF_MEAN)
     e, one, two = np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty(MOST_NODES)
     mu, V, own, entry = np.empty(MOST_NODES), np.empty((count, count)), np.zeros((size, terms)), np.empty(terms)
@@ -336,9 +337,10 @@ def find_feature_contributions(  # noqa: C901, PLR0912, PLR0915  one pass over a
                 s7 += K[7, q] * variance
                 s8 += K[8, q] * variance
                 s9 += K[9, q] * variance
+            curve = temper * votes * s9 / known
             for j in range(count):
-                for other in range(count):
-                    V[j, other] += temper * votes * s9 / known * z[c, j] * z[c, other]
+                for other in range(j + 1):
+                    V[j, other] += curve * z[c, j] * z[c, other]
             stiff, stiff1 = w * votes * s6, votes * s7
             told.noise[c] = w * w * votes * s8 / temper
             entry[0], entry[1] = w * (won * totals[0] - votes * s0), won * totals[1] - votes * s1
@@ -356,12 +358,16 @@ def find_feature_contributions(  # noqa: C901, PLR0912, PLR0915  one pass over a
                 stretched[models + j] += stiff1 * along * z[c, j]
             for term in range(terms):
                 own[a, term] += entry[term]
+            for term in range(terms):
                 own[b_, term] -= entry[term]
             for j in range(count):
                 for term in range(terms):
                     own[models + j, term] += entry[term] * z[c, j]
             own[b_, terms - 1] += 2.0 * stiff
             information[max(a, b_), min(a, b_)] -= stiff
+        for j in range(count):
+            for other in range(j):
+                V[other, j] = V[j, other]
         invert(V)
         for j in range(count):
             told.variance[k, j] = V[j, j]
@@ -379,6 +385,8 @@ def find_feature_contributions(  # noqa: C901, PLR0912, PLR0915  one pass over a
                 told.factor[k, j, i] = np.sqrt(max(total, TINY)) if i == j else total / told.factor[k, i, i]
         for place in range(number + count):
             i = touched[place]
+            weighted[i] += own[i, 0]
+            plain[i] += own[i, 1]
             if i < models:
                 information[i, i] += own[i, terms - 1]
             for j in range(count):

@@ -26,7 +26,7 @@ from app.rating.model.feature_kernels import (
 )
 from app.rating.model.kernels import COIN, Nodes, fill_likelihoods
 from app.rating.model.law import TYPES, Law, Posterior
-from app.rating.model.score_kernels import ENOUGH_SHARE, LARGEST_SHARE
+from app.rating.model.score_kernels import ENOUGH_SHARE, LARGEST_SHARE, Rows
 from app.rating.model.scores import Equations, MarginalFit, Point, Search, SearchStart, fit_scores
 from app.rating.model.start import balance, disperse, fit_bradley_terry
 from app.rating.threads import one_blas_thread
@@ -106,7 +106,8 @@ def fit_features(cells: Cells, *, influence_limit: float | None = 1.25, start: S
     """
     trusted = cells.trusted()
     count, pairs = features_of(cells).shape[1], pool_annotators(trusted)
-    ranking, dispersion = fit_bradley_terry(balance(trusted)), disperse(pairs, fit_bradley_terry(pairs))
+    plain = fit_bradley_terry(pairs)
+    dispersion, ranking = disperse(pairs, plain), fit_bradley_terry(balance(trusted), begin=plain)
     label = np.append(find_components(pairs).label, np.full(count, -1))
     begin = fit_scores(cells, influence_limit=influence_limit).start if start is None else start
     with Crowds(cells, influence_limit, 1.0 / dispersion, ranking, begin.mode, kind=FeatureCrowd) as crowds:
@@ -206,20 +207,18 @@ class FeatureCrowd(Crowd):
     def contribute(self, directions: Directions, law: Law) -> Contributions:  # noqa: ARG002  the last law
         """Return what the annotators say of scores and γ."""
         size, along = len(self._R), directions.along
-        information, stretched, half = np.zeros((size, size)), np.zeros(size), OF_ABILITY + len(self.spread)
-        weighted, plain, known, known_stretched = (np.zeros(shape) for shape in (size, size, (size, size), along.shape))
-        by_law = np.zeros((2, size, 4))
-        for first, last, rows in self._rows(directions, information, stretched):
-            weighted += rows[0].sum(axis=0)
-            plain += rows[1].sum(axis=0)
+        sums, half = self._no_sums(), OF_ABILITY + len(self.spread)
+        known, known_stretched, by_law = np.zeros((size, size)), np.zeros(along.shape), np.zeros((2, size, 4))
+        for first, last, rows in self._rows(directions, sums):
             of_u, of_likelihood = rows[2 : 2 + half], rows[2 + half : -1]
-            for u, own in zip(of_u, of_likelihood, strict=True):
-                known += u.T @ own
-                known_stretched += own.T @ (own @ along) / self.temper
+            own = of_likelihood.reshape(-1, size)
+            known += of_u.reshape(-1, size).T @ own
+            known_stretched += own.T @ (own @ along) / self.temper
             of_law, types = self.told.of_law[first:last], self.types[first:last]
             for place, some, own in ((0, of_u, rows[0]), (1, of_likelihood, self.temper * rows[1])):
                 by_law[place][:, [0, 2]] -= own.T @ types[:, [1, 3]]
                 by_law[place][:, [1, 3]] += some[0].T @ of_law[:, 0] + some[1].T @ of_law[:, 1]
+        weighted, plain, information, stretched = sums
         information += np.tril(information, -1).T
         return Contributions(
             weighted, plain, information, known, stretched, known_stretched, by_law[0], by_law[1]
@@ -234,7 +233,7 @@ class FeatureCrowd(Crowd):
         """
         size, models, along, c = len(self._R), self.cells.n_models, directions.along, self.cells
         meat, shares, judges, pairs = np.zeros((size, size)), np.zeros(size), np.zeros(size), np.zeros(models**2)
-        for first, last, rows in self._rows(directions, np.zeros((size, size)), np.zeros(size)):
+        for first, last, rows in self._rows(directions, self._no_sums()):
             share = rows[-1]
             share[:, models:] = self.known[first:last]
             share /= information
@@ -266,7 +265,7 @@ class FeatureCrowd(Crowd):
         gamma, found = self._R[models:], np.zeros((self.cells.n_annotators, 4, len(self.spread)))
         nowhere = Directions(np.zeros(size, dtype=np.int64), np.zeros((size, 1)), np.ones(1))
         moved, (mean, sd, _, _) = np.zeros((2, *self.known.shape)), self.abilities()
-        for first, last, rows in self._rows(nowhere, np.zeros((size, size)), np.zeros(size)):
+        for first, last, rows in self._rows(nowhere, self._no_sums()):
             here, of_votes = slice(first, last), rows[2 + half : -1].transpose(1, 0, 2)
             answers = np.concatenate(
                 [self.told.moments[here, :, 3:], -mean[here, None, None] * self.told.factor[here]], axis=2
@@ -290,19 +289,24 @@ class FeatureCrowd(Crowd):
         found: Floats = np.stack([mean, second, self.known])[:, ~self.silent]
         return found
 
+    def _no_sums(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return what `find_feature_contributions` adds to."""
+        size = len(self._R)
+        return np.zeros(size), np.zeros(size), np.zeros((size, size)), np.zeros(size)
+
     def _rows(
-        self, directions: Directions, information: Floats, stretched: Floats
-    ) -> Iterator[tuple[int, int, Floats]]:
+        self, directions: Directions, sums: tuple[Floats, Floats, Floats, Floats]
+    ) -> Iterator[tuple[int, int, Rows]]:
         """Yield what some annotators at a time say (`find_feature_contributions`), and keep what is known of γ."""
         size, count, models = len(self._R), len(self.spread), self.cells.n_models
         half, stretch = OF_ABILITY + count, directions.along[np.arange(size), directions.label]
         mass = self.mass()
         for first in range(0, self.cells.n_annotators, BLOCK):
             last = min(first + BLOCK, self.cells.n_annotators)
-            some = np.zeros((3 + 2 * half, last - first, size))
+            some = np.zeros((3 + 2 * half, last - first, size), dtype=np.float32)
             find_feature_contributions(
                 first, last, self.cells.arrays, self._z, self.weight, self.temper, self.spread**-2, self.nodes, mass,
-                self.leaning, self._law.numbers(), stretch, information, stretched, some, self.told,
+                self.leaning, self._law.numbers(), stretch, sums, some, self.told,
             )  # fmt: skip
             taken = (some[2 : 2 + half, :, models:] * some[2 + half : -1, :, models:]).sum(axis=0)
             self.known[first:last] = some[-1, :, models:] - taken

@@ -23,12 +23,12 @@ ENOUGH_SHARE, LARGEST_SHARE = 0.5, 0.8  # of the information on a model, between
 CHAINS = 4  # sums that a long one is taken in, as one addition waits for the one before
 LANES = 64  # votes of an annotator that go through the nodes side by side
 SURPRISE, WEIGHTED_SURPRISE, VARIANCE, WEIGHTED_VARIANCE = range(4)
-U, PLAIN, BY_SPREAD, PLAIN_BY_CONTRARY, PLAIN_BY_SPREAD, STRETCHED, X1, X2, Y1, Y2, INFORMATION = range(11)
-"""Sums over the nodes of `find_contributions`."""
-ADDED, OF_MODEL = 6, 10  # so many of these are summed by model over the annotators, over one's own votes
+INFORMATION, U, PLAIN, STRETCHED, BY_SPREAD, PLAIN_BY_CONTRARY, PLAIN_BY_SPREAD, X1, X2, Y1, Y2 = range(11)
+"""Sums over the nodes of `find_contributions`; all but the first are by model."""
+OF_DRAFT, ADDED, ALL = 4, 7, 11  # so many of these are found for a draft, are summed over the annotators, are there
 KINDS = (
-    WEIGHTED_SURPRISE, SURPRISE, WEIGHTED_SURPRISE, SURPRISE, SURPRISE, VARIANCE,
-    WEIGHTED_SURPRISE, WEIGHTED_SURPRISE, SURPRISE, SURPRISE, WEIGHTED_VARIANCE,
+    WEIGHTED_VARIANCE, WEIGHTED_SURPRISE, SURPRISE, VARIANCE, WEIGHTED_SURPRISE, SURPRISE, SURPRISE,
+    WEIGHTED_SURPRISE, WEIGHTED_SURPRISE, SURPRISE, SURPRISE,
 )  # fmt: skip
 CLUSTER_KINDS = (WEIGHTED_SURPRISE, SURPRISE, WEIGHTED_VARIANCE, WEIGHTED_VARIANCE)
 
@@ -44,8 +44,8 @@ class Sides(NamedTuple):
 class ScoreSums(NamedTuple):
     """What `find_contributions` adds to; see `crowd.Contributions`.
 
-    A row of `by_model` has a model's sums below `ADDED`, and how its `U` falls with the logarithmic shares of coins,
-    contrary ones and followers, and `PLAIN` with those of coins and followers.
+    A row of `by_model` has a model's sums from `U` to below `ADDED`, and how its `U` falls with the logarithmic shares
+    of coins, contrary ones and followers, and `PLAIN` with those of coins and followers.
     """
 
     by_model: Floats
@@ -121,12 +121,12 @@ def sum_over_nodes(
     ----------
     begin, number : of the cells, at most `LANES`
     size : number of nodes, a multiple of 4
-    kinds : of r, for each row of K
+    kinds : of r, for each row of K, and perhaps for more
     scratch : shape (13, LANES)
-    found : shape (n_rows, LANES)
+    found : shape (n_rows or more, LANES)
     """
     lanes = (number + 7) // 8 * 8
-    scratch[:5, :lanes], found[:, :lanes] = 0.0, 0.0
+    scratch[:5, :lanes], found[: len(K), :lanes] = 0.0, 0.0
     for lane in range(number):
         scratch[0, lane], scratch[1, lane] = nodes.first[begin + lane], nodes.ratio[begin + lane]
         scratch[2, lane], scratch[3, lane] = cells.n[begin + lane], cells.s[begin + lane]
@@ -139,12 +139,12 @@ def sum_over_nodes(
                 p = e * rest
                 scratch[5 + node, lane], scratch[9 + node, lane] = scratch[3, lane] - n * p, n * p * rest
                 scratch[0, lane] = e * scratch[1, lane]
-        for j in range(len(kinds)):
+        for j in range(len(K)):
             at, k0, k1, k2, k3 = 5 if kinds[j] < VARIANCE else 9, K[j, q], K[j, q + 1], K[j, q + 2], K[j, q + 3]
             for lane in range(lanes):
                 r0, r1, r2, r3 = scratch[at, lane], scratch[at + 1, lane], scratch[at + 2, lane], scratch[at + 3, lane]
                 found[j, lane] = found[j, lane] + k0 * r0 + k1 * r1 + k2 * r2 + k3 * r3
-    for j in range(len(kinds)):
+    for j in range(len(K)):
         if kinds[j] in (WEIGHTED_SURPRISE, WEIGHTED_VARIANCE):
             for lane in range(lanes):
                 found[j, lane] *= scratch[4, lane]
@@ -153,7 +153,7 @@ def sum_over_nodes(
 @partial(compiled, fastmath=ANY_ORDER)
 def find_contributions(  # noqa: C901, PLR0912, PLR0915  one pass over an annotator's votes while they are at hand
     who: Indices, cells: CellArrays, weight: Floats, temper: float, nodes: Nodes,
-    types: Floats, law: LawNumbers, sides: Sides, sums: ScoreSums, rows: Rows,
+    types: Floats, law: LawNumbers, sides: Sides, sums: ScoreSums, rows: Rows, draft: bool,
 ) -> None:  # fmt: skip
     """Add what the annotators in `who` say of the scores to `sums`.
 
@@ -165,27 +165,32 @@ def find_contributions(  # noqa: C901, PLR0912, PLR0915  one pass over an annota
     ----------
     rows : where it has entries, shape (2, 2 · n, n_models), the products are left to the caller: rows 2k, 2k + 1 of its
         two halves become the factors for the k-th of `who`. Else they are added to `known`
+    draft : only find u_k, the same of the plain votes, and both informations
     """
     starts, a, b = cells.starts, cells.model_a, cells.model_b
     size, dense, components = len(sides.label), rows.shape[1] > 0, sides.along.shape[1]
-    one, two, K, able = np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty((11, MOST_NODES)), np.empty(MOST_NODES)
-    scratch, found, own = np.empty((13, LANES)), np.empty((11, LANES)), np.zeros((size, 12))
+    one, two, K, able = np.empty(MOST_NODES), np.empty(MOST_NODES), np.empty((ALL, MOST_NODES)), np.empty(MOST_NODES)
+    scratch, found, own = np.empty((13, LANES)), np.empty((ALL, LANES)), np.zeros((size, 12))
+    wanted = OF_DRAFT if draft else ALL
     touched, places, lengths = np.empty(size + 1, np.int64), np.full(size, -1), np.zeros((components, 2, CHAINS))
     for row in range(len(who)):
         k = who[row]
         low, step, weights = nodes.low[k], nodes.step[k], nodes.posterior[nodes.begin[k] : nodes.begin[k + 1]]
         logs, m = nodes.log[nodes.begin[k] : nodes.begin[k + 1]], len(weights)
-        find_polynomials(weights, low, step, m, one, two)
-        contrary = spread = 0.0
-        for q in range(m):
-            t = low + q * step
-            able[q] = -2.0 * law.shape * (logs[q] - abs(t) - law.middle)
-            contrary += weights[q] if t < 0.0 else 0.0
-            spread += weights[q] * able[q]
         for q in range(m):
             t = low + q * step
             pull, plain = weights[q] * pull_of(t), weights[q] * t
             K[U, q], K[PLAIN, q], K[INFORMATION, q], K[STRETCHED, q] = pull, plain, pull * t, plain * t
+        contrary = spread = 0.0
+        if not draft:
+            find_polynomials(weights, low, step, m, one, two)
+            for q in range(m):
+                t = low + q * step
+                able[q] = -2.0 * law.shape * (logs[q] - abs(t) - law.middle)
+                contrary += weights[q] if t < 0.0 else 0.0
+                spread += weights[q] * able[q]
+        for q in range(0 if draft else m):
+            t, pull, plain = low + q * step, K[U, q], K[PLAIN, q]
             K[BY_SPREAD, q], K[X1, q], K[X2, q] = pull * (able[q] - spread), pull * one[q], pull * two[q]
             plain *= temper
             K[PLAIN_BY_SPREAD, q], K[Y1, q], K[Y2, q] = plain * (able[q] - spread), plain * one[q], plain * two[q]
@@ -193,7 +198,7 @@ def find_contributions(  # noqa: C901, PLR0912, PLR0915  one pass over an annota
         count = 0
         for begin in range(starts[k], starts[k + 1], LANES):
             number = min(LANES, starts[k + 1] - begin)
-            sum_over_nodes(cells, weight, nodes, begin, number, m, K, KINDS, scratch, found)
+            sum_over_nodes(cells, weight, nodes, begin, number, m, K[:wanted], KINDS, scratch, found)
             for lane in range(number):  # by itself: the processor waits for many entries of a large table at a time
                 sums.information[a[begin + lane], b[begin + lane]] += found[INFORMATION, lane]
             for lane in range(number):
@@ -201,22 +206,29 @@ def find_contributions(  # noqa: C901, PLR0912, PLR0915  one pass over an annota
                 x, count = take_place(i, places, touched, count)
                 y, count = take_place(j, places, touched, count)
                 found[STRETCHED, lane] *= sides.own[i] - sides.own[j]
-                for q in range(OF_MODEL):
+                for q in range(U, wanted):
                     f = found[q, lane]
                     own[x, q] += f
                     own[y, q] -= f
+        if draft:
+            for place in range(count):
+                for q in range(U, OF_DRAFT):
+                    sums.by_model[touched[place], q] += own[place, q]
+                    own[place, q] = 0.0
+                places[touched[place]] = -1
+            continue
         coin, follower = types[k, 1], types[k, 3]
         lengths[:], rows[:, 2 * row : 2 * row + 2] = 0.0, 0.0
         for place in range(count):
             i, u, plain = touched[place], own[place, U], temper * own[place, PLAIN]
             y1, y2 = own[place, Y1], own[place, Y2]
-            for q in range(ADDED):
+            for q in range(U, ADDED):
                 sums.by_model[i, q] += own[place, q]
-            sums.by_model[i, 6] += coin * u
-            sums.by_model[i, 7] += contrary * u
-            sums.by_model[i, 8] += follower * u
-            sums.by_model[i, 9] += coin * plain
-            sums.by_model[i, 10] += follower * plain
+            sums.by_model[i, ADDED] += coin * u
+            sums.by_model[i, ADDED + 1] += contrary * u
+            sums.by_model[i, ADDED + 2] += follower * u
+            sums.by_model[i, ADDED + 3] += coin * plain
+            sums.by_model[i, ADDED + 4] += follower * plain
             lengths[sides.label[i], 0, place % CHAINS] += sides.own[i] * y1
             lengths[sides.label[i], 1, place % CHAINS] += sides.own[i] * y2
             if dense:

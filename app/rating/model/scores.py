@@ -23,11 +23,13 @@ CONVERGED = 2e-8  # what the last step is to leave of a score, natural units
 LAST, SHORT = 2e-4, 1e-6  # steps that may be the last one, that are it
 THERE = 1e-8  # squared standard errors from the solution, within which rounding may decide what is better
 NEAR = 1e-3  # step below which the nodes of the step before serve, so that the end hangs on no path
+FAR = 0.3  # step from which the sample serves
 ROUGH = 1e-4  # change of a logarithm that ends the search for the law after longer steps
 LONGEST = 1.0  # step of a score
 MOST_RATE = 0.3  # of a step to the one before, where Broyden's update is used
 MOST_HALVINGS = 8
 NEARLY, CLOSE_BY = 1e-4, 0.02  # squared standard errors, and step, where the last search may end that gets no further
+TAKEN = ("known", "known_stretched", "weighted_by_law", "plain_by_law")  # of `Contributions`, not in a draft
 MOST_FOLLOWERS = 1.0 / 3.0
 STRETCH = 1.15  # of the first scores, twice: over these three a parabola tells the unit
 SAMPLE = 100_000  # cells, about: from twice as many, a part of the annotators tells the unit
@@ -135,19 +137,21 @@ def fit_scores(
     ----------
     Bock and Aitkin, Psychometrika 1981; Louis, JRSS B 1982.
     """
-    trusted = cells.trusted()
+    trusted, sample = cells.trusted(), None
     pairs = pool_annotators(trusted)
     label = find_components(pairs).label
-    dispersion = disperse(pairs, fit_bradley_terry(pairs))
-    ranking = fit_bradley_terry(balance(trusted))
+    plain = fit_bradley_terry(pairs)
+    dispersion, ranking = disperse(pairs, plain), fit_bradley_terry(balance(trusted), begin=plain)
     if start is None and (number := total(len(cells.n))) >= 2 * SAMPLE:
         before, _ = place_among(cells.n_annotators)
         some = cells.where((before + cells.annotator) % (number // SAMPLE) == 0)
         with Crowds(some, influence_limit, 1.0 / dispersion, ranking) as crowds:
-            R, law = Search(crowds, label, dispersion).stretch(ranking, Law.assumed(spread))
+            search = Search(crowds, label, dispersion)
+            R, law = search.stretch(ranking, Law.assumed(spread))
+            sample = search.survey(R, law, number / total(len(some.n)))
         start = SearchStart(R, law, np.ones(cells.n_annotators))
     with Crowds(cells, influence_limit, 1.0 / dispersion, ranking, None if start is None else start.mode) as crowds:
-        search = Search(crowds, label, dispersion)
+        search = Search(crowds, label, dispersion, sample)
         if start is None:
             return search.find(*search.stretch(ranking, Law.assumed(spread)))
         return search.find(start.R.astype(np.float64), start.law)
@@ -183,6 +187,11 @@ class Point:
 class Search:
     """The search for the scores.
 
+    Parameters
+    ----------
+    sample : what a part of the annotators say that abilities and law take from the information, times so much that it
+        stands for all: it serves for long steps, of which the next ones make good what it lacks
+
     Attributes
     ----------
     close : squared standard errors from the solution, below which a step is the last one
@@ -193,8 +202,11 @@ class Search:
 
     close, stretching, assuming, narrowest = 0.0, True, False, 0.0
 
-    def __init__(self, crowds: Crowds, label: Indices, dispersion: float) -> None:
+    def __init__(
+        self, crowds: Crowds, label: Indices, dispersion: float, sample: dict[str, Floats] | None = None
+    ) -> None:
         self.crowds, self.label, self.dispersion, self.iterations = crowds, label, dispersion, 0
+        self.sample = sample
 
     def find(self, R: Floats, law: Law) -> MarginalFit:
         """Solve the equations from a point; where that fails, with the bounded votes deciding the stretch too.
@@ -239,6 +251,14 @@ class Search:
         power = 1.0 + (values[2] - values[0]) / (2.0 * curve)
         return R * STRETCH ** min(max(power, LEAST_POWER), MOST_POWER), law
 
+    def survey(self, R: Floats, law: Law, times: float) -> dict[str, Floats]:
+        """Return so many times what abilities and law take from the information, by the names of `Contributions`."""
+        self.crowds.each(Crowd.look, R, law.spread)
+        self.crowds.each(Crowd.fill, R)
+        self.crowds.weigh(law)
+        sums = self.crowds.total(Crowd.contribute, self.directions(R), law)
+        return {name: times * getattr(sums, name) for name in TAKEN}
+
     def _find(self, R: Floats, law: Law) -> Point:
         begin = self.at(R, law, look=True)
         with suppress(NotConvergedError):
@@ -267,7 +287,10 @@ class Search:
         )
         found = find(law, crowds.weigh)
         value = self.dispersion * found.value - 0.5 * PRECISION * float(R @ R)
-        sums = crowds.total(Crowd.contribute, directions, found.law)
+        if self.sample is None:
+            sums = crowds.total(Crowd.contribute, directions, found.law)
+        else:
+            sums = replace(crowds.total(Crowd.draft, directions, found.law), **self.sample)
         equations = combine(sums, R, directions, found, self.dispersion)
         away = float(equations.value @ cho_solve(cho_factor(equations.information), equations.value))
         return Point(R, found.law, equations, value, found.posterior.value, away)
@@ -283,16 +306,21 @@ class Search:
         NotConvergedError
         """
         before: Floats | None = None
+        alike = False
         for _ in range(MOST_ITERATIONS):
             self.iterations += 1
             step = _solve(at.equations)
             longest = float(np.abs(step).max(initial=0.0))
             rate = 1.0 if before is None else min(longest / float(np.abs(before).max()), 1.0)
-            if before is not None and longest < NEAR and rate < MOST_RATE:
+            if before is not None and alike and longest < NEAR and rate < MOST_RATE:
                 step /= 1.0 - float(before @ step) / float(before @ before)
-            if longest < SHORT or (longest < LAST and longest * rate**2 < CONVERGED) or at.away < self.close:
+            last = longest < SHORT or (longest < LAST and longest * rate**2 < CONVERGED) or at.away < self.close
+            if last and self.sample is None:
                 return replace(at, R=at.R + step, law=at.followed(step))
             step *= min(1.0, LONGEST / longest)
+            alike = self.sample is None
+            if longest < FAR:
+                self.sample = None
             there, before = self.at(at.R + step, at.followed(step), look=longest > NEAR), step
             if not there.better_than(at):
                 at = self.at(at.R, at.law, look=longest > NEAR)

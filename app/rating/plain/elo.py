@@ -9,7 +9,7 @@ from app.rating.compiled import compiled
 from app.rating.errors import VotesError
 from app.rating.threads import map_parts
 from app.rating.units import NATURAL_PER_ELO
-from app.rating.votes.cells import check_votes
+from app.rating.votes.columns import check_votes
 
 BLOCK = 16  # orders that share a random stream and a thread
 

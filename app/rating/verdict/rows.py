@@ -1,6 +1,6 @@
 """A rating's arrays as plain rows, ready for JSON, CSV or a table: what every printed leaderboard is made of."""
 
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,15 +102,16 @@ def model_rows(rating: Rating, names: list[str]) -> list[ModelRow]:
 def annotator_rows(rating: Rating, names: list[str]) -> list[AnnotatorRow]:
     """Return every annotator, the most able first; those without an ability after them, pending ones last."""
     columns = annotator_columns(rating)
+    values = (
+        names,
+        *(_as_list(columns[figure]) for figure in FIGURES),
+        map(count, columns["votes"].tolist()),
+        columns["standing"].tolist(),
+        (reason or None for reason in columns["reason"].tolist()),
+    )
     rows = [
-        AnnotatorRow(
-            annotator=name,
-            **{figure: finite(columns[figure][k]) for figure in FIGURES},  # type: ignore[typeddict-item]  # its keys
-            votes=count(columns["votes"][k]),
-            standing=str(columns["standing"][k]),
-            reason=str(columns["reason"][k]) or None,
-        )
-        for k, name in enumerate(names)
+        cast("AnnotatorRow", dict(zip(AnnotatorRow.__annotations__, row, strict=True)))
+        for row in zip(*values, strict=True)
     ]
     return sorted(rows, key=_most_able_first)
 
@@ -160,6 +161,13 @@ def _intervals(habits: dict[str, Floats]) -> dict[str, Floats]:
         found[f"tie_readiness{end}"] = even / (even + 2.0)
     found["adjusted_ability"] = found.pop("adjusted")
     return found
+
+
+def _as_list(values: Floats) -> list[float | None]:
+    """Return the numbers, None where one is infinite or NaN."""
+    found = values.astype(object)
+    found[~np.isfinite(values)] = None
+    return found.tolist()  # type: ignore[no-any-return]  # of objects
 
 
 def count(value: float) -> int | float:

@@ -11,10 +11,9 @@ from app.rating.arrays import AnyInts, Floats, Indices, Ints, Mask, sum_by, sum_
 from app.rating.errors import VotesError
 from app.rating.exchange import ASSOCIATIVE, join
 from app.rating.threads import count_parts
+from app.rating.votes.columns import OUTCOME_BITS, as_columns, refuse_faults
 
-TIE = 0.5  # W of a tie
 CELLS_WORTH_A_THREAD = 50_000
-OUTCOME_BITS = 2  # the lowest of a packed vote: 0 the lower-numbered model lost, 1 a tie, 2 it won
 SORTABLE_BITS = 63  # of a signed 64-bit integer
 LARGEST_INDEX = np.iinfo(np.int32).max  # that `Cells` can hold
 
@@ -191,24 +190,22 @@ def aggregate(
         raise VotesError(f"{n_annotators} annotators × {n_models} models do not fit into 64-bit cells", "too-many")
     if (most := max(n_annotators, n_models)) > LARGEST_INDEX:
         raise VotesError(f"{most} annotators or models do not fit into 32-bit indices", "too-many")
-    annotator, model_a, model_b, W, weight = check_votes(
-        annotator, model_a, model_b, outcome, weight, n_annotators=n_annotators, n_models=n_models
-    )
-    pair = (annotator.astype(np.int64) << bits | np.minimum(model_a, model_b)) << bits | np.maximum(model_a, model_b)
-    packed = pair << OUTCOME_BITS | 1 + np.sign(model_b - model_a) * (2.0 * W - 1.0).astype(np.int8)
+    from app.rating.votes.packing import merge_votes, pack_votes  # noqa: PLC0415  numba, without which servers start
+
+    columns = as_columns(annotator, model_a, model_b, outcome, weight)
+    *indices, W, weight = columns
+    packed = np.empty(len(W), dtype=np.int64)
+    k, a, b = (np.require(each, np.int64, ("C", "W")) for each in indices)  # of one type: the loop is compiled once
+    W = np.require(W, np.float64, ("C", "W"))
+    if not pack_votes(k, a, b, W, n_annotators, n_models, bits, packed) or weight is not None:
+        refuse_faults(*columns, n_annotators, n_models)
     if weight is None:
         packed.sort()
+        weight = np.empty(0)
     else:
         order = np.argsort(packed, kind="stable")
         packed, weight = packed[order], weight[order]
-    cell, code = packed >> OUTCOME_BITS, packed & ((1 << OUTCOME_BITS) - 1)
-    first = np.diff(cell, prepend=-1) != 0
-    row, cell = np.cumsum(first) - 1, cell[first]
-    count = np.ones(len(code)) if weight is None else weight
-    n, s, ties = (sum_by(row, x, len(cell)) for x in (count, 0.5 * code * count, count * (code == 1)))
-    mask = (1 << bits) - 1
-    k, a, b = (x.astype(np.int32) for x in (cell >> 2 * bits, cell >> bits & mask, cell & mask))
-    return Cells(k, a, b, n, s, ties, n_annotators, n_models)
+    return Cells(*merge_votes(packed, weight, bits), n_annotators, n_models)
 
 
 def stack_cells(parts: Sequence[Cells], *, apart: bool = False) -> Cells:
@@ -266,53 +263,6 @@ def join_cells(parts: Sequence[Cells]) -> Cells:
     names = ("model_a", "model_b", "n", "s", "ties", *(("trust",) if first.trust is not None else ()))
     given: dict[str, Any] = {name: np.concatenate([getattr(cells, name) for cells in parts]) for name in names}
     return replace(first, annotator=np.concatenate(annotator), n_annotators=number, **given)
-
-
-def check_votes(
-    annotator: AnyInts,
-    model_a: AnyInts,
-    model_b: AnyInts,
-    outcome: NDArray[np.floating],
-    weight: NDArray[np.floating] | None,
-    *,
-    n_annotators: int,
-    n_models: int,
-) -> tuple[AnyInts, AnyInts, AnyInts, Floats, Floats | None]:
-    """Return the arrays of votes as integers and floats, with `aggregate`'s parameters and errors."""
-    annotator, model_a, model_b = (_indices(each) for each in (annotator, model_a, model_b))
-    W, count = np.asarray(outcome, dtype=np.float64), None if weight is None else np.asarray(weight, dtype=np.float64)
-    columns = [annotator, model_a, model_b, W, *([] if count is None else [count])]
-    if any(each.ndim != 1 for each in columns):
-        raise VotesError("the vote arrays must have one dimension, with one row for each vote", "shape")
-    if len({len(each) for each in columns}) > 1:
-        raise VotesError(f"the vote arrays differ in length: {sorted({len(each) for each in columns})}", "shape")
-    faults = {
-        "annotator out of range": (annotator < 0) | (annotator >= n_annotators),
-        "model_a out of range": (model_a < 0) | (model_a >= n_models),
-        "model_b out of range": (model_b < 0) | (model_b >= n_models),
-        "a model against itself": model_a == model_b,
-        "outcome is not 0, 0.5 or 1": ~np.isin(W, (0.0, TIE, 1.0)),
-        "weight is not a positive number": np.zeros(0, dtype=bool)
-        if count is None
-        else ~(count > 0.0) | np.isinf(count),
-    }
-    for name, rows in faults.items():
-        if rows.any():
-            raise VotesError(f"{name} (row {int(np.argmax(rows))})", "value")
-    with np.errstate(over="ignore"):
-        if count is not None and not np.isfinite(count.sum()):
-            raise VotesError("the weights are so large that their sum overflows", "value")
-    return annotator, model_a, model_b, W, count
-
-
-def _indices(values: AnyInts) -> AnyInts:
-    """Return signed integers of 32 or 64 bits; such arrays are returned unchanged."""
-    values = np.asarray(values)
-    if values.dtype in (np.int32, np.int64):
-        return values
-    if values.dtype.kind not in "iu" and values.size:  # an empty list has the type of a float
-        raise VotesError(f"annotators and models must be integers, not {values.dtype}", "type")
-    return values.astype(np.int64)
 
 
 @dataclass(frozen=True)

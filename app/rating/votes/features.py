@@ -7,7 +7,8 @@ import numpy as np
 
 from app.rating.arrays import AnyInts, Floats, Indices, Mask, sum_by
 from app.rating.errors import VotesError
-from app.rating.votes.cells import TIE, Cells, Compact, aggregate, find_places
+from app.rating.votes.cells import Cells, Compact, aggregate, find_places
+from app.rating.votes.columns import TIE
 from app.rating.votes.indexed import IndexedVotes
 from app.rating.votes.measures import Features
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.rating.arrays import Floats, Indices
-from app.rating.votes.cells import TIE
+from app.rating.votes.columns import TIE
 
 HALF_WAY = 0.5
 RIVALS = 4  # models above the target that "omnipresent" votes against

@@ -9,7 +9,7 @@ from app.rating.model.crowd import Crowd, Directions
 from app.rating.model.crowds import Crowds
 from app.rating.model.kernels import SLIP, STRICT
 from app.rating.model.law import Found, Law, find_law
-from app.rating.model.scores import Equations, combine
+from app.rating.model.scores import TAKEN, Equations, combine
 from app.rating.votes.cells import Cells
 from tests.rating.model.crowds import Drawn, draw, log_density, look
 
@@ -55,6 +55,16 @@ def combined(crowds: Crowds, R: Floats, law: Found) -> Equations:
 @pytest.fixture
 def drawn() -> Drawn:
     return draw(30, 25, coins=3, contrary=2)
+
+
+def test_a_draft_lacks_what_abilities_and_law_take_from_the_information(drawn: Drawn) -> None:
+    crowds, R = look(drawn)
+    crowds.weigh(LAW)
+    directions = Directions.of(R, np.zeros(len(R), dtype=np.int64))
+    whole, draft = (crowds.total(part, directions, LAW) for part in (Crowd.contribute, Crowd.draft))
+    for name in ("weighted", "plain", "information", "stretched"):
+        np.testing.assert_allclose(getattr(draft, name), getattr(whole, name), rtol=1e-12, atol=1e-12, err_msg=name)
+    assert all(np.any(getattr(whole, name)) and not np.any(getattr(draft, name)) for name in TAKEN)
 
 
 def test_the_likelihood_is_that_of_the_twin(drawn: Drawn) -> None:

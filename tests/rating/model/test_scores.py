@@ -214,7 +214,9 @@ def test_a_part_of_the_annotators_tells_where_to_begin(monkeypatch: pytest.Monke
     cells = draw(300, 30).cells
     whole = fit_scores(cells)
     monkeypatch.setattr(scores, "SAMPLE", 1000)
-    np.testing.assert_allclose(fit_scores(cells).R, whole.R, atol=1e-7)
+    found = fit_scores(cells)
+    np.testing.assert_allclose(found.R, whole.R, atol=1e-7)
+    np.testing.assert_allclose(find_covariance(found).scores, find_covariance(whole).scores, rtol=1e-4, atol=1e-7)
 
 
 @pytest.mark.parametrize("votes_each", [10, 60])
