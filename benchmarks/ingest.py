@@ -54,18 +54,9 @@ def served(name: str, database_url: str) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [
-        sys.executable,
-        "-m",
-        "uvicorn",
-        f"benchmarks.ingest_services:{name}",
-        "--factory",
-        "--workers",
-        PROCESSES,
-    ]
-    options = ["--port", str(port), "--no-access-log", "--log-level", "warning", "--ws", "none"]
+    command = [sys.executable, "-m", "benchmarks.ingest_services", name, str(port), PROCESSES]
     settings = {"STABLE_ARENA_DATABASE_URL": database_url, "STABLE_ARENA_WORKER__RUN_IN_SERVER": "false"}
-    server = subprocess.Popen([*command, *options], env={**os.environ, **settings})
+    server = subprocess.Popen(command, env={**os.environ, **settings})
     try:
         address = f"http://127.0.0.1:{port}"
         until_ready(address, server)

@@ -2,12 +2,14 @@
 
 import asyncio
 import logging
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import psycopg
+import uvicorn
 from fastapi import FastAPI
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -18,6 +20,7 @@ from app.cli.logs import log_to_stderr
 from app.cli.supervisor import tune_interpreter
 from app.database.engine import Database
 from app.database.ids import new_id
+from app.guard.connections import ConnectionLimits
 from app.main import create_app
 from app.naming.known_names import KnownNames
 from app.votes.rules import OUTCOMES
@@ -105,3 +108,23 @@ class _OneInsertEach:
         finally:
             self._free.put_nowait(connection)
         return VoteReceipt("created", vote_id)
+
+
+def main() -> None:
+    """Run one of them: its name, the port and the number of processes; with the connections that `serve` has."""
+    name, port, processes = sys.argv[1:]
+    uvicorn.run(
+        f"benchmarks.ingest_services:{name}",
+        factory=True,
+        port=int(port),
+        workers=int(processes),
+        http=cast("Any", ConnectionLimits(None)),
+        access_log=False,
+        log_level="warning",
+        ws="none",
+        timeout_keep_alive=10,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -139,6 +139,9 @@ class Renderings:
 
     async def html_of(self, shown: Mapping[str, StoredText]) -> dict[str, str]:
         """Return the HTML of texts by their names, the source of those that are not ready in time."""
+        ready = {name: one.html for name, one in shown.items() if one.html is not None}
+        if len(ready) == len(shown):  # nearly always
+            return ready
         waiting = {name: asyncio.wrap_future(self.submit(one)) for name, one in shown.items()}
         _, late = await asyncio.wait(waiting.values(), timeout=WAIT_SECONDS)
         for one in late:

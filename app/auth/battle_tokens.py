@@ -4,6 +4,7 @@ import base64
 import hmac
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import ClassVar
 from uuid import UUID
 
@@ -40,8 +41,13 @@ class BattleTokens:
 
     def issue(self, battle_id: UUID) -> str:
         """Return the token of a battle."""
-        mac = hmac.digest(self.secret, self.purpose + battle_id.bytes, "sha256")
-        return self.prefix + base64.urlsafe_b64encode(battle_id.bytes + mac[:_MAC_BYTES]).decode()
+        mac = self._keyed.copy()
+        mac.update(battle_id.bytes)
+        return self.prefix + base64.urlsafe_b64encode(battle_id.bytes + mac.digest()[:_MAC_BYTES]).decode()
+
+    @cached_property
+    def _keyed(self) -> hmac.HMAC:
+        return hmac.new(self.secret, self.purpose, "sha256")
 
     def verify(self, token: str) -> UUID:
         """Return the battle that the token belongs to. Raises ForgedTokenError."""

@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import Generic, Literal, TypeVar, get_args
 from uuid import UUID
 
-from cachetools import TLRUCache
+from cachetools import LRUCache
 
 from app.errors import ScopeMissingError
 
@@ -93,17 +93,15 @@ class KnownHolders(Generic[Holder]):
     ) -> None:
         self._look_up = look_up
         self._timer = timer
-        # The time counts from the start of the look-up: a revocation during it must not take longer to have effect.
-        self._known: TLRUCache[bytes, tuple[float, Holder]] = TLRUCache(
-            _MOST_KNOWN, ttu=lambda _key, known, _now: known[0] + seconds, timer=timer
-        )
+        self._seconds = seconds
+        self._known: LRUCache[bytes, tuple[float, Holder]] = LRUCache(_MOST_KNOWN)
         self._asking: dict[bytes, asyncio.Task[Holder]] = {}
 
     async def identify(self, secret: str) -> Holder:
         """Return the holder of this key or token, from memory or from the database. Raises NotAuthenticatedError."""
         key = sha256(secret.encode()).digest()
         known = self._known.get(key)
-        if known is not None:
+        if known is not None and self._timer() < known[0]:
             return known[1]
         # Requests that show the same key meanwhile wait for the same look-up.
         asking = self._asking.get(key)
@@ -112,12 +110,13 @@ class KnownHolders(Generic[Holder]):
         return await asyncio.shield(asking)
 
     async def _ask(self, key: bytes, secret: str) -> Holder:
-        asked = self._timer()
+        # The time counts from the start of the look-up: a revocation during it must not take longer to have effect.
+        until = self._timer() + self._seconds
         try:
             holder = await asyncio.to_thread(self._look_up, secret)
         finally:
             del self._asking[key]
-        self._known[key] = (asked, holder)
+        self._known[key] = (until, holder)
         return holder
 
 

@@ -53,8 +53,7 @@ class Submission(NamedTuple):
         return given
 
 
-@dataclass(frozen=True)
-class BattleReceipt:
+class BattleReceipt(NamedTuple):
     """A battle that was drawn, with the names of its models."""
 
     id: UUID

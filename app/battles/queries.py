@@ -106,7 +106,7 @@ def insert_battles(conn: Connection, rows: Sequence[BattleRow], *, seconds: int)
     A battle is left out if another one shows its annotator the same prompt and pair.
     """
     columns = columns_of(BattleRow._fields, rows)
-    statement = _ADD_UNSEEN if any(columns["prompt_id"]) else _ADD
+    statement = _ADD_UNSEEN if columns["prompt_id"] is not None else _ADD
     values = {**columns, "seconds": seconds, "n": len(rows)}
     expires_at, added = conn.exec_driver_sql(statement, values).one()
     return expires_at, set() if added is None else set(columns["id"]).difference(added)

@@ -35,9 +35,15 @@ def rows_of_arrays(row: type[tuple[Any, ...]], name: str) -> str:
     return f"unnest({arrays}) AS {name}({', '.join(columns)})"
 
 
-def columns_of(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> dict[str, list[Any]]:
-    """Return rows, at least one, as arrays by name."""
-    return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+def columns_of(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> dict[str, Any]:
+    """Return rows, at least one, as arrays by name; None for a column of nulls alone, which `unnest` fills up itself.
+
+    At least one column must have a value in every row: the longest array says how many rows `unnest` returns.
+    """
+    return {
+        name: None if column[0] is None and all(value is None for value in column) else list(column)
+        for name, column in zip(names, zip(*rows, strict=True), strict=True)
+    }
 
 
 def array_text(items: Sequence[str | float | None]) -> str:

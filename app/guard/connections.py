@@ -13,13 +13,14 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from http import HTTPStatus
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from uvicorn import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from app.errors import StableArenaError
 from app.guard.errors import HeadTooLargeError, MalformedRequestError, RateLimitedError
+from app.guard.joined_writes import JoinedWrites
 from app.guard.limits import network_of
 from app.guard.refusals import NOT_SNIFFED, problem_response
 
@@ -146,7 +147,7 @@ class LimitedConnection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
         """Take the connection, or refuse it if its address has too many."""
-        super().connection_made(transport)
+        super().connection_made(cast("asyncio.Transport", JoinedWrites(transport, self.loop)))
         try:
             self._network = self._limits.enter(self.client[0] if self.client else "")
         except RateLimitedError as error:

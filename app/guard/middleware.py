@@ -12,8 +12,9 @@ from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uuid_utils import uuid7
 
-from app.database.ids import as_id, new_id
+from app.database.ids import as_id
 from app.errors import StableArenaError
 from app.guard.back_off import WAITED
 from app.guard.errors import RateLimitedError
@@ -62,7 +63,7 @@ class RequestLogMiddleware:
         began = time.perf_counter()
         method, status = scope["method"], 0
         given_id = dict(scope["headers"]).get(b"x-request-id", b"").decode("latin-1")
-        request_id = given_id if _ID_FORM.fullmatch(given_id) else new_id().hex
+        request_id = given_id if _ID_FORM.fullmatch(given_id) else uuid7().hex
         path = _without_keys(scope["path"])
         state = scope.setdefault("state", {})
         state["request_id"], state["shown_path"] = request_id, path if self._hide_keys else scope["path"]

@@ -43,7 +43,7 @@ from app.votes.schemas import (
     VoteReceipt,
     parse_vote,
 )
-from app.votes.service import VoteQueue
+from app.votes.service import NAMED, VoteQueue
 
 
 class VoteConflictError(ConflictError):
@@ -144,7 +144,7 @@ async def post_vote(caller: OptionalIngest, request: Request) -> Response:
         raise refuse_anonymous(request)
     vote = await parse_body(parse_vote, body)
     queue, render = state_of(request.scope)[VoteQueue], partial(_respond, request)
-    if isinstance(vote, SealedVoteBody):
+    if not isinstance(vote, NAMED):
         battle_id = verify_battle_token(request, vote.token, caller)
         if caller is not None and caller.binding and (vote.annotator is None or not caller.may_vote_as(vote.annotator)):
             raise ForeignAnnotatorError("this ingest token may vote for one annotator only: state it as `annotator`")

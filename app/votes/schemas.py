@@ -1,8 +1,7 @@
 """Votes in requests and in answers. The schema `Vote` is the one place that checks a vote."""
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, TypeVar, get_args
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args
 from uuid import UUID
 
 from pydantic import (
@@ -140,6 +139,11 @@ class Vote(_Said, _Pair):  # the fields of the last come first
     )
 
     @property
+    def names(self) -> list[str]:
+        """The name of each model, in their order."""
+        return [self.model_a, self.model_b]
+
+    @property
     def models(self) -> dict[str, str]:
         """The place in the vote → the name of each model."""
         return {"/model_a": self.model_a, "/model_b": self.model_b}
@@ -160,6 +164,11 @@ class RankedVote(_Said, _Order):
             ]
         },
     )
+
+    @property
+    def names(self) -> list[str]:
+        """The name of each model, the best first."""
+        return [name for group in self.ranking for name in group]
 
     @property
     def models(self) -> dict[str, str]:
@@ -230,8 +239,7 @@ class RecordedVoteAnswer(BaseModel):
 _SHOWN = ("id", "status", "detail", "errors", "replaces", "pairs", "left", "right")
 
 
-@dataclass(frozen=True)
-class VoteReceipt:
+class VoteReceipt(NamedTuple):
     """What became of one vote.
 
     Attributes
@@ -301,6 +309,7 @@ def _kind(content: Any) -> str:
 
 
 _Named = Annotated[Vote, Tag("pair")] | Annotated[RankedVote, Tag("ranking")]
+_PAIR = TypeAdapter(Vote)
 _NAMED = TypeAdapter[Vote | RankedVote](Annotated[_Named, Discriminator(_named_kind)])
 _ANY = TypeAdapter[Vote | RankedVote | SealedVoteBody](
     Annotated[_Named | Annotated[SealedVoteBody, Tag("token")], Discriminator(_kind)]
@@ -309,7 +318,17 @@ _ANY = TypeAdapter[Vote | RankedVote | SealedVoteBody](
 
 def parse_named(item: bytes) -> Vote | RankedVote:
     """Return what a vote of a batch says. Raises ValidationError, of which `errors_of` tells the places."""
-    return _NAMED.validate_json(item)
+    return _parse_pair(item) or _NAMED.validate_json(item)
+
+
+def _parse_pair(item: bytes) -> Vote | None:
+    """Return a valid vote on a pair, as most are: to look at its kind first takes half as long again."""
+    if b'"ranking"' in item or b'"token"' in item:
+        return None
+    try:
+        return _PAIR.validate_json(item)
+    except ValidationError:
+        return None
 
 
 def errors_of(error: ValidationError) -> list[dict[str, Any]]:
@@ -320,7 +339,7 @@ def errors_of(error: ValidationError) -> list[dict[str, Any]]:
 def parse_vote(body: bytes) -> Vote | RankedVote | SealedVoteBody:
     """Return what the body of a request with one vote says. Raises MalformedBodyError or BadInputError."""
     try:
-        return _ANY.validate_json(body)
+        return _parse_pair(body) or _ANY.validate_json(body)
     except ValidationError as error:
         raise validation_error(errors_of(error)) from None
 

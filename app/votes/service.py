@@ -5,7 +5,6 @@ import math
 from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 from functools import partial
 from typing import cast
 from uuid import UUID
@@ -35,6 +34,9 @@ Sent = tuple[Vote | RankedVote, Caller]
 """A vote and who sent it. One that a token of a key sent adds no models."""
 Numbers = list[int]
 """Of a vote's models, in the order in which it names them."""
+NAMED = (Vote, RankedVote)
+"""Of votes that name their models. To ask first whether a vote is of another kind takes longer: pydantic's classes are
+abstract base classes."""
 Queued = Sent | tuple[SealedVoteBody, UUID]
 """A vote that names its models, or a vote by the token of this battle."""
 
@@ -57,18 +59,18 @@ class VoteQueue(GroupCommit[Queued, VoteReceipt]):
         super().__init__(database, self._look_up, what="votes", queue_size=queue_size, commit_size=commit_size)
 
     def _look_up(self, group: Sequence[Queued]) -> "partial[Sequence[VoteReceipt | StableArenaError]]":
-        votes = [vote for vote, _ in group if not isinstance(vote, SealedVoteBody)]
-        named = {vote.annotator for vote, _ in group if isinstance(vote, SealedVoteBody) and vote.annotator}
+        votes = [vote for vote, _ in group if isinstance(vote, NAMED)]
+        named = {vote.annotator for vote, _ in group if not isinstance(vote, NAMED) and vote.annotator}
         return partial(_record, known=look_up_names(self._names, votes, named))
 
 
 def _record(conn: Connection, group: Sequence[Queued], known: Known) -> Sequence[VoteReceipt | StableArenaError]:
     plain, sealed = {}, {}
     for place, (vote, origin) in enumerate(group):
-        if isinstance(vote, SealedVoteBody) and isinstance(origin, UUID):
-            sealed[place] = vote, origin
-        elif isinstance(vote, Vote | RankedVote) and isinstance(origin, Caller):
+        if isinstance(vote, NAMED) and isinstance(origin, Caller):
             plain[place] = vote, origin
+        elif isinstance(vote, SealedVoteBody) and isinstance(origin, UUID):
+            sealed[place] = vote, origin
     outcomes: dict[int, VoteReceipt | StableArenaError] = {}
     if plain:
         receipts = record_votes(conn, list(plain.values()), known)
@@ -92,7 +94,7 @@ def look_up_names(
     names: KnownNames, votes: Sequence[Vote | RankedVote], annotators: AbstractSet[str] = frozenset()
 ) -> Known:
     """Return the numbers of the names in these votes and of further annotators, as far as they are on record."""
-    models = {name for vote in votes for name in vote.models.values()}
+    models = {name for vote in votes for name in vote.names}
     return names.look_up(models, {*annotators, *(vote.annotator for vote in votes)})
 
 
@@ -116,9 +118,9 @@ def record_votes(conn: Connection, sent: Sequence[Sent], known: Known) -> list[V
     left_out = insert_votes(conn, in_order) if rows else set()
     repeated = receive_repeated(conn, [row for row in rows if row.id in left_out]) if left_out else {}
     for i, row in zip(models, rows, strict=True):
-        receipt = repeated.get(row.id) or VoteReceipt("created", row.id)
+        receipt = (repeated and repeated.get(row.id)) or VoteReceipt("created", row.id)
         if row.ranking is not None and receipt.status == "created":
-            receipt = replace(receipt, pairs=math.comb(len(models[i]), 2))
+            receipt = receipt._replace(pairs=math.comb(len(models[i]), 2))
         receipts[i] = receipt
     return [receipts[i] for i in range(len(sent))]
 
@@ -131,7 +133,7 @@ def _number_models(
     invalid: dict[int, VoteReceipt] = {}
     unknown = []
     for i, (vote, caller) in enumerate(sent):
-        numbers = [known.models.get(name) for name in vote.models.values()]
+        numbers = [known.models.get(name) for name in vote.names]
         if None in numbers:
             unknown.append((i, vote, caller.token_id is not None))
         else:
@@ -140,7 +142,7 @@ def _number_models(
         return models, invalid
     named = {
         of_token: {(name, vote.voted_at) for _, vote, by_token in unknown if by_token == of_token
-                   for name in vote.models.values()}
+                   for name in vote.names}
         for of_token in (False, True)
     }  # fmt: skip
     found = resolve_models(conn, named[False], only_known=named[True])
@@ -148,7 +150,7 @@ def _number_models(
         if errors := model_errors(found, vote.models, vote.voted_at, by_token=by_token):
             invalid[i] = VoteReceipt.invalid(errors)
         else:
-            models[i] = [found.number(name, vote.voted_at) or 0 for name in vote.models.values()]
+            models[i] = [found.number(name, vote.voted_at) or 0 for name in vote.names]
     return dict(sorted(models.items())), invalid
 
 
@@ -179,7 +181,7 @@ def _row(vote: Vote | RankedVote, caller: Caller, models: Numbers, annotators: M
     if isinstance(vote, Vote):
         (a, b), outcome, ranking, features = models, OUTCOMES[vote.winner], None, vote.features
     else:
-        number = dict(zip(vote.models.values(), models, strict=True))
+        number = dict(zip(vote.names, models, strict=True))
         groups = [[number[name] for name in group] for group in vote.ranking]
         (a, b, outcome), ranking, features = pairs_of(groups)[0], json.dumps(groups), None
     return VoteRow(
@@ -195,6 +197,7 @@ def _row(vote: Vote | RankedVote, caller: Caller, models: Numbers, annotators: M
         json.dumps(features, ensure_ascii=False) if features else None,
         caller.key_id,
         vote.criterion,
-        ranking=ranking,
-        prompt=None if vote.prompt is None else prompt_key(vote.prompt),
+        0,
+        ranking,
+        None if vote.prompt is None else prompt_key(vote.prompt),
     )

@@ -1,6 +1,7 @@
 """The schema is the one place that checks a vote sent over HTTP."""
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -16,7 +17,7 @@ from app.naming.names import name_error
 from app.votes import schemas
 from app.votes.batches import MAX_EXPLAINED, MAX_PLACES, parse_batch
 from app.votes.rules import MAX_METADATA_LENGTH, MAX_METADATA_VALUES, MAX_TAGS, MAX_VOTE_BYTES
-from app.votes.schemas import MAX_BATCH, Vote, parse_as
+from app.votes.schemas import MAX_BATCH, RankedVote, Vote, parse_as, parse_named, parse_vote
 from tests.fixtures.errors import at, naming
 
 VOTE = {"model_a": "a", "model_b": "b", "winner": "model_a", "annotator": "judge"}
@@ -103,6 +104,20 @@ def test_a_name_is_refused_for_what_is_in_it(name: str) -> None:
     refused = name_error(name) is not None
     assert refused or not (control or surrogate or not name.strip() or name != name.strip())
     assert bad or control or surrogate or not refused
+
+
+@pytest.mark.parametrize("parse", [parse_named, parse_vote])
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (json.dumps(VOTE), Vote),
+        (json.dumps({**VOTE, "metadata": {"ranking": 1, "token": "x"}}), Vote),
+        (json.dumps({"ranking": [["a"], ["b"]], "annotator": "judge"}), RankedVote),
+        (r'{"\u0072anking": [["a"], ["b"]], "annotator": "judge"}', RankedVote),
+    ],
+)
+def test_a_vote_is_of_the_kind_that_its_fields_say(parse: Callable[[bytes], object], body: str, kind: type) -> None:
+    assert type(parse(body.encode())) is kind
 
 
 def test_a_vote_of_the_future_is_refused_beyond_the_skew_of_clocks() -> None:

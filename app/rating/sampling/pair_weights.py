@@ -4,6 +4,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Collection
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -145,6 +146,7 @@ class PairSampler:
         informative = calibration_weights(weights.R)
         self._calibration = _Table(informative) if informative.any() else None
         self._place = {int(model): i for i, model in enumerate(weights.models)}
+        self._begins = [pair_row(i, 0, len(weights.models)) for i in range(len(weights.models))]
 
     def draw(self, random: Random, *, avoid: Collection[tuple[int, int]] = (), calibration: float = 0.0) -> DrawnPair:
         """Draw the pair of the next battle.
@@ -174,10 +176,11 @@ class PairSampler:
     def _rows(self, pairs: Collection[tuple[int, int]]) -> list[int]:
         """Return the rows of the pairs that are in the table, each once, ascending."""
         rows: set[int] = set()
+        place, begins = self._place, self._begins
         for one, other in pairs:  # few: arrays of them would take ten times as long
-            i, j = self._place.get(one), self._place.get(other)
+            i, j = place.get(one), place.get(other)
             if i is not None and j is not None and i != j:
-                rows.add(pair_row(min(i, j), max(i, j), len(self._place)))
+                rows.add(begins[i] + j if i < j else begins[j] + i)
         return sorted(rows)
 
 
@@ -185,8 +188,10 @@ class _Table:
     """A distribution over rows: their probabilities, and the sums of these up to each row."""
 
     def __init__(self, weights: Floats) -> None:
-        self.probability = weights / weights.sum()
-        self.upto = array("d", np.cumsum(self.probability).tobytes())
+        probability = weights / weights.sum()
+        # Not numpy's: a draw reads a few of them, one by one.
+        self.probability: array[float] = array("d", probability.tobytes())
+        self.upto = array("d", np.cumsum(probability).tobytes())
 
 
 class _Rest:
@@ -194,11 +199,11 @@ class _Rest:
 
     def __init__(self, table: _Table, avoided: list[int]) -> None:
         self._table, self._avoided = table, avoided
-        self._taken: list[float] = np.cumsum(table.probability[avoided]).tolist() if avoided else []
+        self._taken: list[float] = list(accumulate(map(table.probability.__getitem__, avoided)))
         self._begins = [table.upto[row] - taken for row, taken in zip(avoided, self._taken, strict=True)]
         self.mass = 1.0 - self._taken[-1] if avoided else 1.0
         if self.mass < LEAST_LEFT:
-            rest = table.probability.copy()
+            rest = np.array(table.probability)
             rest[avoided] = 0.0
             self.mass = float(rest.sum())
 
@@ -214,4 +219,4 @@ class _Rest:
 
     def propensity(self, row: int) -> float:
         """Return the probability of a row that is not avoided."""
-        return float(self._table.probability[row]) / self.mass
+        return self._table.probability[row] / self.mass
