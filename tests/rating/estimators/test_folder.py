@@ -164,9 +164,7 @@ def test_processes_find_the_same(folder: Path, here: RatedFolder) -> None:
 
 
 @pytest.mark.campaign
-def test_a_cluster_survives_a_workers_death(
-    folder: Path, here: RatedFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cluster_survives_a_workers_death(folder: Path, here: RatedFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     run, seen = RemoteParts.run, list[int]()
     with start_cluster(2) as mortal, Client(mortal.scheduler_address, set_as_default=False) as client:
 
