@@ -49,7 +49,7 @@ clients: setup ## clients generated from the API's description, in Python and Ty
 screenshots: setup ## a picture of every page in docs/images: light, dark, phone (needs chromium)
 	$(BIN)/pytest tests/pages/screenshots.py -m browser
 
-lint: setup ## format check, ruff, mypy, import-linter; the image and docker-compose.yml
+lint: .venv/ready ## format check, ruff, mypy, import-linter; the image and docker-compose.yml
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -57,7 +57,7 @@ lint: setup ## format check, ruff, mypy, import-linter; the image and docker-com
 	$(BIN)/hadolint Dockerfile
 	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec docker-compose.yml
 
-fmt: setup ## format, and fix what ruff can
+fmt: .venv/ready ## format, and fix what ruff can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 

@@ -30,7 +30,7 @@ from app.database.opening import open_database
 from app.policy.changes import set_policy
 from app.policy.service import current_policy
 from app.refits.service import find_refit, request_refit
-from benchmarks.size import sized
+from benchmarks.size import SMALL, sized
 
 VOTES = sized(1_000_000, 5_000)
 RATE = int(os.environ.get("RATE", sized("300", "20")))
@@ -144,7 +144,8 @@ async def measure(database: Database, host: str, port: int, key: str) -> None:
     began = time.monotonic()
     voting = [asyncio.create_task(voters.vote(place, began)) for place in range(CONNECTIONS)]
     await asyncio.sleep(FIRST_SECONDS)
-    await refit(database, [])  # compiled kernels, caches
+    if not SMALL:
+        await refit(database, [])  # compiled kernels, caches
     rounds: list[tuple[Spell, Spell]] = []
     stages: list[Spell] = []
     lasted: list[float] = []

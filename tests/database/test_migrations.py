@@ -1,4 +1,6 @@
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack
 
 import pytest
 from alembic.autogenerate import compare_metadata
@@ -8,7 +10,7 @@ from sqlalchemy import Connection, insert, select, text
 from sqlalchemy.dialects.postgresql.base import ischema_names
 from sqlalchemy.exc import DatabaseError
 
-from app.database.engine import Database
+from app.database.engine import Database, parse_url
 from app.database.schema import (
     SchemaBehindError,
     alembic_config,
@@ -21,12 +23,30 @@ from app.database.tables import Xid8, metadata, policies
 from app.policy.schemas import Policy
 from app.policy.service import current_policy
 from app.votes.prompts import prompt_key
+from tests.fixtures.database import new_database
 from tests.fixtures.errors import naming
+
+Older = Callable[[str], AbstractContextManager[str]]
 
 
 def table_names(database: Database) -> set[str]:
     with database.read() as conn:
         return set(conn.execute(text("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")).scalars())
+
+
+@pytest.fixture(scope="module")
+def older(server_url: str) -> Iterator[Older]:
+    """Make a database of an earlier revision. Each revision is migrated to once, and copied."""
+    with ExitStack() as stack:
+        urls: dict[str, str] = {}
+
+        def copy(revision: str) -> AbstractContextManager[str]:
+            if revision not in urls:
+                urls[revision] = stack.enter_context(new_database(server_url))
+                upgrade(urls[revision], revision)
+            return new_database(server_url, str(parse_url(urls[revision]).database))
+
+        yield copy
 
 
 def test_there_is_one_head() -> None:
@@ -105,17 +125,14 @@ def test_what_votes_name_cannot_be_deleted(connection: Connection, table: str, h
 
 
 @pytest.mark.parametrize(("rule", "versions"), [("probability", 3), ("threshold", 2)])
-def test_a_policy_in_force_with_the_removed_rule_gets_a_new_version(
-    empty_database_url: str, rule: str, versions: int
-) -> None:
+def test_a_policy_in_force_with_the_removed_rule_gets_a_new_version(older: Older, rule: str, versions: int) -> None:
     settings = {"min_votes": 20, "flag_rule": rule, "flag_probability": 0.9}
-    upgrade(empty_database_url, "0026")
-    with Database(empty_database_url) as database:
+    with older("0026") as url, Database(url) as database:
         with database.begin() as conn:
             conn.execute(insert(policies).values(settings=settings, reason="a test", created_by="a test"))
-        upgrade(empty_database_url)
-        downgrade(empty_database_url, "0026")
-        upgrade(empty_database_url)
+        upgrade(url)
+        downgrade(url, "0026")
+        upgrade(url)
         with database.read() as conn:
             stored = conn.execute(select(policies.c.settings).order_by(policies.c.version)).scalars().all()
     assert len(stored) == versions
@@ -124,9 +141,8 @@ def test_a_policy_in_force_with_the_removed_rule_gets_a_new_version(
 
 
 @pytest.mark.parametrize("asked", ["Why?", " \t¿Por qué?\n", "為什麼"])
-def test_votes_on_hosted_answers_get_the_key_of_their_prompt(empty_database_url: str, asked: str) -> None:
-    upgrade(empty_database_url, "0045")
-    with Database(empty_database_url) as database:
+def test_votes_on_hosted_answers_get_the_key_of_their_prompt(older: Older, asked: str) -> None:
+    with older("0045") as url, Database(url) as database:
         with database.begin() as conn:
             conn.execute(
                 text("INSERT INTO prompts (public_id, text) VALUES (gen_random_uuid(), :asked)"), {"asked": asked}
@@ -141,12 +157,12 @@ def test_votes_on_hosted_answers_get_the_key_of_their_prompt(empty_database_url:
                 " SELECT gen_random_uuid(), 1, 1, 2, 0, id FROM battles UNION ALL"
                 " SELECT gen_random_uuid(), 1, 1, 2, 0, NULL"
             ))  # fmt: skip
-        upgrade(empty_database_url)
+        upgrade(url)
         with database.read() as conn:
             keys = conn.execute(text("SELECT prompt FROM votes ORDER BY prompt NULLS LAST")).scalars().all()
         assert keys == [prompt_key(asked), None, None]
-        downgrade(empty_database_url, "0045")
-        upgrade(empty_database_url)
+        downgrade(url, "0045")
+        upgrade(url)
 
 
 @pytest.mark.parametrize(
@@ -154,16 +170,15 @@ def test_votes_on_hosted_answers_get_the_key_of_their_prompt(empty_database_url:
     [(1.0, "estimated"), (1000, 0.6), (0.001, 0.05), (0.05, None), (0.6, None), ("estimated", None), (None, None)],
 )
 def test_a_policy_in_force_with_a_spread_out_of_bounds_gets_a_new_version(
-    empty_database_url: str, given: float | str | None, kept: float | str | None
+    older: Older, given: float | str | None, kept: float | str | None
 ) -> None:
     settings = {"min_votes": 20, "ability_cap": 2.0, "prior_sd": given}
-    upgrade(empty_database_url, "0041")
-    with Database(empty_database_url) as database:
+    with older("0041") as url, Database(url) as database:
         with database.begin() as conn:
             conn.execute(insert(policies).values(settings=settings, reason="a test", created_by="a test"))
-        upgrade(empty_database_url)
-        downgrade(empty_database_url, "0041")
-        upgrade(empty_database_url)
+        upgrade(url)
+        downgrade(url, "0041")
+        upgrade(url)
         with database.read() as conn:
             stored = conn.execute(select(policies.c.settings).order_by(policies.c.version)).scalars().all()
     assert stored[1:] == [settings] + ([] if kept is None else [settings | {"prior_sd": kept}])

@@ -273,9 +273,9 @@ def fitted(form: Form) -> dict[str, float]:
             i, j = (names.index(name) for name in pair.split())
             W[i, j] += often * (0.5 if other else 1.0)
             W[j, i] += often * other
-    strength = np.ones(len(names))
-    for _ in range(20_000):
-        strength = W.sum(axis=1) / ((W + W.T) / (strength[:, None] + strength)).sum(axis=1)
+    before, strength = np.zeros(len(names)), np.ones(len(names))
+    while np.abs(strength - before).max() > 1e-9 * strength.max():
+        before, strength = strength, W.sum(axis=1) / ((W + W.T) / (strength[:, None] + strength)).sum(axis=1)
         strength /= np.exp(np.log(strength).mean())
     score = 1000.0 + 400.0 * np.log10(strength)
     return dict(zip(names, (score - score.mean() + 1000.0).tolist(), strict=True))

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 from scipy.special import expit
@@ -14,6 +16,8 @@ from app.rating.uncertainty.freedom import critical_values
 from app.rating.uncertainty.results import Estimate
 from app.rating.units import ELO_PER_NATURAL
 from app.rating.votes.cells import Cells, compact, join_cells
+
+T = TypeVar("T")
 
 SPAN = 60.0  # of θ (R − R_j) beyond the fitted scores: σ(60) is 1 in double precision
 LEAST_ABILITY = 1e-12  # smaller abilities would bound scores at 10¹³ natural units
@@ -36,8 +40,8 @@ def unscored_bounds(rating: Estimate, confidence: float) -> tuple[Floats, Floats
     if rating.covariance is not None and not identified[rating.components.label >= 0].all():
         errors = centred_covariance(rating, rating.covariance)
     R = np.nan_to_num(centred_scores(rating)) / ELO_PER_NATURAL
-    cells, theta = _outside(rating)
-    lower, upper = outside_bounds(cells, identified, R, theta, confidence, errors)
+    bound = partial(outside_bounds, identified=identified, R=R, confidence=confidence, errors=errors)
+    lower, upper = _of_outside(rating, bound)
     return ELO_PER_NATURAL * lower, ELO_PER_NATURAL * upper
 
 
@@ -78,23 +82,34 @@ def _bound_pairs(rating: Estimate, confidence: float) -> tuple[Indices, Floats, 
     pair : model_a · n_models + model_b, ascending
     lower, upper : of S_a − S_b
     """
-    (cells, theta), size = _outside(rating), rating.cells.n_models
-    mine = cells.where(~rating.identified[cells.model_a] & ~rating.identified[cells.model_b])
-    pair, row = np.unique(mine.model_a.astype(np.int64) * size + mine.model_b, return_inverse=True)
+    unscored = ~rating.identified
+    pair, lower, upper = _of_outside(rating, partial(_bound_joined_pairs, unscored=unscored, confidence=confidence))
+    return pair, ELO_PER_NATURAL * lower, ELO_PER_NATURAL * upper
+
+
+def _bound_joined_pairs(
+    cells: Cells, theta: Floats, unscored: Mask, confidence: float
+) -> tuple[Indices, Floats, Floats]:
+    mine = cells.where(unscored[cells.model_a] & unscored[cells.model_b])
+    pair, row = np.unique(mine.model_a.astype(np.int64) * cells.n_models + mine.model_b, return_inverse=True)
     against = replace(mine, model_a=row + 1, model_b=np.zeros_like(row), n_models=len(pair) + 1)
     known = np.arange(len(pair) + 1) == 0
-    ends = outside_bounds(against, known, np.zeros(len(known)), theta, confidence)
-    lower, upper = (ELO_PER_NATURAL * end[1:] for end in ends)
-    return pair, lower, upper
+    lower, upper = outside_bounds(against, known, np.zeros(len(known)), theta, confidence)
+    return pair, lower[1:], upper[1:]
 
 
-def _outside(rating: Estimate) -> tuple[Cells, Floats]:
-    """Return the votes of all parts on models without a score, and the abilities of their annotators."""
+def _of_outside(rating: Estimate, function: Callable[..., T]) -> T:
+    """Return the function of all votes on models without a score and their annotators' abilities, computed once."""
     cells, pairs, scored = rating.cells, rating.pairs, rating.identified
     if scored[pairs.model_a].all() and scored[pairs.model_b].all():
-        return pairs.where(np.zeros(len(pairs.n), dtype=bool)), np.ones(1)
+        return function(pairs.where(np.zeros(len(pairs.n), dtype=bool)), theta=np.ones(1))
     some = compact(cells.where(~scored[cells.model_a] | ~scored[cells.model_b]), np.ones(cells.n_models, dtype=bool))
-    return join(join_cells, some.cells), join(concatenated, rating.bounding[some.annotators])
+    return join(partial(_of_joined, function), (some.cells, rating.bounding[some.annotators]))
+
+
+def _of_joined(function: Callable[..., T], votes: list[tuple[Cells, Floats]]) -> T:
+    cells, theta = zip(*votes, strict=True)
+    return function(join_cells(cells), theta=concatenated(list(theta)))
 
 
 def outside_bounds(

@@ -53,7 +53,7 @@ def test_how_far_a_judge_leans_who_always_takes_the_left_is_not_known() -> None:
 
 def test_few_people_make_abilities_uncertain_and_not_low() -> None:
     """300 votes of people: their scores' errors halve what a judge seems to follow, if they are taken for the truth."""
-    found = [follow(judge_beside(seed, 10, 30)) for seed in range(30)]
+    found = [follow(judge_beside(seed, 10, 30)) for seed in range(20)]
     ratio = np.array([one.ability[-3:] for one in found]) / [one.ability for one in JUDGES]
     assert 0.85 < np.median(ratio) < 1.15
     share = np.array([one.people_se[-3:] / one.ability_se[-3:] for one in found])

@@ -65,10 +65,10 @@ def test_no_other_mix_is_cheaper(found: Sharpened, prices: Prices) -> None:
     assert alone is not None
     assert correlation is not None
     explained = correlation**2
-    n = np.arange(1, alone + 1)[:, None]
-    N = np.geomspace(1.0, 1e7, 20_000)
-    enough = (1.0 - explained) / n + explained / N <= 1.0 / alone
-    cost = np.where(enough & (n <= N), prices.people * n + 3 * prices.judge * N, np.inf).min()
+    n = np.arange(1, alone + 1)
+    rest = 1.0 / alone - (1.0 - explained) / n  # of the variance, for N judged battles: explained / N
+    N = np.maximum(np.divide(explained, rest, out=np.full(len(n), np.inf), where=rest > 0.0), n)
+    cost = (prices.people * n + 3 * prices.judge * N).min()
     assert best.cost <= 1.002 * min(cost, prices.people * alone)
     assert best.judge_votes == 3 * best.judged_battles
     assert (best.judged_battles == 0) == (best.people_votes == alone)

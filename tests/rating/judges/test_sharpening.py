@@ -50,6 +50,17 @@ def arena() -> JudgedArena:
     return make_arena(1, "usual")
 
 
+@pytest.fixture(scope="module")
+def truth(arena: JudgedArena) -> np.ndarray:
+    return arena.truth()
+
+
+@pytest.fixture(scope="module")
+def drawn(arena: JudgedArena) -> list[Sharpened]:
+    """The leaderboards of 30 random parts of 300 battles."""
+    return [sharpened(*arena.ask(seed, 300)) for seed in range(30)]
+
+
 def test_a_judges_surprise_is_what_its_scores_and_lean_do_not_expect(arena: JudgedArena) -> None:
     ballots, human = arena.ask(1, 300)
     found = read_verdicts(ballots, ~human)
@@ -166,7 +177,7 @@ def test_sides_and_names_do_not_matter(arena: JudgedArena) -> None:
 def test_judges_who_tell_nothing_widen_nothing(kind: str) -> None:
     arena = make_arena(2, kind)
     ratios = []
-    for seed in range(8):
+    for seed in range(5):
         found = sharpened(*arena.ask(seed, 200))
         ratios.append(widths(rating_of(found)) / widths(found.people))
         assert 200.0 <= found.worth < 230.0
@@ -189,10 +200,15 @@ def test_good_judges_are_worth_votes_of_people() -> None:
     assert all(each.shared == votes and each.judged == 4000 for each in found)
 
 
-def test_the_intervals_cover_the_people_s_scores(arena: JudgedArena) -> None:
-    truth = arena.truth()
-    found = [rating_of(sharpened(*arena.ask(seed, 300))) for seed in range(30)]
-    assert 0.92 < np.mean([covered(one, truth) for one in found]) < 0.99
+def test_the_intervals_cover_the_people_s_scores(drawn: list[Sharpened], truth: np.ndarray) -> None:
+    assert 0.92 < np.mean([covered(rating_of(one), truth) for one in drawn]) < 0.99
+
+
+def test_a_random_part_is_seldom_refused(drawn: list[Sharpened]) -> None:
+    p = np.array([found.part.p for found in drawn if found.part])
+    assert len(p) == 30
+    assert np.mean(p < 0.2) < 0.35
+    assert p.min() > 1e-3
 
 
 @pytest.mark.campaign
@@ -219,10 +235,10 @@ def test_the_intervals_cover_whatever_the_judges_are(kind: str, votes: int) -> N
     assert max(one.max() for one in ratio) <= 1.0 + 1e-6
 
 
-def test_battles_that_several_people_saw_are_no_independent_ones(arena: JudgedArena) -> None:
+def test_battles_that_several_people_saw_are_no_independent_ones(arena: JudgedArena, truth: np.ndarray) -> None:
     """Three people on each of 150 battles: their answers hang together, and judges say one thing of the three."""
-    truth, inside = arena.truth(), []
-    for seed in range(25):
+    inside = []
+    for seed in range(12):
         generator = np.random.default_rng(seed)
         some = np.repeat(generator.choice(4000, 150, replace=False), 3)
         said = draw(generator, arena.person[some], 0.3)
@@ -273,14 +289,7 @@ def test_battles_chosen_by_length_are_refused(arena: JudgedArena) -> None:
     assert "the answers differ" in found.notice.detail
 
 
-def test_a_random_part_is_seldom_refused(arena: JudgedArena) -> None:
-    p = np.array([found.part.p for seed in range(40) if (found := sharpened(*arena.ask(seed, 200))).part])
-    assert len(p) == 40
-    assert np.mean(p < 0.2) < 0.35
-    assert p.min() > 1e-3
-
-
-def test_known_propensities_mend_which_pairs_people_saw(arena: JudgedArena) -> None:
+def test_known_propensities_mend_which_pairs_people_saw(arena: JudgedArena, truth: np.ndarray) -> None:
     """People see pairs of four models four times as often, as the policy says; else nothing differs."""
     few = (arena.left < 4) | (arena.right < 4)
     chance = np.where(few, 4.0, 1.0)
@@ -294,7 +303,7 @@ def test_known_propensities_mend_which_pairs_people_saw(arena: JudgedArena) -> N
     found = sharpened(known, human)
     assert found.by_propensity
     assert found.worth > 1000.0
-    assert covered(rating_of(found), arena.truth()) > 0.7
+    assert covered(rating_of(found), truth) > 0.7
 
 
 def test_people_with_many_votes_are_sharpened_too() -> None:
@@ -308,7 +317,7 @@ def test_people_with_many_votes_are_sharpened_too() -> None:
 
 @pytest.mark.parametrize("prompts", [False, True])
 def test_of_a_handful_of_people_no_interval_vanishes_or_grows(prompts: bool) -> None:
-    for seed in range(6):
+    for seed in range(3):
         ballots, human = make_arena(6, "usual", n_models=8).ask(seed, 300, each=50)
         if prompts:
             ballots = replace(ballots, votes=replace(ballots.votes, prompt=ballots.battle % 40))
