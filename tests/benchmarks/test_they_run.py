@@ -27,8 +27,8 @@ FIGURES = {
     "strangers": r"p99, attack on it over calm: [\d.]+ ×",
     "voting": r"p99 of a vote, with over without: [\d.]+ ×",
 }
-OTHERS = {"beside_peers", "run", "one_fit"}
-"""Those with packages of their own, what runs them, and a part of `rating`."""
+OTHERS = {"beside_peers", "run", "one_fit", "ingest_services"}
+"""Those with packages of their own, what runs them, and parts of `rating` and `ingest`."""
 
 
 def test_every_benchmark_is_known() -> None:

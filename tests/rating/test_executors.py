@@ -42,7 +42,7 @@ def test_two_processes_find_what_one_finds(remote_cells: Cells, local_fit: FitRe
 def test_two_processes_find_the_leans_that_one_finds(two: list[Executor]) -> None:
     local = fit_styled()
     with fitting_on(Executors(two, worth=1)):
-        assert fit_styled() == pytest.approx(local, abs=SAME)
+        assert fit_styled() == pytest.approx(local, abs=10.0 * SAME)  # each part's products have 32 bits
 
 
 def test_two_threads_find_what_one_finds(remote_cells: Cells, local_fit: FitResult) -> None:
