@@ -12,7 +12,7 @@ On paper, of v votes, k annotators and n models on w workers, 8 bytes a number: 
 10) sends 2 n² + O(n) numbers from each worker, and their sum back; a pass of the law's (about 30) sends 35. The pair
 table, 2.3 n² numbers, goes both ways about ten times. An annotator costs one number for the unit, three for tastes,
 24 for near-copies, and its row, to the process that asks, one way. A worker held 0.35 GB and 94 bytes a vote (28 of
-them the votes), at 50 votes an annotator. A billion votes of 20 million annotators on 200 models and 64 workers: 1.7
+them the votes), at 50 votes an annotator. A billion votes of 20 million annotators on 200 models and 64 workers: 1.8
 GB a worker; 41 MB a pass up and as much down, so two seconds for all passes at 10 Gbit/s; 4.5 GB of annotators'
 numbers, of which the asking process joins three an annotator at a time, 0.5 GB, and their rows if they are wanted,
 2.7 GB. These are what limits it.
