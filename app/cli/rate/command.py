@@ -125,7 +125,7 @@ def _rate_files(files: Sequence[Path], fit: FitOptions, read: RatedFileOptions) 
 def _load_solver() -> Callable[..., dict[str, Any]]:
     """Import the solver, which takes most of a second: neither the help nor a wrong option waits for it."""
     with importing_much():
-        from app.cli.rate.offline import load_kernels, rate_votes  # noqa: PLC0415
+        from app.cli.rate.offline import load_kernels, rate_votes  # noqa: PLC0415  beside the reading
 
         load_kernels()
     return rate_votes
